@@ -1,0 +1,1 @@
+"""Retention, tiering and provable erasure for the lakehouse."""

@@ -1,0 +1,64 @@
+"""Every error that Ebbtide raises on purpose.
+
+    EbbtideError                 exit 4: something failed or did not answer
+    ├── InputError               exit 2: what a person wrote is wrong
+    ├── RefusedError             exit 3: refused for safety
+    ├── SetupError               exit 2: Java, jars or an extra are missing
+    └── UnreadableError          exit 4: a catalog or dataset could not be read
+
+An error says what happened, and where it can, a hint says what to do next. Facts are attributes, so that the doors
+render them; no error ever carries personal data.
+"""
+
+from __future__ import annotations
+
+
+class EbbtideError(Exception):
+    """The root. `exit_code` is what the command line ends with."""
+
+    exit_code = 4
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        self.message, self.hint = message, hint
+        super().__init__(message)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Errors cross process borders (Spark tasks); the default pickling would drop keyword arguments.
+        return (_rebuild, (type(self), self.__dict__.copy(), self.args))
+
+
+def _rebuild(kind: type[EbbtideError], state: dict[str, object], args: tuple[object, ...]) -> EbbtideError:
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(state)
+    return error
+
+
+class InputError(EbbtideError):
+    """What a person wrote is wrong. `where` is `file:line` when it is known."""
+
+    exit_code = 2
+
+    def __init__(self, message: str, *, where: str | None = None, hint: str | None = None) -> None:
+        self.where = where
+        super().__init__(f"{where}: {message}" if where else message, hint=hint)
+
+
+class SetupError(EbbtideError):
+    """This machine lacks something that a session needs."""
+
+    exit_code = 2
+
+
+class RefusedError(EbbtideError):
+    """Refused for safety: protected, changed, past a limit, or not known well enough."""
+
+    exit_code = 3
+
+
+class UnreadableError(EbbtideError):
+    """A catalog or a dataset could not be read. `subject` names which one."""
+
+    def __init__(self, subject: str, reason: str, *, hint: str | None = None) -> None:
+        self.subject, self.reason = subject, reason
+        super().__init__(f"{subject}: {reason}", hint=hint)
