@@ -96,7 +96,7 @@ def fetch(profile: str) -> None:
                     hint="the registry served another file than the locked one: do not use it",
                 )
             # A rename inside one file system: another clone's set-up never sees half a file.
-            os.replace(resolved[jar.coordinate], target / jar.file_name)
+            resolved[jar.coordinate].replace(target / jar.file_name)
 
 
 def resolve(coordinates: list[str], ivy: Path) -> dict[str, Path]:
