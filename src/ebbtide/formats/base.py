@@ -64,8 +64,8 @@ class Format(Protocol):
 
     capabilities: Mapping[Capability, Support]
 
-    def discover(self, catalog: Catalog, spark: SparkSession | None) -> Iterable[Found | NotFound]:
-        """List the datasets of a catalog with the token that tells whether each one changed.
+    def discover(self, catalog: Catalog) -> Iterable[Found | NotFound]:
+        """List the datasets of a catalog with the token that tells whether each one changed, without a session.
 
         Costs one answer of the catalog (or a listing) and reads no manifest. A catalog that does not answer raises
         `UnreadableError`; one bad place in it is a `NotFound` among the others.

@@ -34,7 +34,7 @@ class Inventory:
             raise InputError("there is no inventory yet", hint="run `ebbtide scan`")
         return cls(folder, current)
 
-    def rows(self, section: str, *, table_id: str | None = None) -> list[dict[str, Any]]:
+    def table(self, section: str, *, table_id: str | None = None) -> pa.Table:
         """The rows of a section, of one dataset or of all, without Spark."""
         segments = self.current.segments
         if table_id is not None:
@@ -43,11 +43,11 @@ class Inventory:
         found = [
             current_rows(rows, self.current) for rows in read_section(self.folder, section, segments, table_id=table_id)
         ]
-        if not found:
-            return []
-        rows: list[dict[str, Any]] = (
-            pa.concat_tables(found).drop_columns(["scan_id"]).to_pylist(maps_as_pydicts="lossy")
-        )
+        return pa.concat_tables([SECTIONS[section].empty_table(), *found]).drop_columns(["scan_id"])
+
+    def rows(self, section: str, *, table_id: str | None = None) -> list[dict[str, Any]]:
+        """The same as plain values."""
+        rows: list[dict[str, Any]] = self.table(section, table_id=table_id).to_pylist(maps_as_pydicts="lossy")
         return rows
 
     def errors(self) -> Iterator[dict[str, Any]]:

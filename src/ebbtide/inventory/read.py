@@ -27,9 +27,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _WORTH_A_JOB = 24
+_WORTH_A_SESSION = 600  # starting one takes as long as reading these here
 _THREADS = 4
 
 Progress = Callable[[int], None]
+Sessions = Callable[[], "SparkSession"]
+"""Starts the session, or gets the one that runs; asked only when something needs it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +59,22 @@ class Outcome:
 Work = tuple[Catalog, Found]
 
 
-def read_all(work: Sequence[Work], order: Order, spark: SparkSession | None, progress: Progress) -> Iterator[Outcome]:
+def read_all(work: Sequence[Work], order: Order, sessions: Sessions, progress: Progress) -> Iterator[Outcome]:
     """Read every dataset of `work`; one that fails is an outcome with an error and leaves the others alone."""
     in_tasks = [item for item in work if load_format(item[0].format).reads_in_tasks]
     on_driver = [item for item in work if not load_format(item[0].format).reads_in_tasks]
+    spark = sessions() if on_driver or len(in_tasks) >= _WORTH_A_SESSION else _running_session()
     if spark is None or len(in_tasks) < _WORTH_A_JOB:
         on_driver, in_tasks = [*in_tasks, *on_driver], []
-    if in_tasks:
-        assert spark is not None
+    else:
         yield from _in_tasks(in_tasks, order, spark, progress)
     yield from _on_driver(on_driver, order, spark, progress)
+
+
+def _running_session() -> SparkSession | None:
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession()
 
 
 def _on_driver(work: Sequence[Work], order: Order, spark: SparkSession | None, progress: Progress) -> Iterator[Outcome]:

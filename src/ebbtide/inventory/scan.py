@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 from uuid import uuid4
 
 from ebbtide.errors import EbbtideError, RefusedError
@@ -18,12 +18,9 @@ from ebbtide.formats.registry import load_format
 from ebbtide.inventory import current as currents
 from ebbtide.inventory.compact import compact
 from ebbtide.inventory.current import CatalogError, Current, Entry
-from ebbtide.inventory.read import Order, Outcome, Work, read_all
+from ebbtide.inventory.read import Order, Outcome, Sessions, Work, read_all
 from ebbtide.inventory.segments import remove_unused
 from ebbtide.model.dataset import Catalog, Found, NotFound
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 class Watcher(Protocol):
@@ -56,14 +53,14 @@ class _Answer:
 def scan(
     catalogs: Sequence[Catalog],
     inventory: Path,
-    spark: SparkSession | None,
+    sessions: Sessions,
     *,
     now: datetime,
     depth: Depth = Depth.FILES,
     full: bool = False,
     watcher: Watcher,
 ) -> ScanReport:
-    """Bring the inventory up to date. `spark` may be None where every format reads without a session.
+    """Bring the inventory up to date. A session is started only where something must be read that needs one.
 
     A dataset whose catalog gives the same token as last time is not opened at all.
     """
@@ -71,7 +68,7 @@ def scan(
         before = currents.load(inventory) or Current()
         order = Order(inventory, f"{now:%Y%m%dT%H%M%S}-{uuid4().hex[:8]}", depth, now)
         with ThreadPoolExecutor(max(1, len(catalogs))) as pool:
-            answers = list(pool.map(lambda catalog: _ask(catalog, spark), catalogs))
+            answers = list(pool.map(lambda catalog: _ask(catalog), catalogs))
         work = [
             (answer.catalog, found)
             for answer in answers
@@ -79,7 +76,7 @@ def scan(
             if full or _is_stale(before.entries.get(str(found.id)), found, depth)
         ]
         watcher.begin(sum(len(answer.found) for answer in answers), len(work))
-        outcomes = {o.table_id: o for o in read_all(work, order, spark, watcher.advance)}
+        outcomes = {o.table_id: o for o in read_all(work, order, sessions, watcher.advance)}
         entries = _entries(answers, before, outcomes, work, order)
         errors = tuple(
             CatalogError(a.catalog.name, a.error.message, a.error.hint) for a in answers if a.error is not None
@@ -103,9 +100,9 @@ def _only_one(inventory: Path) -> Iterator[None]:
         yield
 
 
-def _ask(catalog: Catalog, spark: SparkSession | None) -> _Answer:
+def _ask(catalog: Catalog) -> _Answer:
     try:
-        answers = list(load_format(catalog.format).discover(catalog, spark))
+        answers = list(load_format(catalog.format).discover(catalog))
     except EbbtideError as error:
         return _Answer(catalog, error=error)
     found = tuple(answer for answer in answers if isinstance(answer, Found))

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from ebbtide.errors import SetupError
 from ebbtide.model.dataset import Catalog
 from ebbtide.spark import jars
-from ebbtide.spark.java import java_home
+from ebbtide.spark.java import launch_environment
 
 _EXTENSIONS = {  # Paimon first or it swallows Hudi's CALL; Delta before Iceberg or Delta's UPDATE fails.
     "paimon": "org.apache.paimon.spark.extensions.PaimonSparkSessionExtensions",
@@ -66,8 +66,10 @@ def session(
 ) -> SparkSession:
     """Start (or get) the session with the given catalogs. `conf` wins over everything that stands here."""
     name, formats = _profile()
-    os.environ.setdefault("JAVA_HOME", str(java_home()))
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    needed = launch_environment()
+    if not master.startswith(("local", "spark://127.0.0.1")):
+        del needed["SPARK_LOCAL_IP"]  # a cluster must be able to call the driver back
+    os.environ.update(needed)
     # Workers would otherwise take whatever `python3` is on the path, and miss this environment.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     settings = dict(_BASE)

@@ -19,7 +19,7 @@ class Iceberg:
     reads_in_tasks = True
     capabilities = dict.fromkeys(Capability, YES)
 
-    def discover(self, catalog: Catalog, spark: SparkSession | None) -> Iterable[Found | NotFound]:
+    def discover(self, catalog: Catalog) -> Iterable[Found | NotFound]:
         return discover(catalog)
 
     def read(self, found: Found, catalog: Catalog, depth: Depth, spark: SparkSession | None) -> Reading:
