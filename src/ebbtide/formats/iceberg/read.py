@@ -40,7 +40,7 @@ def read(found: Found, catalog: Catalog, depth: Depth) -> Reading:
             floors=_floors(files), unknown=(*unknown, "partitions and files were not read"),
         )  # fmt: skip
     names = PartitionNames(table)
-    referenced = files_of(files, refs, names, open_store(files.location, catalog.options))
+    referenced = files_of(files, refs, transactions, names, open_store(files.location, catalog.options))
     partitions = partitions_of(referenced, names.days, transactions, _paths_of_main(files, refs))
     return Reading(
         found.id, "iceberg", location, table.properties, _columns(table.schema()), refs, transactions,
