@@ -55,8 +55,8 @@ def rows_of(reading: Reading, capabilities: list[str], scan_id: str, now: dateti
             (
                 *key, t.id, t.parent_id, branches.get(t.id, []), t.kind, t.committed_at, t.id in latest,
                 t.rows_added, t.rows_removed, t.files_added, t.files_removed, t.bytes_added, t.bytes_removed,
-                t.operation, t.staged, t.starts_view, views.get(t.id, []), carried.get(t.id, []),
-                spans.positions[t.id],
+                t.operation, t.staged, t.starts_view or t.parent_id not in history.transactions,
+                views.get(t.id, []), carried.get(t.id, []), spans.positions[t.id],
             )
             for t in reading.transactions
         ],
