@@ -204,8 +204,9 @@ def test_a_rollback_keeps_what_was_rolled_back_known(bench: Bench) -> None:
     assert files[t1].live
     if t2 in history.transactions:
         assert not files[t2].live
-    # Whatever the format calls it, the revived file's transaction is in the latest view.
-    assert t1 in history.latest_view()
+    # Some formats move the head back, others commit a restore. That one starts no view, because its file is older.
+    (main,) = [view for view in history.views if view.ref.main]
+    assert main.ref.head == t1 or not history.transactions[str(main.ref.head)].starts_view
 
 
 def test_a_replaced_table_starts_a_view(bench: Bench) -> None:
