@@ -17,6 +17,7 @@ from ebbtide.model.history import Kind, RefKind, build_history
 from ebbtide.model.paths import local_path
 from tests.conformance.conftest import Bench
 from tests.conformance.driver import Table
+from tests.inventory.reads import opened_files
 
 DAYS = [f"2026-01-0{n}" for n in range(1, 8)]
 
@@ -214,3 +215,9 @@ def test_the_token_changes_with_every_commit_and_only_then(bench: Bench) -> None
     assert bench.found(table) == once
     bench.driver.append(table, [(2, "b", DAYS[0])])
     assert bench.found(table).token != once.token
+
+
+def test_asking_whether_a_table_changed_opens_no_file_of_it(bench: Bench, story: Story) -> None:
+    with opened_files(Path(story.table.location)) as opened:
+        bench.found(story.table)
+    assert opened == []
