@@ -62,3 +62,9 @@ class UnreadableError(EbbtideError):
     def __init__(self, subject: str, reason: str, *, hint: str | None = None) -> None:
         self.subject, self.reason = subject, reason
         super().__init__(f"{subject}: {reason}", hint=hint)
+
+    @classmethod
+    def unexpected(cls, subject: str, error: Exception) -> UnreadableError:
+        """For whatever an adapter did not foresee: one broken place must not end the work on the others."""
+        reason = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+        return cls(subject, reason, hint="please report this: the adapter did not expect it")

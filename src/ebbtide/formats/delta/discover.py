@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
-
 from ebbtide.errors import UnreadableError
-from ebbtide.formats.delta.log import FOLDER, Log, in_parallel, list_log
+from ebbtide.formats.delta.log import FOLDER, in_parallel, list_log
+from ebbtide.formats.warehouse import open_warehouse, token_of
 from ebbtide.model.dataset import Catalog, Found, NotFound
 from ebbtide.model.ids import DatasetId, encode_part
 from ebbtide.model.paths import normalise
-from ebbtide.storage.files import Entry, Store, open_store
+from ebbtide.storage.files import Entry, Store
 
 
 def discover_tables(catalog: Catalog) -> list[Found | NotFound]:
     """Every table of the warehouse, sorted by place: one listing per namespace, and one per folder in it."""
     warehouse = normalise(catalog.warehouse)
-    store = open_store(warehouse, catalog.options)
-    namespaces = _folders_of_warehouse(store, warehouse, catalog)
+    store, namespaces = open_warehouse(catalog)
     if any(entry.name == FOLDER for entry in namespaces):
         return [_misplaced(catalog, "")]
     listed = in_parallel(warehouse, lambda entry: _tables_of(store, catalog, entry), namespaces)
     return [found for tables in listed for found in tables]
-
-
-def _folders_of_warehouse(store: Store, warehouse: str, catalog: Catalog) -> list[Entry]:
-    hint = f"check `warehouse` of catalog {catalog.name}"
-    try:
-        place = store.stat(warehouse)
-        entries = store.list(warehouse) if place is not None and place.is_folder else None
-    except (UnreadableError, OSError) as error:
-        raise UnreadableError(catalog.name, f"warehouse {warehouse} does not answer: {error}", hint=hint) from error
-    if entries is None:
-        raise UnreadableError(catalog.name, f"warehouse {warehouse} does not exist", hint=hint)
-    return [entry for entry in entries if entry.is_folder]
 
 
 def _tables_of(store: Store, catalog: Catalog, namespace: Entry) -> list[Found | NotFound]:
@@ -56,15 +42,7 @@ def _table(store: Store, id_: DatasetId, folder: Entry) -> Found | NotFound | No
     if log.head is None:
         reason = f"{folder.path}/{FOLDER} holds neither a commit nor a complete checkpoint"
         return NotFound(str(id_), reason, "restore the log from a backup, or remove the folder")
-    return Found(id_, folder.path, token_of(log))
-
-
-def token_of(log: Log) -> str:
-    """Changes with every commit, checkpoint and cleanup: all that a table says of itself lies in its log."""
-    digest = hashlib.sha256()
-    for entry in log.entries:
-        digest.update(f"{entry.path}\0{entry.bytes}\0{entry.modified}\n".encode("utf-8", "surrogateescape"))
-    return digest.hexdigest()
+    return Found(id_, folder.path, token_of(log.entries))
 
 
 def _misplaced(catalog: Catalog, folder: str) -> NotFound:

@@ -6,13 +6,13 @@ savepoint, clean, inflight instant and archived instant is a file of the timelin
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 
 from ebbtide.errors import UnreadableError
+from ebbtide.formats.warehouse import open_warehouse, token_of
 from ebbtide.model.dataset import Catalog, Found, NotFound
 from ebbtide.model.ids import DatasetId, encode_part
-from ebbtide.storage.files import Entry, Store, open_store
+from ebbtide.storage.files import Entry, Store
 
 META_FOLDER = ".hoodie"
 # Hudi falls back to the second one while the first is being replaced.
@@ -21,20 +21,7 @@ _PROPERTIES = ("hoodie.properties", "hoodie.properties.backup")
 
 def discover(catalog: Catalog) -> Iterator[Found | NotFound]:
     """The tables of a warehouse. What lies there and is no Hudi table is passed over."""
-    store = open_store(catalog.warehouse, catalog.options)
-    try:
-        root = store.stat(catalog.warehouse)
-        entries = store.list(catalog.warehouse) if root is not None and root.is_folder else None
-    except (OSError, UnreadableError) as error:
-        raise UnreadableError(
-            catalog.name,
-            f"the warehouse {catalog.warehouse} does not answer: {error}",
-            hint="check the catalog's warehouse and the store's options",
-        ) from error
-    if entries is None:
-        raise UnreadableError(
-            catalog.name, f"no warehouse at {catalog.warehouse}", hint="check the catalog's warehouse"
-        )
+    store, entries = open_warehouse(catalog)
     if any(entry.name == META_FOLDER for entry in entries):
         raise UnreadableError(
             catalog.name,
@@ -46,8 +33,6 @@ def discover(catalog: Catalog) -> Iterator[Found | NotFound]:
 
 def _tables(catalog: Catalog, store: Store, namespaces: list[Entry]) -> Iterator[Found | NotFound]:
     for namespace in namespaces:
-        if not namespace.is_folder:
-            continue
         name = f"{encode_part(catalog.name)}.{encode_part(namespace.name)}"
         try:
             entries = store.list(namespace.path)
@@ -81,13 +66,4 @@ def _table(catalog: Catalog, store: Store, namespace: str, folder: Entry) -> Fou
             f"{meta}/hoodie.properties is missing",
             hint="restore the file, or remove the folder if the table was dropped",
         )
-    return Found(id_, folder.path, _token(entries))
-
-
-def _token(entries: list[Entry]) -> str:
-    digest = hashlib.sha256()
-    for entry in entries:
-        if not entry.is_folder:
-            modified = entry.modified.isoformat() if entry.modified else ""
-            digest.update(f"{entry.path}\0{entry.bytes}\0{modified}\n".encode("utf-8", "surrogatepass"))
-    return digest.hexdigest()
+    return Found(id_, folder.path, token_of(entries))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestEntryStatus, ManifestFile
-
+from ebbtide.formats.iceberg.avro import Content, Entry, Manifest, Status
 from ebbtide.formats.iceberg.metadata import MetadataFiles
 from ebbtide.formats.iceberg.partitions import PartitionNames
 from ebbtide.model.dataset import FileRef, Role
@@ -67,17 +66,17 @@ def _statistics(files: MetadataFiles, masks: dict[int, int]) -> Iterator[FileRef
 def _manifests(
     files: MetadataFiles, heads: set[int], sizes: dict[str, int], masks: dict[int, int]
 ) -> Iterator[FileRef]:
-    manifests: dict[str, tuple[ManifestFile, bool, int]] = {}
+    manifests: dict[str, tuple[Manifest, bool, int]] = {}
     for snapshot in files.table.snapshots:
         id_ = snapshot.snapshot_id
         path, live = normalise(snapshot.manifest_list or ""), id_ in heads
         for manifest in files.manifests(snapshot):
-            _, was_live, mask = manifests.get(manifest.manifest_path, (None, False, 0))
-            manifests[manifest.manifest_path] = (manifest, live or was_live, mask | masks[id_])
+            _, was_live, mask = manifests.get(manifest.path, (None, False, 0))
+            manifests[manifest.path] = (manifest, live or was_live, mask | masks[id_])
         yield FileRef(path, Role.MANIFEST_LIST, sizes.get(path), str(id_), live, versions=masks[id_])
     for path, (manifest, live, mask) in manifests.items():
-        added_by = None if manifest.added_snapshot_id is None else str(manifest.added_snapshot_id)
-        yield FileRef(normalise(path), Role.MANIFEST, manifest.manifest_length, added_by, live, versions=mask)
+        added_by = None if manifest.added_by is None else str(manifest.added_by)
+        yield FileRef(normalise(path), Role.MANIFEST, manifest.length, added_by, live, versions=mask)
 
 
 def _content_files(
@@ -85,17 +84,17 @@ def _content_files(
 ) -> Iterator[FileRef]:
     """Data files, delete files and deletion vectors, from each distinct manifest once."""
     order = {s.snapshot_id: n for n, s in enumerate(sorted(files.table.snapshots, key=lambda s: s.timestamp_ms))}
-    manifests: dict[str, ManifestFile] = {}
+    manifests: dict[str, Manifest] = {}
     versions_of: dict[str, int] = {}
     in_heads: set[str] = set()
     for snapshot in files.table.snapshots:
         for manifest in files.manifests(snapshot):
-            path = manifest.manifest_path
+            path = manifest.path
             manifests[path] = manifest
             versions_of[path] = versions_of.get(path, 0) | masks[snapshot.snapshot_id]
             if snapshot.snapshot_id in heads:
                 in_heads.add(path)
-    known: dict[str, DataFile] = {}
+    known: dict[str, Entry] = {}
     specs: dict[str, int] = {}
     added: dict[str, int] = {}
     removed: dict[str, set[int]] = {}
@@ -103,33 +102,33 @@ def _content_files(
     versions: dict[str, int] = {}
     for manifest in manifests.values():
         for entry in files.entries(manifest):
-            path, by = entry.data_file.file_path, entry.snapshot_id
-            if entry.status == ManifestEntryStatus.DELETED:
+            path, by = entry.path, entry.by
+            if entry.status is Status.DELETED:
                 if by is not None:
                     removed.setdefault(path, set()).add(by)
                 continue
-            known[path], specs[path] = entry.data_file, manifest.partition_spec_id
-            versions[path] = versions.get(path, 0) | versions_of[manifest.manifest_path]
-            if manifest.manifest_path in in_heads:
+            known[path], specs[path] = entry, manifest.spec_id
+            versions[path] = versions.get(path, 0) | versions_of[manifest.path]
+            if manifest.path in in_heads:
                 live.add(path)
             # A file that was added twice (cherry-pick) belongs to the first; an expired adder is older than any other.
             if by is not None and (path not in added or order.get(by, -1) < order.get(added[path], -1)):
                 added[path] = by
-    for path, data_file in known.items():
+    for path, entry in known.items():
         yield FileRef(
             path=normalise(path),
-            role=_role(data_file),
-            bytes=data_file.file_size_in_bytes,
+            role=_role(entry),
+            bytes=entry.bytes,
             first_transaction=str(added[path]) if path in added else None,
             live=path in live,
             removed_by=tuple(str(by) for by in sorted(removed.get(path, ()))),
-            partition=names.id_of(specs[path], data_file.partition),
-            rows=data_file.record_count,
+            partition=names.id_of(specs[path], entry.values),
+            rows=entry.rows,
             versions=versions[path],
         )
 
 
-def _role(data_file: DataFile) -> Role:
-    if data_file.content == DataFileContent.DATA:
+def _role(entry: Entry) -> Role:
+    if entry.content is Content.DATA:
         return Role.DATA
-    return Role.DELETION_VECTOR if data_file.file_format == FileFormat.PUFFIN else Role.DELETE_FILE
+    return Role.DELETION_VECTOR if entry.format == "PUFFIN" else Role.DELETE_FILE

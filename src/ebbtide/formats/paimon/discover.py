@@ -5,16 +5,16 @@ Everything that can change what a reading says is a small file in one of six fol
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from ebbtide.errors import UnreadableError
+from ebbtide.formats.warehouse import open_warehouse, token_of
 from ebbtide.model.dataset import Catalog, Found, NotFound
 from ebbtide.model.ids import DatasetId
 from ebbtide.model.paths import normalise
-from ebbtide.storage.files import Entry, Store, open_store
+from ebbtide.storage.files import Entry, Store
 
 FOLDERS = ("schema", "snapshot", "tag", "branch", "changelog", "consumer")
 """What Paimon keeps by name: nothing in these folders is ever an orphan (formats.md)."""
@@ -31,18 +31,12 @@ def discover(catalog: Catalog) -> Iterator[Found | NotFound]:
         raise UnreadableError(
             catalog.name, f"Paimon catalogs of type {kind!r} cannot be listed", hint="use a filesystem catalog"
         )
-    store = open_store(catalog.warehouse, catalog.options)
-    try:
-        root = store.stat(catalog.warehouse)
-    except OSError as error:
-        raise UnreadableError(catalog.name, f"the warehouse does not answer: {error}", hint=_HINT) from error
-    if root is None or not root.is_folder:
-        raise UnreadableError(catalog.name, f"no warehouse at {catalog.warehouse}", hint=_HINT)
+    store, databases = open_warehouse(catalog)
     try:
         places = [
             (database.name.removesuffix(".db"), table)
-            for database in store.list(catalog.warehouse)
-            if database.is_folder and database.name.endswith(".db") and database.name != ".db"
+            for database in databases
+            if database.name.endswith(".db") and database.name != ".db"
             for table in store.list(database.path)
             if table.is_folder
         ]
@@ -87,11 +81,3 @@ def metadata_files(store: Store, location: str) -> list[Entry]:
         for entry in store.list(f"{location}/{folder}", recursive=folder == "branch")
         if not entry.is_folder
     ]
-
-
-def token_of(entries: list[Entry]) -> str:
-    """Changes with every commit, schema, tag, branch, changelog and consumer: names, sizes and times of their files."""
-    digest = hashlib.sha256()
-    for entry in sorted(entries, key=lambda entry: entry.path):
-        digest.update(f"{entry.path}\0{entry.bytes}\0{entry.modified}\n".encode())
-    return digest.hexdigest()

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 from ebbtide.errors import UnreadableError
 from ebbtide.formats.base import Depth
 from ebbtide.formats.paimon.changes import walk
-from ebbtide.formats.paimon.discover import metadata_files, token_of
+from ebbtide.formats.paimon.discover import metadata_files
 from ebbtide.formats.paimon.files import references, wanted_of
 from ebbtide.formats.paimon.java import Library, open_library
 from ebbtide.formats.paimon.lines import MAIN, Lines, parse_lines
 from ebbtide.formats.paimon.manifests import parse_manifests
 from ebbtide.formats.paimon.partitions import Keys, partitions_of
+from ebbtide.formats.warehouse import token_of
 from ebbtide.model.dataset import Catalog, Column, Found, Reading
 from ebbtide.storage.files import Entry, Store, open_store
 
