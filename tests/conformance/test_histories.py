@@ -19,7 +19,6 @@ def changes(bench: Bench, table: Table) -> list[Transaction]:
 
 
 @pytest.mark.spark41
-@pytest.mark.cluster
 def test_the_worked_example_of_two_branches(bench: Bench) -> None:
     """spec §1: T1, T2 on both; main goes on with T3 SNAPSHOT and T4, xyz with T5."""
     bench.needs(Capability.BRANCHES)

@@ -64,7 +64,10 @@ class PaimonDriver(Driver):
         return rows
 
     def append(self, table: Table, rows: Rows, *, branch: str | None = None) -> None:
-        self.spark.sql(f"INSERT INTO {self._part(table, branch)} VALUES {_values(rows)}")
+        # One task, so that the rows lie in one file on any number of executors.
+        self.spark.sql(
+            f"INSERT INTO {self._part(table, branch)} SELECT /*+ COALESCE(1) */ * FROM VALUES {_values(rows)}"
+        )
 
     def overwrite(self, table: Table, rows: Rows, *, branch: str | None = None) -> None:
         self.spark.sql(f"INSERT OVERWRITE {self._part(table, branch)} VALUES {_values(rows)}")
