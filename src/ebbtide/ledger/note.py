@@ -82,19 +82,23 @@ class VerifierKey(NamedTuple):
 
     def verify(self, text: str, signature: bytes) -> int | None:
         """Refuse a signature that is not this key's on this text. Gives the time of a cosignature, in seconds."""
-        message, time = text.encode(), None
-        if self.algorithm == COSIGNATURE:
-            time, signature = int.from_bytes(signature[:_TIME_BYTES]), signature[_TIME_BYTES:]
-            message = _cosigned(text, time)
+        if self.algorithm != COSIGNATURE:
+            self.verify_bytes(text.encode(), signature)
+            return None
+        time = int.from_bytes(signature[:_TIME_BYTES])
+        self.verify_bytes(_cosigned(text, time), signature[_TIME_BYTES:] if time <= MAX_SIZE else b"")
+        return time
+
+    def verify_bytes(self, message: bytes, signature: bytes) -> None:
+        """Refuse a bare signature that is not this key's on these bytes."""
         try:
-            if len(signature) != _SIGNATURE_BYTES or (time or 0) > MAX_SIZE:
+            if len(signature) != _SIGNATURE_BYTES:
                 raise InvalidSignature
             Ed25519PublicKey.from_public_bytes(self.public).verify(signature, message)
         except InvalidSignature:
             raise ProofError(
                 "signature", expected=f"one of {self.name}+{self.key_hash.hex()}", found="it does not verify"
             ) from None
-        return time
 
 
 class Signer:
