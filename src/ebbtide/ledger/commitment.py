@@ -32,7 +32,7 @@ def new_key() -> bytes:
 def commit(key: bytes, kind: str, value: str) -> str:
     """The commitment to one identifier, as the ledger holds it: hexadecimal text."""
     if len(key) != KEY_BYTES:
-        raise InputError(f"a commitment's key that has not {KEY_BYTES} bytes")
+        raise InputError(f"a commitment's key that has not {KEY_BYTES} bytes", hint="use `new_key`")
     if not kind or '"' in kind or not kind.isascii():
         raise InputError("a type of subject is ASCII text without quotation marks", hint="such as user_id")
     return hmac.digest(key, kind.encode() + dumps(value), "sha256").hex()
@@ -81,7 +81,7 @@ class Opening:
         """Read an `opening.json`. Its errors show none of it."""
         match loads_canonical(data, limit=MAX_OPENING_BYTES):
             case {"format": str(found), "v": version} if (found, version) != (OPENING_FORMAT, OPENING_VERSION):
-                raise InputError(f"not an {OPENING_FORMAT} of version {OPENING_VERSION}")
+                raise InputError(f"not an {OPENING_FORMAT} of version {OPENING_VERSION}", hint="give the opening.json")
             case {"request": str(request), "key": str(key), "identifiers": [_, *_] as items}:
                 opening = cls(request, hex_bytes(key), tuple(_identifier(item) for item in items))
                 # Written again it must be the same, so nothing in the file goes unread; and it must open something.
@@ -94,4 +94,4 @@ def _identifier(item: object) -> Identifier:
     match item:
         case {"type": str(kind), "value": str(value), **rest} if not rest:
             return Identifier(kind, value)
-    raise InputError("an identifier of the opening has not exactly a type and a value, both text")
+    raise InputError("an identifier of the opening cannot be read", hint="it has a type and a value, both text")

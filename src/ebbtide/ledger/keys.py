@@ -45,11 +45,11 @@ class Trust(NamedTuple):
     def parse(cls, data: bytes) -> Trust:
         """Read a key file. One without a key of a ledger is refused: it would trust nothing."""
         if len(data) > MAX_KEY_FILE_BYTES:
-            raise InputError(f"a key file of more than {MAX_KEY_FILE_BYTES} bytes")
+            raise InputError(f"a key file of more than {MAX_KEY_FILE_BYTES} bytes", hint="it holds one key a line")
         try:
             lines = [line.strip() for line in data.decode().splitlines()]
         except UnicodeDecodeError as error:
-            raise InputError(f"key file: not UTF-8 at byte {error.start}") from None
+            raise InputError(f"not UTF-8 at byte {error.start}", hint="a key file is text") from None
         ledger: list[TrustedKey] = []
         witnesses: list[VerifierKey] = []
         for line in lines:

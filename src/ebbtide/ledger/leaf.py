@@ -9,12 +9,15 @@
 | `request` | the erasure request that it belongs to; absent when it belongs to none, or to several |
 | `requests` | the requests that it belongs to, where one act serves several |
 
-Three kinds have a meaning for whoever checks a certificate:
+Four kinds have a meaning for whoever checks a certificate; further keys are welcome on all of them:
 
 - `certificate.key`: `key` is the verifier key that signs certificates.
+- `request.verified`: at that time `scanner` read the objects of `inventory` in `place` for `commitments` and found
+  `found`; `unread` of them it could not read (absent: none).
 - `request.listed`: `entries` lists earlier entries of a long request, each as `{"index": …, "leaf": "<hex>"}`.
-- `request.certified`: the last entry of a request. `entries` lists its earlier ones, `state` says how it ended,
-  `commitments` whom it was about. What one leaf cannot list, `request.listed` entries that it lists do.
+- `request.certified`: the last entry of a request. `entries` lists its earlier ones, `state` says how it ended
+  (`certified` or `certified with exceptions`), `commitments` whom it was about. What one leaf cannot list,
+  `request.listed` entries that it lists do.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from ebbtide.model.canonical import Json, loads_canonical, parse_timestamp
 
 VERSION = 1
 CERTIFICATE_KEY = "certificate.key"
+VERIFIED = "request.verified"
 LISTED = "request.listed"
 CERTIFIED = "request.certified"
 
@@ -80,7 +84,7 @@ def requests_of(body: Body) -> tuple[str, ...] | None:
             return (request,)
         case None, [*requests] if all(isinstance(request, str) for request in requests):
             return tuple(str(request) for request in requests)
-    raise InputError("a ledger entry whose `request` is not text, or whose `requests` is not a list of texts")
+    raise InputError("a ledger entry whose `request` or `requests` is not text", hint="one text, or a list of texts")
 
 
 def listing(entries: Sequence[Logged]) -> list[Json]:
@@ -106,7 +110,9 @@ def listed_in(body: Body) -> dict[int, bytes]:
                 if 0 <= index <= MAX_SIZE and index not in found and len(digest) == HASH_BYTES:
                     found[index] = digest
                     continue
-        raise InputError(f"a {body['kind']} entry whose `entries` do not each have an index and a leaf hash, once")
+        raise InputError(
+            f"a {body['kind']} entry with wrong `entries`", hint="each has an index, once, and a leaf hash of 32 bytes"
+        )
     return found
 
 

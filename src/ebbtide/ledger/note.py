@@ -167,11 +167,11 @@ class Note(NamedTuple):
     def parse(cls, data: bytes) -> Note:
         """Read a signed note."""
         if len(data) > MAX_NOTE_BYTES:
-            raise InputError(f"a signed note of more than {MAX_NOTE_BYTES} bytes")
+            raise InputError(f"a signed note of more than {MAX_NOTE_BYTES} bytes", hint="no ledger signs so much")
         try:
             note = data.decode()
         except UnicodeDecodeError as error:
-            raise InputError(f"signed note: not UTF-8 at byte {error.start}") from None
+            raise InputError(f"signed note: not UTF-8 at byte {error.start}", hint="a note is text") from None
         check_text(note)
         text, separator, lines = note.rpartition("\n\n")
         if not separator or not lines.endswith("\n"):
@@ -219,7 +219,7 @@ class Checkpoint(NamedTuple):
             raise InputError("not a checkpoint", hint="origin, size and root hash, a line each")
         checkpoint = cls(lines[0], parse_decimal(lines[1]), base64_bytes(lines[2]), tuple(lines[3:]))
         if len(checkpoint.root) != HASH_BYTES:
-            raise InputError("a checkpoint whose root hash has not 32 bytes")
+            raise InputError("a checkpoint whose root hash has not 32 bytes", hint="the tree is hashed with SHA-256")
         return checkpoint
 
 
@@ -227,7 +227,7 @@ def sign(text: str, signers: Sequence[Signer]) -> Note:
     """A note over this text, signed by each."""
     check_text(text)
     if not text.endswith("\n"):
-        raise InputError("a note's text must end with a newline")
+        raise InputError("a note's text does not end with a newline", hint="end its last line")
     return Note(text, tuple(signer.sign(text) for signer in signers))
 
 
@@ -240,9 +240,9 @@ def parse_signatures(lines: str) -> tuple[Signature, ...]:
             raise InputError("not a signature line", hint="it reads `— name base64`")
         material = base64_bytes(encoded)
         if len(material) <= _KEY_HASH_BYTES:
-            raise InputError(f"the signature of {check_name(name)} is too short")
+            raise InputError(f"the signature of {check_name(name)} is too short", hint="4 bytes of key hash come first")
         if len(found) == MAX_SIGNATURES:
-            raise InputError(f"a note with more than {MAX_SIGNATURES} signatures")
+            raise InputError(f"a note with more than {MAX_SIGNATURES} signatures", hint="keep those of known keys")
         found.append(Signature(check_name(name), material[:_KEY_HASH_BYTES], material[_KEY_HASH_BYTES:]))
     return tuple(found)
 
@@ -266,7 +266,7 @@ def check_text(text: str) -> None:
     try:
         data = text.encode()
     except UnicodeEncodeError:
-        raise InputError("a lone surrogate in a note") from None
+        raise InputError("a lone surrogate in a note", hint="a note is valid Unicode") from None
     if len(data.translate(None, _CONTROLS)) != len(data):
         raise InputError("a control character in a note", hint="newlines only")
 

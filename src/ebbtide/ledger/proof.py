@@ -46,22 +46,24 @@ class TlogProof(NamedTuple):
     def parse(cls, data: bytes) -> TlogProof:
         """Read a proof; of the texts that mean the same only the one that `encode` writes is taken."""
         if len(data) > _MAX_BYTES:
-            raise InputError(f"a tlog-proof of more than {_MAX_BYTES} bytes")
+            raise InputError(f"a tlog-proof of more than {_MAX_BYTES} bytes", hint="no ledger writes so much")
         head, separator, note = data.partition(b"\n\n")
         try:
             header, *lines = head.decode("ascii").split("\n")
         except UnicodeDecodeError as error:
-            raise InputError(f"tlog-proof: not ASCII at byte {error.start}, before its checkpoint") from None
+            raise InputError(
+                f"tlog-proof: not ASCII at byte {error.start}", hint="only its checkpoint may be"
+            ) from None
         if header != HEADER:
             raise InputError("not a tlog-proof of version 1", hint=f"its first line reads {HEADER}")
         extra = base64_bytes(lines.pop(0).removeprefix("extra ")) if lines and lines[0].startswith("extra ") else None
         if not separator or not lines or not lines[0].startswith("index "):
             raise InputError("not a tlog-proof", hint="an index, the hashes, an empty line and a checkpoint")
         if len(lines) > 1 + _MAX_HASHES:
-            raise InputError(f"a tlog-proof of more than {_MAX_HASHES} hashes")
+            raise InputError(f"a tlog-proof of more than {_MAX_HASHES} hashes", hint="no tree is so high")
         hashes = tuple(base64_bytes(line) for line in lines[1:])
         if any(len(item) != HASH_BYTES for item in hashes):
-            raise InputError("tlog-proof: a hash that has not 32 bytes")
+            raise InputError("tlog-proof: a hash that has not 32 bytes", hint="the tree is hashed with SHA-256")
         proof = cls(parse_decimal(lines[0].removeprefix("index ")), hashes, Note.parse(note), extra)
         Checkpoint.parse(proof.note.text)
         return proof

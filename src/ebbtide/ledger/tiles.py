@@ -27,7 +27,7 @@ _TILE_HEIGHT = 8
 def tile_path(kind: str, number: int, width: int = TILE_WIDTH) -> str:
     """Where a tile lies: `kind` is its level, or `entries`. Number 1234067 reads `x001/x234/067`."""
     if number < 0 or not 0 < width <= TILE_WIDTH:
-        raise InputError(f"no tile {number} of width {width}")
+        raise InputError(f"no tile {number} of width {width}", hint="tiles count from 0 and have 1 to 256 hashes")
     digits = f"{number:0{-(-len(str(number)) // 3) * 3}d}"
     groups = [digits[start : start + 3] for start in range(0, len(digits), 3)]
     path = "/".join(["tile", kind, *(f"x{group}" for group in groups[:-1]), groups[-1]])

@@ -59,11 +59,11 @@ def loads_canonical(data: bytes, *, limit: int = MAX_LEAF_BYTES) -> Json:
     try:
         value: Json = _decoder.decode(data.decode())
     except UnicodeDecodeError as error:
-        raise InputError(f"not UTF-8 at byte {error.start}") from None
+        raise InputError(f"not UTF-8 at byte {error.start}", hint="canonical JSON is UTF-8 text") from None
     except json.JSONDecodeError as error:
-        raise InputError(f"not JSON: {error.msg} at character {error.pos}") from None
+        raise InputError(f"not JSON: {error.msg} at character {error.pos}", hint="it was changed or cut") from None
     except RecursionError:
-        raise InputError(f"nested deeper than {MAX_DEPTH} levels") from None
+        raise InputError(f"nested deeper than {MAX_DEPTH} levels", hint="Ebbtide never writes that") from None
     if dumps(value) != data:
         raise InputError(
             "not canonical JSON: the same value has another text",
@@ -116,7 +116,7 @@ def _admit(value: object, key: str, depth: int) -> None:
         if not -MAX_INTEGER <= value <= MAX_INTEGER:  # type: ignore[operator]
             raise InputError(f"{key}: an integer beyond 2^53 - 1", hint="write 64-bit ids as strings")
     elif depth >= MAX_DEPTH:
-        raise InputError(f"{key}: nested deeper than {MAX_DEPTH} levels")
+        raise InputError(f"{key}: nested deeper than {MAX_DEPTH} levels", hint="flatten it")
     elif kind is dict:
         for name, inner in value.items():  # type: ignore[attr-defined]
             if not isinstance(name, str) or not name.isascii():
@@ -144,7 +144,7 @@ def _refuse_number(_: str) -> NoReturn:
 def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise InputError("a key occurs twice in one object")
+        raise InputError("a key occurs twice in one object", hint="readers would disagree on which one counts")
     return found
 
 
