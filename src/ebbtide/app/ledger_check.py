@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ebbtide.errors import EbbtideError, InputError
 from ebbtide.ledger.certificate import MAX_BYTES
-from ebbtide.ledger.check import Report, check
+from ebbtide.ledger.check import Report as Report
+from ebbtide.ledger.check import check
 from ebbtide.ledger.keys import MAX_KEY_FILE_BYTES, Trust
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 from ebbtide.errors import InputError, ProofError
 
 if TYPE_CHECKING:
-    from ebbtide.ledger.check import Report
+    from ebbtide.app.ledger_check import Report
 
 _WIDEST = 400
 _HELP_WIDTH = 100
