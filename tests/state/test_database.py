@@ -212,7 +212,7 @@ def test_a_password_reaches_neither_name_nor_error() -> None:
     assert "hunter2" not in str(caught.value)
 
 
-@pytest.mark.parametrize("url", ["", "nonsense", "sqlite://", "sqlite:///:memory:", "mysql://h/db", "sqlite:///a?x=1"])
+@pytest.mark.parametrize("url", ["", "nonsense", "sqlite://", "sqlite:///:memory:", "mysql://h/db", "sqlite:///"])
 def test_a_state_that_cannot_be_kept_is_refused(url: str) -> None:
     with pytest.raises(InputError) as refused:
         Database(url)
@@ -220,11 +220,11 @@ def test_a_state_that_cannot_be_kept_is_refused(url: str) -> None:
 
 
 def test_relative_paths_count_from_the_project(tmp_path: Path) -> None:
-    database = Database("sqlite:///.ebbtide/a%20b %25 ü #1.db", root=tmp_path)
+    database = Database("sqlite:///.ebbtide/a%20b % ü #1?.db", root=tmp_path)
     with database.writer() as state:
         state.actor("alice")
     database.close()
-    assert (tmp_path / ".ebbtide" / "a b % ü #1.db").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / ".ebbtide" / "a%20b % ü #1?.db").stat().st_mode & 0o777 == 0o600
 
 
 def test_sqlite_keeps_a_log_syncs_and_forgets_what_was_deleted(tmp_path: Path) -> None:

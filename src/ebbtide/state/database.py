@@ -187,16 +187,18 @@ def _check_version(connection: Connection, *, lock: bool = False) -> None:
 
 
 def _parse(url: str, root: Path | None) -> URL:
+    scheme, _, rest = url.partition(":")
+    if scheme == "sqlite":
+        # The rest is a path as it stands: project folders may hold `%`, `?` and `#`.
+        path = Path(rest.removeprefix("///"))
+        if not rest.startswith("///") or path.name in ("", ":memory:"):
+            raise InputError("the state must be a file", hint="write sqlite:///.ebbtide/state.db")
+        return URL.create("sqlite", database=str(root / path if root else path))
     try:
         parsed = make_url(url)
         backend = parsed.get_backend_name()
     except ArgumentError:
         raise InputError("the state is not a database URL", hint="write sqlite:///path or postgresql://…") from None
-    if backend == "sqlite":
-        if not parsed.database or parsed.database == ":memory:" or parsed.query:
-            raise InputError("the state must be a file", hint="write sqlite:///.ebbtide/state.db")
-        path = Path(parsed.database)
-        return URL.create("sqlite", database=str(root / path if root else path))
     if backend in ("postgresql", "postgres"):
         return parsed.set(drivername="postgresql+psycopg")
     raise InputError(f"the state cannot live in {backend}", hint="write sqlite:///path or postgresql://…")
