@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ebbtide.errors import EbbtideError, InputError, ProofError
@@ -238,6 +238,7 @@ NAMES = st.text(st.characters(exclude_categories=["Cs", "Cc", "Z"], exclude_char
 TEXTS = st.text(st.characters(exclude_categories=["Cs", "Cc"], include_characters="\n")).map(lambda text: text + "\n")
 
 
+@settings(deadline=None)
 @given(NAMES, TEXTS)
 def test_every_note_is_read_back(name: str, text: str) -> None:
     signer = Signer.generate(name)
@@ -246,6 +247,7 @@ def test_every_note_is_read_back(name: str, text: str) -> None:
     assert note.verify([VerifierKey.parse(signer.key.encode())])
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=300) | st.text(alphabet="— \nabAB=+01\u00a0", max_size=200).map(lambda text: text.encode()))
 def test_arbitrary_bytes_are_a_note_or_refused(data: bytes) -> None:
     try:

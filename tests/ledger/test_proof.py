@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ebbtide.errors import EbbtideError, InputError, ProofError
@@ -102,6 +102,7 @@ def test_an_oversized_proof_is_refused_before_it_is_read() -> None:
         TlogProof.parse(b"c2sp.org/tlog-proof@v1\nextra " + b"A" * 2_000_000)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200), st.integers(0, 400))
 def test_arbitrary_bytes_are_refused(junk: bytes, keep: int) -> None:
     ledger = MemoryLedger()

@@ -106,6 +106,7 @@ def test_consistency_holds_between_every_two_sizes_up_to_300(store: Store, leave
                 assert list(proof) == oracle.proof(old, leaves[:new])
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 40), max_size=12))
 def test_batches_of_any_size_store_the_same_hashes_as_one_append(sizes: list[int]) -> None:
     leaves = leaves_of(sum(sizes))
@@ -214,7 +215,7 @@ def test_a_smaller_new_tree_is_refused(store: Store) -> None:
         tree.verify_consistency(9, roots[1], 5, roots[0], tree.consistency_proof(5, 9, store.get))
 
 
-@settings(max_examples=200)
+@settings(deadline=None, max_examples=200)
 @given(st.integers(1, 300), st.data())
 def test_any_changed_bit_of_a_proof_is_refused(
     store: Store, leaves: list[bytes], size: int, data: st.DataObject

@@ -6,7 +6,7 @@ import json
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ebbtide.errors import InputError
@@ -53,12 +53,14 @@ def test_keys_are_sorted_by_their_bytes_at_every_level() -> None:
     )
 
 
+@settings(deadline=None)
 @given(VALUES)
 def test_what_is_written_is_read_back_and_reads_alike_elsewhere(value: object) -> None:
     data = dumps(value)
     assert loads_canonical(data, limit=len(data)) == value == json.loads(data)
 
 
+@settings(deadline=None)
 @given(VALUES)
 def test_any_other_text_of_the_same_value_is_refused(value: object) -> None:
     data = dumps(value)
@@ -68,6 +70,7 @@ def test_any_other_text_of_the_same_value_is_refused(value: object) -> None:
             loads_canonical(other, limit=2 * len(other))
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=60))
 def test_arbitrary_bytes_are_canonical_or_refused(data: bytes) -> None:
     try:
@@ -189,6 +192,7 @@ def test_times_are_written_in_utc_with_microseconds() -> None:
         timestamp(datetime(2026, 1, 31))  # noqa: DTZ001
 
 
+@settings(deadline=None)
 @given(st.datetimes(timezones=st.just(UTC)))
 def test_every_time_is_read_back(moment: datetime) -> None:
     assert parse_timestamp(timestamp(moment)) == moment
@@ -213,6 +217,7 @@ def test_other_ways_to_write_a_time_are_refused(text: str) -> None:
         parse_timestamp(text)
 
 
+@settings(deadline=None)
 @given(st.binary())
 def test_base64_has_one_text_for_the_same_bytes(data: bytes) -> None:
     text = base64_text(data)
