@@ -217,7 +217,11 @@ def test_an_entry_from_after_its_witness_saw_it_is_refused(erasure: Erasure) -> 
     # The last entry was written on 2026-01-31 at 06:07.
     assert check(witnessed(erasure, time=1_769_839_400).encode(), erasure.trust(WITNESS)), "clocks may differ a little"
     early = witnessed(erasure, time=1_769_830_000)
-    assert failed_at(check(early.encode(), erasure.trust(WITNESS)), "time").found == "2026-01-31T06:07:00.000000Z"
+    for simulated in (False, True):
+        report = check(early.encode(), erasure.trust(WITNESS), simulated=simulated)
+        assert failed_at(report, "time").found == "2026-01-31T06:07:00.000000Z"
+    rehearsal = closed(simulated=True)
+    assert check(witnessed(rehearsal, time=1_769_830_000).encode(), rehearsal.trust(WITNESS), simulated=True)
 
 
 def test_a_cosignature_that_does_not_verify_is_refused(erasure: Erasure) -> None:

@@ -162,10 +162,8 @@ class _Checking:
         payload = certificate.envelope.verify(key, STATEMENT_TYPE)
         expected = rules.statement(certificate.entries, certificate.proof, certificate.summary)
         if payload != expected:
-            place = next(
-                (at for at, pair in enumerate(zip(payload, expected, strict=False)) if pair[0] != pair[1]), None
-            )
-            place = min(len(payload), len(expected)) if place is None else place
+            pairs = enumerate(zip(payload, expected, strict=False))
+            place = next((at for at, (one, two) in pairs if one != two), min(len(payload), len(expected)))
             raise ProofError(
                 f"statement at byte {place}",
                 expected=repr(expected[place : place + 40]),
@@ -175,16 +173,15 @@ class _Checking:
 
     def witnesses(self) -> str:
         seen = [(item.time, item.key) for item in self.verified if item.time is not None]
-        claimed = self.certificate.proof.note.signatures
         if not seen:
-            more = len(claimed) > len(self.verified)
+            unknown = len(self.certificate.proof.note.signatures) - len(self.verified)
             return f"{ASSERTED} by {self.trust.origin}" + (
-                "; the other signatures are of keys not given" if more else ""
+                f"; {unknown} signatures of keys not given" if unknown else ""
             )
         time, key = min(seen)
         written = str(self.certificate.last["at"])
         # Canonical times sort as text. A simulated clock runs where it likes.
-        if not self.simulated and written > moment(time + _SKEW_SECONDS):
+        if "simulated" not in self.certificate.last and written > moment(time + _SKEW_SECONDS):
             raise ProofError(
                 "time of the last entry", expected=f"not after {key.name} saw it, {moment(time)}", found=written
             )
