@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -12,14 +13,17 @@ from ebbtide.errors import InputError, ProofError
 from ebbtide.ledger import dsse
 from ebbtide.ledger.certificate import Certificate, build, statement
 from ebbtide.ledger.check import Report, check
+from ebbtide.ledger.codec import Entry
 from ebbtide.ledger.commitment import Identifier, Opening, new_key
+from ebbtide.ledger.entries import CertificateKey, Intent, Listed, Outcome, RequestCertified, RequestReceived
+from ebbtide.ledger.entries import Verified as EntryVerified
 from ebbtide.ledger.keys import Trust, TrustedKey
 from ebbtide.ledger.leaf import LISTED, Logged, listing, read_body
 from ebbtide.ledger.note import COSIGNATURE, Signer
 from ebbtide.ledger.summary import summarise
 from ebbtide.model.canonical import dumps
 from tests.ledger.erasure import REQUEST, SECRET, Erasure, closed
-from tests.ledger.forest import ORIGIN
+from tests.ledger.forest import ORIGIN, MemoryLedger
 
 WITNESS = Signer.generate("witness.example/w1", algorithm=COSIGNATURE)
 NAMES = ["certificate", "checkpoint", "inclusion", "entries", "claims", "clock", "summary", "statement", "time"]
@@ -390,6 +394,31 @@ def test_build_takes_the_entries_in_any_order_and_only_its_own_key(erasure: Eras
 def test_nothing_checked_is_not_good() -> None:
     assert not Report((), None, None, None)
     assert Report((), None, None, None).exit_code == 1
+
+
+def test_a_certificate_of_typed_entries_holds() -> None:
+    ledger, signer, key = MemoryLedger(), Signer.generate(f"{ORIGIN}/certificates"), new_key()
+    at, opening = datetime(2026, 1, 31, 6, 30, tzinfo=UTC), Opening(REQUEST, key, (Identifier("user_id", SECRET),))
+    typed: list[Entry] = [
+        CertificateKey(at=at, key=signer.key.encode()),
+        RequestReceived(
+            at=at, request=REQUEST, law="gdpr", commitments=opening.commitments(), received_at=at, due_at=at
+        ),
+        Intent(at=at, act="a-1", verb="erase", requests=("r-other", REQUEST), version="9223372036854775807"),
+        Outcome(at=at, act="a-1", result="done", requests=("r-other", REQUEST)),
+        EntryVerified(
+            at=at, request=REQUEST, place="lake.app.users", scanner="verify/1", inventory="sha256:00",
+            commitments=opening.commitments(), found=0,
+        ),
+    ]  # fmt: skip
+    entries = ledger.append_leaves([entry.encode() for entry in typed])
+    listed = tuple(Listed(index=entry.leaf_index, leaf=entry.hash.hex()) for entry in entries)
+    last = RequestCertified(
+        at=at, request=REQUEST, state="certified", commitments=opening.commitments(), entries=listed
+    )
+    entries += ledger.append_leaves([last.encode()])
+    certificate = build(entries, ledger.prove(entries[-1].leaf_index), signer)
+    assert check(certificate.encode(), Trust((TrustedKey(ledger.signer.key),)), opening=opening)
 
 
 def test_the_story_shows_every_value_of_every_entry(good: Certificate) -> None:
