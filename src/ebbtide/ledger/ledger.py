@@ -6,8 +6,7 @@ Invariants:
    in a transaction of its own. A crash between the two leaves entries that the next checkpoint covers.
 2. Before anything is appended or signed, the log is held against the last checkpoint in the database and the copy
    outside of it. A log that is smaller, or another one, is refused (a restored backup).
-3. The copy outside is written before the database keeps the checkpoint: nobody ever sees a checkpoint that the copy
-   does not vouch for.
+3. A checkpoint is handed out only when the copy outside vouches for it; the copy only ever moves forward.
 4. The origin is set once. After a rotation the first checkpoint is the one that ends with the entry of the rotation,
    and both keys sign it; the old key signs nothing after that.
 """
@@ -133,8 +132,23 @@ class Ledger:
                 assert old.until is not None
                 if not _signed_by(log.checkpoint(old.until), old.key, new.key):
                     self._sign(log, old.until, [old.key, new.key])
-            note = log.checkpoint(log.size)
-            return note if _signed_by(note, keys[-1].key) and note else self._sign(log, log.size, [keys[-1].key])
+            if not _signed_by(log.checkpoint(log.size), keys[-1].key):
+                self._sign(log, log.size, [keys[-1].key])
+        return self.publish()
+
+    def publish(self) -> Note:
+        """Bring the copies outside up to the checkpoints that the database keeps; gives the last one."""
+        # Exclusive, though it writes nothing here: two processes must not overtake each other outside.
+        with self.database.writer() as state:
+            log = Log(state.connection)
+            self._check(log)
+            notes = {self.home.copy(trusted.key): log.checkpoint(trusted.until) for trusted in log.trust().ledger}
+            for copy, note in notes.items():
+                if note and copy.read() != note:
+                    copy.write(note)
+            last = log.checkpoint()
+            assert last
+            return last
 
     def rotate(self) -> VerifierKey:
         """A new key signs from now on; the entry that says so is the last that the old one signs."""
@@ -171,13 +185,9 @@ class Ledger:
                 hint=f"an origin is set once: write `origin: {origin}` again, or begin with a new state",
             )
 
-    def _sign(self, log: Log, size: int, keys: list[VerifierKey]) -> Note:
+    def _sign(self, log: Log, size: int, keys: list[VerifierKey]) -> None:
         text = Checkpoint(keys[0].name, size, log.root(size)).text()
-        note = sign(text, [self._signer(key) for key in keys])
-        for key in keys:
-            self.home.copy(key).write(note)
-        log.keep_checkpoint(size, note)
-        return note
+        log.keep_checkpoint(size, sign(text, [self._signer(key) for key in keys]))
 
     def _signer(self, key: VerifierKey) -> Signer:
         name = f"{_KEY_PREFIX}{key.key_hash.hex()}"

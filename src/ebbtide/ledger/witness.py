@@ -138,9 +138,6 @@ def _keep(ledger: Ledger, cosigned: Note) -> Note:
             raise RefusedError(f"checkpoint {size} is not the one that was cosigned", hint="run `ebbtide ledger audit`")
         others = [item for item in found.signatures if (item.name, item.key_hash) != (new.name, new.key_hash)]
         note = Note(found.text, (*others, new))
-        for trusted in log.trust().ledger:
-            copy = ledger.home.copy(trusted.key)
-            if (kept := copy.read()) and kept.text == note.text:
-                copy.write(note)
         log.keep_checkpoint(size, note)
+    ledger.publish()
     return note
