@@ -7,7 +7,8 @@ BIN41 := .venv-spark41/bin
 
 .PHONY: help
 help: ## Show this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@$(PYTHON3) -c "import re; \
+	[print(f'  {n:14} {t}') for n, t in re.findall(r'(?m)^([a-z0-9-]+):[^\n]*## (.*)', open('Makefile').read())]"
 
 .PHONY: setup
 setup: ## Prepare .venv/, Java and jars (quick when nothing changed)
@@ -18,5 +19,51 @@ setup-spark41: setup
 	@$(PYTHON3) setup/bootstrap.py --profile spark41
 
 .PHONY: lock
-lock: setup ## Lock the two environments again (needs the network)
+lock: ## Lock the two environments again (needs the network)
 	@$(PYTHON3) setup/lock.py
+
+.PHONY: demo
+demo: setup ## Build a small real lake in all four formats and walk through it
+	@$(BIN)/ebbtide demo demo-lake
+
+# Fast tests first, then real tables: two workers, one session each; Hudi keeps one of them busy.
+.PHONY: test
+test: test-fast test-lake test-cluster ## Run the whole suite on the default profile (Spark 3.5)
+
+FAST := tests/model tests/config tests/cli
+
+.PHONY: test-fast
+test-fast: setup
+	@$(BIN)/python -m pytest -q $(FAST)
+
+.PHONY: test-lake
+test-lake: setup
+	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup --durations=15 $(addprefix --ignore=,$(FAST))
+
+.PHONY: test-cluster
+test-cluster: setup
+	@$(BIN)/python -m pytest -q -m cluster --cluster
+
+.PHONY: test-spark41
+test-spark41: setup-spark41 ## Run the marked subset on Spark 4.1 (Iceberg and Delta)
+	@$(BIN41)/python -m pytest -q -m spark41
+
+.PHONY: lint
+lint: setup ## Format, style, types and the table of rooms
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+.PHONY: format
+format: setup ## Format the code
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+.PHONY: bench
+bench: setup ## Run the benchmarks (ONLY=scan for one) and write benchmarks/RESULTS.md
+	@$(BIN)/python -m benchmarks.run $(ONLY)
+
+.PHONY: test-bare
+test-bare: ## By hand: a clean clone with an empty HOME and only python3, make and coreutils on the PATH
+	@setup/test-bare

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ebbtide.errors import SetupError
-from ebbtide.spark.java import java_home
+from ebbtide.spark.java import launch_environment
 
 _JDBC = ("org.xerial:sqlite-jdbc:3.50.3.0", "org.postgresql:postgresql:42.7.14")
 
@@ -96,7 +96,7 @@ def fetch(profile: str) -> None:
                     hint="the registry served another file than the locked one: do not use it",
                 )
             # A rename inside one file system: another clone's set-up never sees half a file.
-            os.replace(resolved[jar.coordinate], target / jar.file_name)
+            resolved[jar.coordinate].replace(target / jar.file_name)
 
 
 def resolve(coordinates: list[str], ivy: Path) -> dict[str, Path]:
@@ -106,7 +106,7 @@ def resolve(coordinates: list[str], ivy: Path) -> dict[str, Path]:
         "SparkSession.builder.master('local[1]').config('spark.jars.packages', sys.argv[1])"
         ".config('spark.jars.ivy', sys.argv[2]).config('spark.ui.enabled', 'false').getOrCreate().stop()"
     )
-    env = {**os.environ, "JAVA_HOME": str(java_home()), "SPARK_LOCAL_IP": "127.0.0.1"}
+    env = os.environ | launch_environment()
     answer = subprocess.run(
         [sys.executable, "-c", program, ",".join(coordinates), str(ivy)], env=env, capture_output=True, text=True
     )

@@ -1,4 +1,4 @@
-"""Find the Java 17 that Spark runs on."""
+"""Find the Java 17 that Spark runs on, and the environment that its launchers need."""
 
 from __future__ import annotations
 
@@ -28,6 +28,14 @@ def java_home() -> Path:
             "no Java 17 found", hint="install a Java 17 and set JAVA_HOME, or `pip install 'ebbtide[java]'`"
         ) from None
     return Path(JAVA_HOME)
+
+
+def launch_environment() -> dict[str, str]:
+    """The variables that a process which launches Spark must have."""
+    path = os.environ.get("PATH", "")
+    if shutil.which("bash") is None:  # Spark's launchers are bash scripts that look for it on the path
+        path = os.pathsep.join([path, "/usr/bin", "/bin"])
+    return {"JAVA_HOME": str(java_home()), "SPARK_LOCAL_IP": "127.0.0.1", "PATH": path}
 
 
 def _major_version(java: Path) -> int | None:

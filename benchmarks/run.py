@@ -1,0 +1,54 @@
+"""`make bench [ONLY=scan]`: run the benchmarks and write `RESULTS.md`."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psutil
+
+from benchmarks import scan
+from benchmarks.results import Result
+
+BENCHMARKS: dict[str, Callable[[Path], Iterator[Result]]] = {"scan": scan.main}
+_FILE = Path(__file__).with_name("RESULTS.md")
+_HEAD = """\
+# Results
+
+Written by `make bench`. Every line is a ratio in one run against what a user would do instead, on the machine named;
+sessions' start is excluded; baselines are measured on 50 random items and extrapolated linearly.
+"""
+
+
+def section(name: str, results: list[Result]) -> str:
+    memory = psutil.virtual_memory().total / 2**30
+    machine = f"{os.cpu_count()} cores, {memory:.0f} GiB, {platform.system()}, Python {platform.python_version()}"
+    lines = "\n".join(result.line() for result in results)
+    return (
+        f"## {name}\n\n{datetime.now(UTC):%Y-%m-%d}, {machine}.\n\n"
+        f"| what | Ebbtide | against | ratio | bar | |\n|---|---|---|---|---|---|\n{lines}\n"
+    )
+
+
+def main() -> None:
+    wanted = sys.argv[1:] or list(BENCHMARKS)
+    text = _FILE.read_text() if _FILE.exists() else _HEAD
+    for name in wanted:
+        with tempfile.TemporaryDirectory(prefix=f"ebbtide-bench-{name}-") as folder:
+            results = []
+            for result in BENCHMARKS[name](Path(folder)):
+                print(result.line(), flush=True)
+                results.append(result)
+        text = re.sub(rf"\n*## {name}\n.*?(?=\n## |\Z)", "", text, flags=re.DOTALL).rstrip()
+        text += "\n\n" + section(name, results)
+        _FILE.write_text(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""`Ebbtide`: the library's front door. Every method is a verb of the command line."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ebbtide.config import Project, load_project
+from ebbtide.formats.base import Depth
+from ebbtide.inventory.information_schema import Inventory
+from ebbtide.inventory.scan import ScanReport, Watcher
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class Ebbtide:
+    """One project."""
+
+    def __init__(self, project: str | Path | Project = "ebbtide.yml") -> None:
+        self.project = project if isinstance(project, Project) else load_project(Path(project))
+
+    def scan(self, *, history_only: bool = False, full: bool = False, watcher: Watcher | None = None) -> ScanReport:
+        """Bring the inventory up to date; only what changed is read, unless `full`.
+
+        `history_only` leaves out partitions and files: quicker, good for looking only.
+        """
+        from ebbtide.app.scan import run_scan
+
+        depth = Depth.HISTORY if history_only else Depth.FILES
+        return run_scan(self.project, now=datetime.now(UTC), depth=depth, full=full, watcher=watcher)
+
+    def tables(self) -> list[dict[str, Any]]:
+        from ebbtide.app.tables import list_tables
+
+        return list_tables(self.project)
+
+    def history(self, dataset: str) -> dict[str, Any]:
+        from ebbtide.app.history import dataset_history
+
+        return dataset_history(self.project, dataset)
+
+    def errors(self) -> list[dict[str, Any]]:
+        """The rows of `scan_errors` of the last scan."""
+        return list(Inventory.open(self.project.inventory).errors())
+
+    def information_schema(self, section: str) -> DataFrame:
+        """A section of the information schema as a DataFrame of the project's session."""
+        from ebbtide.app.scan import start_session
+
+        return Inventory.open(self.project.inventory).frame(start_session(self.project), section)

@@ -1,0 +1,84 @@
+"""`ebbtide history DATASET`: the transactions of one dataset, branch by branch (design.md, "JSON shapes")."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ebbtide.config import Project
+from ebbtide.errors import InputError, UnreadableError
+from ebbtide.inventory.information_schema import Inventory
+from ebbtide.model.ids import DatasetId
+from ebbtide.model.times import as_text
+
+
+def dataset_history(project: Project, dataset: str) -> dict[str, Any]:
+    """The history of a dataset as the last scan saw it. Transactions run from oldest to newest."""
+    table_id = str(DatasetId.parse(dataset))
+    inventory = Inventory.open(project.inventory)
+    entry = inventory.current.entries.get(table_id)
+    if entry is None:
+        close = difflib.get_close_matches(table_id, list(inventory.current.entries), 3)
+        raise InputError(
+            f"no dataset {table_id} in the inventory",
+            hint=f"did you mean {' or '.join(close)}?" if close else "`ebbtide tables` lists them; scan if it is new",
+        )
+    if not entry.segment:
+        raise UnreadableError(table_id, entry.error or "it could not be read", hint=entry.hint)
+    refs = inventory.rows("branches", table_id=table_id)
+    transactions = {row["transaction_id"]: row for row in inventory.rows("transactions", table_id=table_id)}
+    branches = [_branch(ref, transactions) for ref in refs if ref["kind"] == "branch"]
+    unreachable = [_transaction(row, in_view=False) for row in _ordered(transactions.values()) if not row["branches"]]
+    return {
+        "dataset": table_id,
+        "branches": sorted(branches, key=lambda b: (not b["main"], b["name"])),
+        "tags": [
+            {"name": ref["name"], "head": ref["head"], "view_start": ref["view_start"]}
+            for ref in refs
+            if ref["kind"] == "tag"
+        ],
+        "unreachable": unreachable,
+        "scanned_at": as_text(entry.scanned_at),
+        "error": entry.error,
+    }
+
+
+def _ordered(rows: Any) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: (row["committed_at"], row["transaction_id"]))
+
+
+def _branch(ref: Mapping[str, Any], transactions: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """A branch with its line, walked from the head back to the oldest transaction that is left."""
+    line: list[dict[str, Any]] = []
+    at = ref["head"]
+    while at in transactions and len(line) <= len(transactions):
+        line.append(transactions[at])
+        at = transactions[at]["parent_id"]
+    line.reverse()
+    key = f"branch:{ref['name']}"
+    return {
+        "name": ref["name"],
+        "main": ref["main"],
+        "view_start": ref["view_start"],
+        "transactions": [_transaction(row, in_view=key in row["in_views_of"]) for row in line],
+    }
+
+
+_COUNTS: Sequence[str] = ("rows_added", "rows_removed", "files_added", "files_removed", "bytes_added", "bytes_removed")
+
+
+def _transaction(row: Mapping[str, Any], *, in_view: bool) -> dict[str, Any]:
+    return {
+        "id": row["transaction_id"],
+        "parent_id": row["parent_id"],
+        "kind": row["kind"],
+        "operation": row["operation"],
+        "committed_at": as_text(row["committed_at"]),
+        "in_latest_view": in_view,
+        "state": "live",
+        "staged": row["staged"],
+        "carried_into": row["carried_into"],
+        "message": None,
+        **{name: row[name] for name in _COUNTS},
+    }

@@ -1,0 +1,39 @@
+"""`ebbtide init`: a commented project to start from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ebbtide.errors import RefusedError
+
+_PROJECT = """\
+# An Ebbtide project. Paths are relative to this file.
+project: {name}
+
+# Each catalog has a name, a format and a warehouse; further keys go to the engine as they are.
+catalogs:
+  # Iceberg: type is jdbc, hadoop, rest, hive or glue.
+  lake: {{format: iceberg, type: jdbc, uri: "jdbc:sqlite:catalog.db", warehouse: ./lake}}
+  # Delta and Hudi: tables are found at <warehouse>/<namespace>/<table>.
+  # events: {{format: delta, warehouse: ./delta}}
+  # cdc: {{format: hudi, warehouse: ./hudi}}
+  # Paimon: the catalog's own layout.
+  # stream: {{format: paimon, warehouse: ./paimon}}
+
+# What Spark runs on, and any of its settings.
+spark: {{master: "local[*]", conf: {{}}}}
+
+# Where the inventory of the last scan is kept.
+inventory: .ebbtide/inventory
+"""
+
+
+def init_project(folder: Path, *, name: str | None = None, dry_run: bool = False) -> list[Path]:
+    """Write a new project into `folder` and return the files. Nothing is overwritten."""
+    path = folder / "ebbtide.yml"
+    if path.exists():
+        raise RefusedError(f"{path} is already there", hint="edit it, or init in another folder")
+    if not dry_run:
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(_PROJECT.format(name=name or folder.resolve().name))
+    return [path]

@@ -1,0 +1,138 @@
+"""The verbs: parse, call `app`, render. No logic."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ebbtide.cli import render, show
+
+if TYPE_CHECKING:
+    from ebbtide.app.ebbtide import Ebbtide
+
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
+    help="Retention, tiering and provable erasure for the lakehouse.",
+)  # fmt: skip
+
+ProjectOption = Annotated[
+    Path | None, typer.Option("--project", help="The project file, or its folder. [default: ./ebbtide.yml]")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Data as JSON on stdout.")]
+_DEFAULT_PROJECT = Path("ebbtide.yml")
+
+
+@app.callback()
+def main(ctx: typer.Context, project: ProjectOption = None) -> None:
+    ctx.obj = project
+
+
+def _open(ctx: typer.Context, project: Path | None) -> Ebbtide:
+    from ebbtide.app.ebbtide import Ebbtide
+
+    return Ebbtide(project or ctx.obj or _DEFAULT_PROJECT)
+
+
+@app.command()
+def init(
+    ctx: typer.Context,
+    name: Annotated[str | None, typer.Option(help="The project's name. [default: the folder's]")] = None,
+    project: ProjectOption = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be written.")] = False,
+) -> None:
+    """Write a commented project file to start from."""
+    from ebbtide.app.init import init_project
+
+    path = project or ctx.obj or _DEFAULT_PROJECT
+    folder = path.parent if path.suffix in (".yml", ".yaml") else path
+    for written in init_project(folder, name=name, dry_run=dry_run):
+        render.note(f"{'would write' if dry_run else 'wrote'} {written}")
+    if not dry_run:
+        render.note("next: name your catalogs in it, then run `ebbtide scan`")
+
+
+@app.command()
+def scan(
+    ctx: typer.Context,
+    full: Annotated[bool, typer.Option("--full", help="Read every dataset again, changed or not.")] = False,
+    history_only: Annotated[
+        bool, typer.Option("--history-only", help="Leave out partitions and files: quicker, good for looking only.")
+    ] = False,
+    project: ProjectOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Bring the inventory up to date. Only what changed is read. Exit 4 where something could not be read."""
+    tide = _open(ctx, project)
+    with render.ScanProgress() as progress:
+        report = tide.scan(history_only=history_only, full=full, watcher=progress)
+    errors = tide.errors()
+    entries = report.current.entries.values()
+    locked = {entry.table_id: list(entry.locked_by) for entry in entries if entry.locked_by}
+    if json:
+        render.write_json(
+            {
+                "scan_id": report.current.scan_id,
+                "scanned_at": report.current.scanned_at,
+                "datasets": len(report.current.entries),
+                "read": list(report.read),
+                "gone": list(report.gone),
+                "locked": locked,
+                "errors": errors,
+            }
+        )
+    _tell(report, errors, locked)
+    if errors:
+        raise typer.Exit(4)
+
+
+def _tell(report: Any, errors: list[dict[str, Any]], locked: dict[str, list[str]]) -> None:
+    total, read = len(report.current.entries), len(report.read)
+    gone = f", {len(report.gone)} gone" if report.gone else ""
+    render.note(f"{total} datasets: {read} read, {max(0, total - read)} not read again{gone}, {len(errors)} errors")
+    for table_id, others in sorted(locked.items()):
+        render.note(f"locked: {table_id} shares its location with {', '.join(others)}; nothing of it will be removed")
+    for error in errors:
+        # The message of a dataset begins with its name, that of a catalog with the catalog's.
+        render.complain(error["error"], error["hint"])
+
+
+@app.command()
+def tables(ctx: typer.Context, project: ProjectOption = None, json: JsonOption = False) -> None:
+    """List every dataset with its branches, transactions, files and bytes."""
+    rows = _open(ctx, project).tables()
+    if json:
+        render.write_json(rows)
+        return
+    render.out().print(show.tables(rows))
+
+
+@app.command()
+def history(
+    ctx: typer.Context,
+    dataset: Annotated[str, typer.Argument(help="catalog.namespace.table")],
+    project: ProjectOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show the transactions of a dataset, branch by branch, from oldest to newest."""
+    found = _open(ctx, project).history(dataset)
+    if json:
+        render.write_json(found)
+        return
+    console = render.out()
+    for part in show.history(found):
+        console.print(part)
+    render.note(f"as scanned at {found['scanned_at']}")
+    if found["error"]:
+        render.complain(f"{found['error']} (what is shown is what could be read before)", None)
+
+
+@app.command()
+def demo(
+    folder: Annotated[Path, typer.Argument(help="Where the sample lake is built.")] = Path("demo-lake"),
+) -> None:
+    """Build a small real lake of a payments company in all four formats, and walk through it."""
+    from ebbtide.app.demo import run_demo
+
+    run_demo(folder, tell=show.Story())

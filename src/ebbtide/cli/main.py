@@ -1,0 +1,30 @@
+"""The entry point. It stays light: what a verb needs is imported when the verb runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def run() -> None:
+    from ebbtide.cli.commands import app
+    from ebbtide.cli.render import complain
+    from ebbtide.errors import EbbtideError
+
+    try:
+        app(prog_name="ebbtide", standalone_mode=True)
+    except EbbtideError as error:
+        complain(error.message, error.hint)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        complain("interrupted", None)
+        sys.exit(130)
+    except Exception as error:
+        if os.environ.get("EBBTIDE_DEBUG"):
+            raise
+        complain(f"internal error: {type(error).__name__}: {error}", "EBBTIDE_DEBUG=1 shows where; please report it")
+        sys.exit(4)
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,97 @@
+"""How things look to people. Data goes to stdout, everything else to stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import date, datetime
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from ebbtide.model.times import as_text
+
+_WIDE = 200
+
+
+def out() -> Console:
+    """Data for people. A pipe gets wide lines, so that nothing is cut."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=_WIDE)
+
+
+def err() -> Console:
+    return Console(stderr=True, highlight=False)
+
+
+def complain(message: str, hint: str | None) -> None:
+    console = err()
+    console.print(f"[bold red]error:[/] {escape(message)}", soft_wrap=True)
+    if hint:
+        console.print(f"[bold]hint:[/] {escape(hint)}", soft_wrap=True)
+
+
+def note(message: str) -> None:
+    err().print(escape(message), style="dim", soft_wrap=True)
+
+
+def write_json(value: Any) -> None:
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, default=_plain) + "\n")
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, datetime):
+        return as_text(value)
+    if isinstance(value, date):
+        return value.isoformat()
+    raise TypeError(f"not JSON: {type(value).__name__}")
+
+
+def size(count: int | None) -> str:
+    """Bytes for people."""
+    if count is None:
+        return "?"
+    value, unit = float(count), "B"
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB", "PiB"):  # noqa: B007 - the last unit is used after the loop
+        if value < 1024:
+            break
+        value /= 1024
+    return f"{int(value)} B" if unit == "B" else f"{value:.1f} {unit}"
+
+
+def when(time: datetime | None) -> str:
+    return "" if time is None else f"{time:%Y-%m-%d %H:%M:%S}"
+
+
+def table(*columns: str, title: str | None = None) -> Table:
+    """An empty table; columns that begin with `>` are numbers."""
+    made = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        right = column.startswith(">")
+        made.add_column(column.lstrip(">"), justify="right" if right else "left", no_wrap=right, overflow="fold")
+    return made
+
+
+class ScanProgress:
+    """A progress bar on stderr while datasets are read."""
+
+    def __init__(self) -> None:
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+        self._progress = Progress(*columns, TimeElapsedColumn(), console=err(), transient=True)
+        self._task = self._progress.add_task("asking the catalogs", total=None)
+
+    def __enter__(self) -> ScanProgress:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def begin(self, datasets: int, to_read: int) -> None:
+        self._progress.update(self._task, description=f"reading {to_read} of {datasets} datasets", total=to_read)
+
+    def advance(self, datasets: int) -> None:
+        self._progress.advance(self._task, datasets)

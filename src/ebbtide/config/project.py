@@ -1,0 +1,181 @@
+"""`ebbtide.yml`: catalogs, state, Spark and the rest of a project (design.md, "The project")."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from ebbtide.config import yaml
+from ebbtide.errors import InputError
+from ebbtide.model.dataset import Catalog
+
+FORMATS = ("iceberg", "delta", "hudi", "paimon")
+_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
+_BYTES = re.compile(r"^(\d+)\s*(B|KiB|MiB|GiB|TiB)?$")
+_UNITS = {None: 0, "B": 0, "KiB": 1, "MiB": 2, "GiB": 3, "TiB": 4}
+
+
+class WrongValueError(ValueError, InputError):
+    """A wrong value with a hint, raised inside a validator: pydantic collects only what is a ValueError."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        InputError.__init__(self, message, hint=hint)
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class CatalogSettings(BaseModel):
+    """One catalog. Further keys go to the engine as they are."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    format: str
+    warehouse: str
+    type: str | None = None
+
+    @field_validator("format")
+    @classmethod
+    def _known(cls, value: str) -> str:
+        if value not in FORMATS:
+            raise WrongValueError(f"unknown format {value!r}", yaml.nearest(value, list(FORMATS)))
+        return value
+
+
+class SparkSettings(_Strict):
+    master: str = "local[*]"
+    conf: dict[str, str] = Field(default_factory=dict)
+
+    @field_validator("conf", mode="before")
+    @classmethod
+    def _texts(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return {key: str(v).lower() if isinstance(v, bool) else str(v) for key, v in value.items()}
+
+
+class LedgerSettings(_Strict):
+    origin: str | None = None
+    checkpoint: str | None = None
+
+
+class LineageSettings(_Strict):
+    sql: str | None = None
+    dbt: str | None = None
+    openlineage: str | None = None
+    names: dict[str, str] = Field(default_factory=dict)
+
+
+class Limits(_Strict):
+    """How much one run may take. Shares count only where more than `min_bytes` would go."""
+
+    max_share: float = Field(0.3, ge=0, le=1)
+    lake_max_share: float = Field(0.1, ge=0, le=1)
+    min_bytes: int = 1 << 30
+    max_objects: int | None = Field(None, ge=0)
+
+    @field_validator("min_bytes", mode="before")
+    @classmethod
+    def _bytes(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            match = _BYTES.match(value)
+            if not match:
+                raise WrongValueError(f"not a size: {value!r}", "write a number and B, KiB, MiB, GiB or TiB")
+            return int(match.group(1)) << (10 * _UNITS[match.group(2)])
+        return value
+
+
+class Warehouse(_Strict):
+    prefix: str
+    exclusive: bool = False
+
+
+class _ProjectFile(_Strict):
+    project: str
+    catalogs: dict[str, CatalogSettings]
+    state: str = "sqlite:///.ebbtide/state.db"
+    inventory: str = ".ebbtide/inventory"
+    spark: SparkSettings = Field(default_factory=SparkSettings)
+    clock: Literal["real", "simulated"] = "real"
+    ledger: LedgerSettings = Field(default_factory=LedgerSettings)
+    lineage: LineageSettings = Field(default_factory=LineageSettings)
+    limits: Limits = Field(default_factory=Limits)
+    warehouses: list[Warehouse] = Field(default_factory=list)
+    tick: str = Field("1d", pattern=r"^[1-9]\d*[hdw]$")
+
+    @model_validator(mode="after")
+    def _names(self) -> _ProjectFile:
+        for name in self.catalogs:
+            if not _NAME.match(name) or name == "spark_catalog":
+                raise WrongValueError(
+                    f"catalog name {name!r} cannot be used", "letters, digits and _; not spark_catalog"
+                )
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A loaded project. Every path is absolute; `root` is the folder of the project file."""
+
+    path: Path
+    name: str
+    catalogs: dict[str, Catalog]
+    state: str
+    inventory: Path
+    spark: SparkSettings
+    clock: Literal["real", "simulated"]
+    ledger: LedgerSettings
+    lineage: LineageSettings = field(default_factory=LineageSettings)
+    limits: Limits = field(default_factory=Limits)
+    warehouses: tuple[Warehouse, ...] = ()
+    tick: str = "1d"
+
+    @property
+    def root(self) -> Path:
+        return self.path.parent
+
+
+def load_project(path: Path) -> Project:
+    """Read `ebbtide.yml`. Anything wrong is an `InputError` with file, line and a hint."""
+    if path.is_dir():
+        path = path / "ebbtide.yml"
+    path = path.absolute()
+    file = yaml.load(path, _ProjectFile)
+    root = path.parent
+    checkpoint = file.ledger.checkpoint
+    return Project(
+        path=path,
+        name=file.project,
+        catalogs={name: _catalog(name, settings, root) for name, settings in file.catalogs.items()},
+        state=_database(file.state, "sqlite:///", root),
+        inventory=root / file.inventory,
+        spark=file.spark,
+        clock=file.clock,
+        ledger=LedgerSettings(origin=file.ledger.origin, checkpoint=checkpoint and str(root / checkpoint)),
+        lineage=file.lineage,
+        limits=file.limits,
+        warehouses=tuple(Warehouse(prefix=_place(w.prefix, root), exclusive=w.exclusive) for w in file.warehouses),
+        tick=file.tick,
+    )
+
+
+def _catalog(name: str, settings: CatalogSettings, root: Path) -> Catalog:
+    options = {key: str(value) for key, value in (settings.model_extra or {}).items()}
+    if "uri" in options:
+        options["uri"] = _database(options["uri"], "jdbc:sqlite:", root)
+    return Catalog(name, settings.format, _place(settings.warehouse, root), settings.type, options)
+
+
+def _place(path: str, root: Path) -> str:
+    return path if re.match(r"^[A-Za-z][A-Za-z0-9+.-]*:", path) else str((root / path).resolve())
+
+
+def _database(address: str, scheme: str, root: Path) -> str:
+    """A SQLite address with its path made absolute; every other address as it is."""
+    if not address.startswith(scheme) or address == scheme:
+        return address
+    return scheme + str((root / address.removeprefix(scheme)).resolve())

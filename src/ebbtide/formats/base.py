@@ -1,0 +1,82 @@
+"""The protocol that every format implements, and the capabilities that it declares.
+
+What is not declared is refused before anything starts (design.md, invariant 2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Protocol
+
+from ebbtide.model.dataset import Catalog, Found, NotFound, Reading
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Capability(StrEnum):
+    BRANCHES = "branches"
+    TAGS = "tags"
+    STAGING = "staging"
+    CHERRY_PICK = "cherry-pick"
+    ROLLBACK = "rollback"
+    REPLACE_TABLE = "replace table"
+    MERGE_ON_READ = "merge on read"
+    PARTITION_EVOLUTION = "partition evolution"
+    SCHEMA_EVOLUTION = "schema evolution"
+    EMPTY_TABLE = "table without a commit"
+    ODD_NAMES = "names with spaces, dots, percent signs and unicode"
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """Whether a format can do something, and where not, why."""
+
+    supported: bool
+    reason: str = ""
+
+    def __bool__(self) -> bool:
+        return self.supported
+
+
+YES = Support(True)
+
+
+def no(reason: str) -> Support:
+    return Support(False, reason)
+
+
+class Depth(StrEnum):
+    """How far a reading goes. `HISTORY` leaves out partitions and files and says so in `Reading.unknown`."""
+
+    HISTORY = "history"
+    FILES = "files"
+
+
+class Format(Protocol):
+    """One table format. Instances hold no state and are cheap to make."""
+
+    name: str
+    reads_in_tasks: bool
+    """Whether `read` needs no Spark session, so that Spark tasks can run it; otherwise threads on the driver do."""
+
+    capabilities: Mapping[Capability, Support]
+
+    def discover(self, catalog: Catalog) -> Iterable[Found | NotFound]:
+        """List the datasets of a catalog with the token that tells whether each one changed, without a session.
+
+        Costs one answer of the catalog (or a listing) and reads no manifest. A catalog that does not answer raises
+        `UnreadableError`; one bad place in it is a `NotFound` among the others.
+        """
+        ...
+
+    def read(self, found: Found, catalog: Catalog, depth: Depth, spark: SparkSession | None) -> Reading:
+        """Read one dataset. What cannot be read whole raises `UnreadableError`: an error is never "nothing there"."""
+        ...
+
+
+def supports(format_: Format, capability: Capability) -> Support:
+    """Declared support; what a format does not mention is not supported."""
+    return format_.capabilities.get(capability, no(f"{format_.name} does not declare {capability}"))

@@ -1,0 +1,76 @@
+"""Finds Delta tables at `<warehouse>/<namespace>/<table>` by listing alone (design.md, "The project")."""
+
+from __future__ import annotations
+
+import hashlib
+
+from ebbtide.errors import UnreadableError
+from ebbtide.formats.delta.log import FOLDER, Log, in_parallel, list_log
+from ebbtide.model.dataset import Catalog, Found, NotFound
+from ebbtide.model.ids import DatasetId, encode_part
+from ebbtide.model.paths import normalise
+from ebbtide.storage.files import Entry, Store, open_store
+
+
+def discover_tables(catalog: Catalog) -> list[Found | NotFound]:
+    """Every table of the warehouse, sorted by place: one listing per namespace, and one per folder in it."""
+    warehouse = normalise(catalog.warehouse)
+    store = open_store(warehouse, catalog.options)
+    namespaces = _folders_of_warehouse(store, warehouse, catalog)
+    if any(entry.name == FOLDER for entry in namespaces):
+        return [_misplaced(catalog, "")]
+    listed = in_parallel(warehouse, lambda entry: _tables_of(store, catalog, entry), namespaces)
+    return [found for tables in listed for found in tables]
+
+
+def _folders_of_warehouse(store: Store, warehouse: str, catalog: Catalog) -> list[Entry]:
+    hint = f"check `warehouse` of catalog {catalog.name}"
+    try:
+        place = store.stat(warehouse)
+        entries = store.list(warehouse) if place is not None and place.is_folder else None
+    except (UnreadableError, OSError) as error:
+        raise UnreadableError(catalog.name, f"warehouse {warehouse} does not answer: {error}", hint=hint) from error
+    if entries is None:
+        raise UnreadableError(catalog.name, f"warehouse {warehouse} does not exist", hint=hint)
+    return [entry for entry in entries if entry.is_folder]
+
+
+def _tables_of(store: Store, catalog: Catalog, namespace: Entry) -> list[Found | NotFound]:
+    try:
+        entries = [entry for entry in store.list(namespace.path) if entry.is_folder]
+    except UnreadableError as error:
+        return [NotFound(f"{encode_part(catalog.name)}.{encode_part(namespace.name)}", error.reason, error.hint)]
+    if any(entry.name == FOLDER for entry in entries):
+        return [_misplaced(catalog, namespace.name)]
+    found = (_table(store, DatasetId(catalog.name, (namespace.name,), entry.name), entry) for entry in entries)
+    return [table for table in found if table is not None]
+
+
+def _table(store: Store, id_: DatasetId, folder: Entry) -> Found | NotFound | None:
+    try:
+        log = list_log(store, folder.path)
+        if not log.entries and store.stat(f"{folder.path}/{FOLDER}") is None:
+            return None
+    except (UnreadableError, OSError) as error:
+        return NotFound(str(id_), f"{folder.path} cannot be listed: {error}", "check the permissions of the folder")
+    if log.head is None:
+        reason = f"{folder.path}/{FOLDER} holds neither a commit nor a complete checkpoint"
+        return NotFound(str(id_), reason, "restore the log from a backup, or remove the folder")
+    return Found(id_, folder.path, token_of(log))
+
+
+def token_of(log: Log) -> str:
+    """Changes with every commit, checkpoint and cleanup: all that a table says of itself lies in its log."""
+    digest = hashlib.sha256()
+    for entry in log.entries:
+        digest.update(f"{entry.path}\0{entry.bytes}\0{entry.modified}\n".encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
+
+
+def _misplaced(catalog: Catalog, folder: str) -> NotFound:
+    name = f"{encode_part(catalog.name)}.{encode_part(folder)}" if folder else encode_part(catalog.name)
+    return NotFound(
+        name,
+        f"a Delta table lies at {normalise(f'{catalog.warehouse}/{folder}')}, not two folders deep",
+        "tables are looked for at <warehouse>/<namespace>/<table>: move it, or set `warehouse` one folder higher",
+    )

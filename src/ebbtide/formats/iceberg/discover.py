@@ -1,0 +1,140 @@
+"""Which Iceberg tables a catalog has, and the metadata file that each one stands at.
+
+That file's name is the token: every commit writes a new one. A JDBC catalog answers for all of its tables at once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from ebbtide.errors import InputError, UnreadableError
+from ebbtide.model.dataset import Catalog, Found, NotFound
+from ebbtide.model.ids import DatasetId
+from ebbtide.model.paths import normalise
+from ebbtide.storage.files import Store, open_store
+
+_HADOOP_METADATA = re.compile(r"^v(\d+)(\.gz)?\.metadata\.json(\.gz)?$")
+
+
+def discover(catalog: Catalog) -> Iterator[Found | NotFound]:
+    kind = catalog.type or "hadoop"
+    if kind not in _BY_TYPE:
+        raise InputError(
+            f"catalog {catalog.name}: unknown Iceberg catalog type {kind!r}", hint=f"one of {', '.join(_BY_TYPE)}"
+        )
+    return _BY_TYPE[kind](catalog)
+
+
+def _found(catalog: Catalog, namespace: tuple[str, ...], table: str, metadata: str) -> Found:
+    # Where the metadata lies says where the table is, until its metadata is read: `read` takes the recorded location.
+    folder = normalise(metadata).rsplit("/metadata/", 1)[0]
+    return Found(DatasetId(catalog.name, namespace, table), folder, normalise(metadata), metadata)
+
+
+def _jdbc(catalog: Catalog) -> Iterator[Found | NotFound]:
+    import sqlalchemy as sa
+
+    uri = catalog.options.get("uri", "")
+    try:
+        engine = sa.create_engine(_sqlalchemy_url(catalog, uri), poolclass=sa.NullPool)
+        with engine.connect() as connection:
+            tables = sa.Table("iceberg_tables", sa.MetaData(), autoload_with=connection)
+            query = sa.select(tables.c.table_namespace, tables.c.table_name, tables.c.metadata_location)
+            query = query.where(tables.c.catalog_name == catalog.name)
+            if "iceberg_type" in tables.c:  # schema version V1 keeps views in the same table
+                query = query.where(sa.or_(tables.c.iceberg_type.is_(None), tables.c.iceberg_type == "TABLE"))
+            rows = connection.execute(query.order_by(tables.c.table_namespace, tables.c.table_name)).all()
+    except (sa.exc.SQLAlchemyError, ModuleNotFoundError) as error:
+        reason = str(error).splitlines()[0]
+        raise UnreadableError(
+            catalog.name, f"the catalog does not answer: {reason}", hint=f"check uri {uri}"
+        ) from error
+    for namespace, table, metadata in rows:
+        id_ = DatasetId(catalog.name, tuple(namespace.split(".")), table)
+        if metadata is None:
+            yield NotFound(str(id_), "the catalog has no metadata location for it")
+        else:
+            yield _found(catalog, id_.namespace, table, metadata)
+
+
+def _sqlalchemy_url(catalog: Catalog, uri: str) -> str:
+    """The catalog's JDBC address as SQLAlchemy spells it."""
+    import sqlalchemy as sa
+
+    if uri.startswith("jdbc:sqlite:"):
+        path = uri.removeprefix("jdbc:sqlite:").removeprefix("file:").partition("?")[0]
+        if open_store(path).stat(path) is None:  # SQLite would make an empty database
+            raise UnreadableError(catalog.name, f"no catalog database at {path}", hint="check the catalog's uri")
+        return f"sqlite:///file:{path}?mode=ro&uri=true"
+    if uri.startswith("jdbc:postgresql:"):
+        url = sa.make_url(uri.removeprefix("jdbc:")).set(drivername="postgresql+psycopg")
+        user = catalog.options.get("jdbc.user") or url.query.get("user") or url.username
+        password = catalog.options.get("jdbc.password") or url.query.get("password") or url.password
+        query = {k: v for k, v in url.query.items() if k not in ("user", "password")}
+        return url.set(username=user, password=password, query=query).render_as_string(hide_password=False)  # type: ignore[arg-type]
+    raise InputError(
+        f"catalog {catalog.name}: cannot read uri {uri!r}", hint="jdbc:sqlite:FILE and jdbc:postgresql://… work"
+    )
+
+
+def _hadoop(catalog: Catalog) -> Iterator[Found | NotFound]:
+    store = open_store(catalog.warehouse, catalog.options)
+    root = store.stat(catalog.warehouse)
+    if root is None or not root.is_folder:
+        raise UnreadableError(
+            catalog.name, f"no warehouse at {catalog.warehouse}", hint="check the catalog's warehouse"
+        )
+    return _walk(catalog, store, normalise(catalog.warehouse), ())
+
+
+def _walk(catalog: Catalog, store: Store, folder: str, names: tuple[str, ...]) -> Iterator[Found | NotFound]:
+    for entry in store.list(folder):
+        if not entry.is_folder or entry.name.startswith("."):
+            continue
+        inner = (*names, entry.name)
+        metadata = store.list(f"{entry.path}/metadata") if names else []
+        if versions := [(int(m.group(1)), e.path) for e in metadata if (m := _HADOOP_METADATA.match(e.name))]:
+            yield _found(catalog, names, entry.name, max(versions)[1])
+        elif any(e.name == "version-hint.text" for e in metadata):
+            yield NotFound(
+                str(DatasetId(catalog.name, names, entry.name)),
+                f"no v<n>.metadata.json in {entry.path}/metadata",
+                hint="restore the table's metadata file, or remove the folder if the table was dropped",
+            )
+        else:
+            yield from _walk(catalog, store, entry.path, inner)
+
+
+def _service(catalog: Catalog) -> Iterator[Found | NotFound]:
+    """REST, Hive and Glue through pyiceberg: one answer per table, several at a time."""
+    from pyiceberg.catalog import load_catalog
+    from pyiceberg.exceptions import NoSuchTableError
+
+    try:
+        service = load_catalog(catalog.name, type=catalog.type, warehouse=catalog.warehouse, **dict(catalog.options))
+        names = [name for namespace in service.list_namespaces() for name in service.list_tables(namespace)]
+    except Exception as error:  # pyiceberg passes on whatever the service's client raises
+        raise UnreadableError(catalog.name, f"the catalog does not answer: {error}", hint="check its uri") from error
+
+    def ask(name: tuple[str, ...]) -> Found | NotFound | None:
+        try:
+            location = service.load_table(name).metadata_location
+        except NoSuchTableError:
+            return None  # dropped since it was listed, or no Iceberg table
+        except Exception as error:
+            return NotFound(str(DatasetId(catalog.name, name[:-1], name[-1])), str(error))
+        return _found(catalog, name[:-1], name[-1], location)
+
+    with ThreadPoolExecutor(8) as pool:
+        yield from (answer for answer in pool.map(ask, sorted(names)) if answer is not None)
+
+
+_BY_TYPE: dict[str, Callable[[Catalog], Iterator[Found | NotFound]]] = {
+    "jdbc": _jdbc,
+    "hadoop": _hadoop,
+    "rest": _service,
+    "hive": _service,
+    "glue": _service,
+}

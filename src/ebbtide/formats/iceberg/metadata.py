@@ -1,0 +1,76 @@
+"""Opening Iceberg's metadata files with pyiceberg: table metadata, manifest lists and manifests.
+
+Each file is opened at most once per reading. Whatever goes wrong names the dataset and the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import TypeVar
+
+from pyiceberg.io import FileIO, load_file_io
+from pyiceberg.manifest import ManifestEntry, ManifestFile, read_manifest_list
+from pyiceberg.serializers import FromInputFile
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
+
+from ebbtide.errors import UnreadableError
+from ebbtide.model.dataset import Catalog, Found
+
+T = TypeVar("T")
+
+
+class MetadataFiles:
+    """The metadata of one table, opened on demand and remembered."""
+
+    def __init__(self, found: Found, catalog: Catalog) -> None:
+        self.found, self.location = found, found.handle
+        self._catalog = catalog
+        self._lists: dict[int, list[ManifestFile]] = {}
+        self._entries: dict[str, list[ManifestEntry]] = {}
+
+    @cached_property
+    def _io(self) -> FileIO:
+        return load_file_io({"py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO", **self._catalog.options})
+
+    @cached_property
+    def table(self) -> TableMetadata:
+        return self.open(self.location)
+
+    def open(self, location: str) -> TableMetadata:
+        return self._read(location, lambda: FromInputFile.table_metadata(self._io.new_input(location)))
+
+    def manifests(self, snapshot: Snapshot) -> list[ManifestFile]:
+        """The manifests of one version, as its manifest list names them."""
+        if snapshot.snapshot_id not in self._lists:
+            path = snapshot.manifest_list
+            if not path:
+                raise self.unreadable(f"snapshot {snapshot.snapshot_id} has no manifest list")
+            self._lists[snapshot.snapshot_id] = self._read(
+                path, lambda: list(read_manifest_list(self._io.new_input(path)))
+            )
+        return self._lists[snapshot.snapshot_id]
+
+    def entries(self, manifest: ManifestFile) -> list[ManifestEntry]:
+        """Every entry of a manifest, deleted ones included."""
+        path = manifest.manifest_path
+        if path not in self._entries:
+            self._entries[path] = self._read(path, lambda: manifest.fetch_manifest_entry(self._io, False))
+        return self._entries[path]
+
+    def unreadable(self, reason: str) -> UnreadableError:
+        return UnreadableError(
+            str(self.found.id),
+            reason,
+            hint="restore the file, or repair the table; until then nothing of it is removed",
+        )
+
+    def _read(self, path: str, open_: Callable[[], T]) -> T:
+        try:
+            return open_()
+        except FileNotFoundError as error:
+            raise self.unreadable(f"{path} is missing") from error
+        except Exception as error:  # a corrupt file surfaces as almost anything: validation, decoding, arithmetic
+            reason = (str(error).splitlines() or [""])[0]
+            raise self.unreadable(f"{path} cannot be read: {type(error).__name__}: {reason}") from error

@@ -1,0 +1,97 @@
+"""One Iceberg table as a `Reading`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pyiceberg.manifest import ManifestEntryStatus
+from pyiceberg.schema import Schema
+from pyiceberg.types import StructType
+
+from ebbtide.formats.base import Depth
+from ebbtide.formats.iceberg.files import files_of
+from ebbtide.formats.iceberg.metadata import MetadataFiles
+from ebbtide.formats.iceberg.partitions import PartitionNames, partitions_of
+from ebbtide.formats.iceberg.transactions import refs_of, transactions_of
+from ebbtide.model.dataset import Catalog, Column, Found, Reading
+from ebbtide.model.history import Ref
+from ebbtide.model.paths import is_inside, normalise
+from ebbtide.storage.files import open_store
+
+_FLOORS = (
+    "gc.enabled",
+    "history.expire.min-snapshots-to-keep",
+    "history.expire.max-snapshot-age-ms",
+    "history.expire.max-ref-age-ms",
+)
+_PATHS = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
+
+
+def read(found: Found, catalog: Catalog, depth: Depth) -> Reading:
+    files = MetadataFiles(found, catalog)
+    table = files.table
+    refs = refs_of(files)
+    transactions = transactions_of(files, refs)
+    location = normalise(table.location)
+    unknown = [*_unknown(location, table.properties)]
+    if depth is Depth.HISTORY:
+        return Reading(
+            found.id, "iceberg", location, table.properties, _columns(table.schema()), refs, transactions,
+            floors=_floors(files), unknown=(*unknown, "partitions and files were not read"),
+        )  # fmt: skip
+    names = PartitionNames(table)
+    referenced = files_of(files, refs, transactions, names, open_store(files.location, catalog.options))
+    partitions = partitions_of(referenced, names.days, transactions, _paths_of_main(files, refs))
+    return Reading(
+        found.id, "iceberg", location, table.properties, _columns(table.schema()), refs, transactions,
+        partitions, referenced, _floors(files), tuple(unknown),
+    )  # fmt: skip
+
+
+def _columns(schema: Schema) -> tuple[Column, ...]:
+    columns: list[Column] = []
+
+    def walk(struct: StructType, prefix: str) -> None:
+        for field in struct.fields:
+            columns.append(Column(prefix + field.name, str(field.field_type), len(columns)))
+            if isinstance(field.field_type, StructType):
+                walk(field.field_type, f"{prefix}{field.name}.")
+
+    walk(schema.as_struct(), "")
+    return tuple(columns)
+
+
+def _floors(files: MetadataFiles) -> dict[str, str]:
+    """Settings that people made and that no cleanup may go below."""
+    table = files.table
+    floors = {key: table.properties[key] for key in _FLOORS if key in table.properties}
+    for name, ref in sorted(table.refs.items()):
+        settings = {
+            "min-snapshots-to-keep": ref.min_snapshots_to_keep,
+            "max-snapshot-age-ms": ref.max_snapshot_age_ms,
+            "max-ref-age-ms": ref.max_ref_age_ms,
+        }
+        floors |= {f"ref.{name}.{key}": str(value) for key, value in settings.items() if value is not None}
+    return floors
+
+
+def _unknown(location: str, properties: dict[str, str]) -> Iterator[str]:
+    """Why a listing of the table's folder could miss, or hold, what the metadata does not tell."""
+    if properties.get("gc.enabled", "true").lower() == "false":
+        yield "gc.enabled=false: its files may belong to others"
+    for key in _PATHS:
+        if key in properties and not is_inside(normalise(properties[key]), location):
+            yield f"{key} lies outside the table's location"
+
+
+def _paths_of_main(files: MetadataFiles, refs: tuple[Ref, ...]) -> set[str]:
+    head = next(ref.head for ref in refs if ref.main)
+    snapshot = next((s for s in files.table.snapshots if str(s.snapshot_id) == head), None)
+    if snapshot is None:
+        return set()
+    return {
+        normalise(entry.data_file.file_path)
+        for manifest in files.manifests(snapshot)
+        for entry in files.entries(manifest)
+        if entry.status != ManifestEntryStatus.DELETED
+    }

@@ -1,0 +1,98 @@
+"""The information schema for those who ask it: as Spark DataFrames for sets, as rows for one dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ebbtide.errors import InputError
+from ebbtide.inventory import current as currents
+from ebbtide.inventory.compact import current_rows
+from ebbtide.inventory.current import Current
+from ebbtide.inventory.schema import SECTIONS
+from ebbtide.inventory.segments import read_section, section_file
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """The inventory as the last scan left it."""
+
+    folder: Path
+    current: Current
+
+    @classmethod
+    def open(cls, folder: Path) -> Inventory:
+        current = currents.load(folder)
+        if current is None:
+            raise InputError("there is no inventory yet", hint="run `ebbtide scan`")
+        return cls(folder, current)
+
+    def table(self, section: str, *, table_id: str | None = None) -> pa.Table:
+        """The rows of a section, of one dataset or of all, without Spark."""
+        segments = self.current.segments
+        if table_id is not None:
+            entry = self.current.entries.get(table_id)
+            segments = {entry.segment} if entry and entry.segment else set()
+        found = [
+            current_rows(rows, self.current) for rows in read_section(self.folder, section, segments, table_id=table_id)
+        ]
+        return pa.concat_tables([SECTIONS[section].empty_table(), *found]).drop_columns(["scan_id"])
+
+    def rows(self, section: str, *, table_id: str | None = None) -> list[dict[str, Any]]:
+        """The same as plain values."""
+        rows: list[dict[str, Any]] = self.table(section, table_id=table_id).to_pylist(maps_as_pydicts="lossy")
+        return rows
+
+    def errors(self) -> Iterator[dict[str, Any]]:
+        """The rows of `scan_errors`: catalogs that did not answer, then datasets that could not be read."""
+        for failed in self.current.catalog_errors:
+            yield {"catalog": failed.catalog, "table_id": None, "error": failed.error, "hint": failed.hint}
+        for entry in sorted(self.current.entries.values(), key=lambda e: e.table_id):
+            if entry.error is not None:
+                yield {
+                    "catalog": entry.catalog,
+                    "table_id": entry.table_id,
+                    "error": entry.error,
+                    "hint": entry.hint,
+                }
+
+    def frame(self, spark: SparkSession, section: str) -> DataFrame:
+        """A section as a DataFrame that reads its Parquet files when it is asked."""
+        from pyspark.sql import functions as F
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        schema = from_arrow_schema(SECTIONS[section])
+        paths = [section_file(self.folder, section, segment) for segment in sorted(self.current.segments)]
+        present = [path.resolve().as_uri() for path in paths if path.exists()]
+        if not present:
+            return spark.createDataFrame([], schema).drop("scan_id")
+        rows = spark.read.schema(schema).parquet(*present)
+        frame = rows.join(F.broadcast(self._scans(spark)), ["table_id", "scan_id"], "left_semi").drop("scan_id")
+        if section == "tables":
+            frame = frame.join(F.broadcast(self._locks(spark)), "table_id")
+        return frame
+
+    def errors_frame(self, spark: SparkSession) -> DataFrame:
+        rows = [tuple(row.values()) for row in self.errors()]
+        return spark.createDataFrame(rows, "catalog string, table_id string, error string, hint string")
+
+    def register(self, spark: SparkSession) -> None:
+        """Make every section a temporary view, for SQL."""
+        for section in SECTIONS:
+            self.frame(spark, section).createOrReplaceTempView(section)
+        self.errors_frame(spark).createOrReplaceTempView("scan_errors")
+
+    def _scans(self, spark: SparkSession) -> DataFrame:
+        rows = [(e.table_id, e.scan_id) for e in self.current.entries.values() if e.segment]
+        return spark.createDataFrame(rows, "table_id string, scan_id string")
+
+    def _locks(self, spark: SparkSession) -> DataFrame:
+        rows = [(e.table_id, list(e.locked_by), e.error) for e in self.current.entries.values()]
+        return spark.createDataFrame(rows, "table_id string, locked_by array<string>, scan_error string")

@@ -1,0 +1,153 @@
+"""Reading the datasets that changed, many at a time, into segments.
+
+Formats that need no session are read by Spark tasks: parsing metadata is work for the processor, and threads of one
+Python process would take turns. A handful is quicker here than as a job. Formats that live in the driver's JVM are
+read by threads, which wait for it side by side. `docs/decisions/0003-reading-in-tasks.md` has the numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from time import sleep
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from ebbtide.errors import EbbtideError
+from ebbtide.formats.base import Depth
+from ebbtide.formats.registry import load_format
+from ebbtide.inventory.rows import rows_of
+from ebbtide.inventory.segments import SegmentWriter
+from ebbtide.model.dataset import Catalog, Found
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_WORTH_A_JOB = 24
+_WORTH_A_SESSION = 600  # starting one takes as long as reading these here
+_THREADS = 4
+
+Progress = Callable[[int], None]
+Sessions = Callable[[], "SparkSession"]
+"""Starts the session, or gets the one that runs; asked only when something needs it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What every worker of one scan must know."""
+
+    inventory: Path
+    scan_id: str
+    depth: Depth
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one dataset: the segment that holds it, or the error."""
+
+    table_id: str
+    location: str
+    segment: str
+    error: str | None = None
+    hint: str | None = None
+
+
+Work = tuple[Catalog, Found]
+
+
+def read_all(work: Sequence[Work], order: Order, sessions: Sessions, progress: Progress) -> Iterator[Outcome]:
+    """Read every dataset of `work`; one that fails is an outcome with an error and leaves the others alone."""
+    in_tasks = [item for item in work if load_format(item[0].format).reads_in_tasks]
+    on_driver = [item for item in work if not load_format(item[0].format).reads_in_tasks]
+    spark = sessions() if on_driver or len(in_tasks) >= _WORTH_A_SESSION else _running_session()
+    if spark is None or len(in_tasks) < _WORTH_A_JOB:
+        on_driver, in_tasks = [*in_tasks, *on_driver], []
+    else:
+        yield from _in_tasks(in_tasks, order, spark, progress)
+    yield from _on_driver(on_driver, order, spark, progress)
+
+
+def _running_session() -> SparkSession | None:
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession()
+
+
+def _on_driver(work: Sequence[Work], order: Order, spark: SparkSession | None, progress: Progress) -> Iterator[Outcome]:
+    if not work:
+        return
+    writer = SegmentWriter(order.inventory, f"{order.scan_id}-driver")
+    with ThreadPoolExecutor(min(_THREADS, len(work))) as pool:
+        readings = [pool.submit(_read, item, order, spark) for item in work]
+        for reading in as_completed(readings):
+            yield _keep(reading.result(), writer)
+            progress(1)
+    writer.close()
+
+
+def _in_tasks(work: Sequence[Work], order: Order, spark: SparkSession, progress: Progress) -> Iterator[Outcome]:
+    context = spark.sparkContext
+    slices = min(len(work), context.defaultParallelism * 8)
+    group = f"ebbtide-scan-{order.scan_id}"
+
+    def run() -> list[Outcome]:
+        context.setJobGroup(group, "ebbtide scan")
+        tasks = context.parallelize(work, slices).mapPartitions(lambda items: _read_slice(items, order))
+        outcomes: list[Outcome] = tasks.collect()
+        return outcomes
+
+    with ThreadPoolExecutor(1) as pool:
+        job = pool.submit(run)
+        done = 0
+        while not job.done():
+            sleep(0.05)
+            finished = _finished_tasks(spark, group) * len(work) // slices
+            progress(finished - done)
+            done = finished
+        progress(len(work) - done)
+        yield from job.result()
+
+
+def _finished_tasks(spark: SparkSession, group: str) -> int:
+    tracker = spark.sparkContext.statusTracker()
+    jobs = [info for id_ in tracker.getJobIdsForGroup(group) if (info := tracker.getJobInfo(id_))]
+    stages = [stage for job in jobs for id_ in job.stageIds if (stage := tracker.getStageInfo(id_))]
+    return sum(stage.numCompletedTasks for stage in stages)
+
+
+def _read_slice(items: Iterable[Work], order: Order) -> Iterator[Outcome]:
+    # The name is new for each attempt: what a task leaves that is run twice is named by no outcome.
+    writer = SegmentWriter(order.inventory, f"{order.scan_id}-{uuid4().hex[:12]}")
+    outcomes = [_keep(_read(item, order, None), writer) for item in items]
+    writer.close()
+    return iter(outcomes)
+
+
+_Result = tuple[Outcome, list[tuple[str, list[tuple[object, ...]]]]]
+
+
+def _read(item: Work, order: Order, spark: SparkSession | None) -> _Result:
+    catalog, found = item
+    format_ = load_format(catalog.format)
+    try:
+        reading = format_.read(found, catalog, order.depth, spark)
+        capabilities = sorted(str(c) for c, support in format_.capabilities.items() if support)
+        sections = list(rows_of(reading, capabilities, order.scan_id, order.now))
+    except EbbtideError as error:
+        return Outcome(str(found.id), found.location, "", error.message, error.hint), []
+    except Exception as error:  # one broken table must not end the scan; the adapter owes a better message
+        reason = f"{found.id}: {type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+        return Outcome(str(found.id), found.location, "", reason, "report this: the adapter did not expect it"), []
+    return Outcome(str(found.id), reading.location, ""), sections
+
+
+def _keep(result: _Result, writer: SegmentWriter) -> Outcome:
+    outcome, sections = result
+    if outcome.error is not None:
+        return outcome
+    writer.add(sections)
+    return Outcome(outcome.table_id, outcome.location, writer.segment)

@@ -1,0 +1,158 @@
+"""`scan`: catalogs become the information schema (spec §3), and only what changed is read again."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+from uuid import uuid4
+
+from ebbtide.errors import EbbtideError, RefusedError
+from ebbtide.formats.base import Depth
+from ebbtide.formats.registry import load_format
+from ebbtide.inventory import current as currents
+from ebbtide.inventory.compact import compact
+from ebbtide.inventory.current import CatalogError, Current, Entry
+from ebbtide.inventory.read import Order, Outcome, Sessions, Work, read_all
+from ebbtide.inventory.segments import remove_unused
+from ebbtide.model.dataset import Catalog, Found, NotFound
+
+
+class Watcher(Protocol):
+    """Who looks on while a scan runs."""
+
+    def begin(self, datasets: int, to_read: int) -> None: ...
+
+    def advance(self, datasets: int) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ScanReport:
+    """What a scan found. `read` names the datasets whose metadata was read, `gone` those that no catalog lists now."""
+
+    current: Current
+    read: tuple[str, ...]
+    gone: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What one catalog said."""
+
+    catalog: Catalog
+    found: tuple[Found, ...] = ()
+    not_found: tuple[NotFound, ...] = ()
+    error: EbbtideError | None = None
+
+
+def scan(
+    catalogs: Sequence[Catalog],
+    inventory: Path,
+    sessions: Sessions,
+    *,
+    now: datetime,
+    depth: Depth = Depth.FILES,
+    full: bool = False,
+    watcher: Watcher,
+) -> ScanReport:
+    """Bring the inventory up to date. A session is started only where something must be read that needs one.
+
+    A dataset whose catalog gives the same token as last time is not opened at all.
+    """
+    with _only_one(inventory):
+        before = currents.load(inventory) or Current()
+        order = Order(inventory, f"{now:%Y%m%dT%H%M%S}-{uuid4().hex[:8]}", depth, now)
+        with ThreadPoolExecutor(max(1, len(catalogs))) as pool:
+            answers = list(pool.map(lambda catalog: _ask(catalog), catalogs))
+        work = [
+            (answer.catalog, found)
+            for answer in answers
+            for found in answer.found
+            if full or _is_stale(before.entries.get(str(found.id)), found, depth)
+        ]
+        watcher.begin(sum(len(answer.found) for answer in answers), len(work))
+        outcomes = {o.table_id: o for o in read_all(work, order, sessions, watcher.advance)}
+        entries = _entries(answers, before, outcomes, work, order)
+        errors = tuple(
+            CatalogError(a.catalog.name, a.error.message, a.error.hint) for a in answers if a.error is not None
+        )
+        after = Current(order.scan_id, now, currents.lock_shared_locations(entries), errors)
+        after = compact(inventory, after)
+        currents.save(inventory, after)
+        # Whoever loaded the state before this scan may still be reading its segments.
+        remove_unused(inventory, after.segments | before.segments)
+    return ScanReport(after, tuple(sorted(outcomes)), tuple(sorted(before.entries.keys() - after.entries.keys())))
+
+
+@contextmanager
+def _only_one(inventory: Path) -> Iterator[None]:
+    inventory.mkdir(parents=True, exist_ok=True)
+    with (inventory / "scan.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RefusedError("another scan of this project is running", hint="wait for it to finish") from None
+        yield
+
+
+def _ask(catalog: Catalog) -> _Answer:
+    try:
+        answers = list(load_format(catalog.format).discover(catalog))
+    except EbbtideError as error:
+        return _Answer(catalog, error=error)
+    found = tuple(answer for answer in answers if isinstance(answer, Found))
+    return _Answer(catalog, found, tuple(answer for answer in answers if isinstance(answer, NotFound)))
+
+
+def _is_stale(entry: Entry | None, found: Found, depth: Depth) -> bool:
+    return (
+        entry is None
+        or entry.error is not None
+        or entry.token != found.token
+        or (depth is Depth.FILES and entry.depth != Depth.FILES)
+    )
+
+
+def _entries(
+    answers: list[_Answer], before: Current, outcomes: dict[str, Outcome], work: list[Work], order: Order
+) -> Iterator[Entry]:
+    """The new entries: read now, unchanged, broken, or of a catalog that did not answer."""
+    read_now = {str(found.id) for _, found in work}
+    for answer in answers:
+        name = answer.catalog.name
+        for found in answer.found:
+            table_id = str(found.id)
+            if table_id in read_now:
+                yield _entry(name, found, outcomes[table_id], before.entries.get(table_id), order)
+            else:
+                yield before.entries[table_id]
+        for missing in answer.not_found:
+            known = before.entries.get(missing.name)
+            outcome = Outcome(missing.name, known.location if known else "", "", missing.reason, missing.hint)
+            yield _failed(name, "", outcome, known, order)
+        if answer.error is not None:  # its datasets may all be there: keep what was known, and say that it is old
+            for entry in before.entries.values():
+                if entry.catalog == name:
+                    reason = f"catalog {name} did not answer: {answer.error.message}"
+                    yield replace(entry, error=reason, hint=answer.error.hint)
+
+
+def _entry(catalog: str, found: Found, outcome: Outcome, known: Entry | None, order: Order) -> Entry:
+    if outcome.error is not None:
+        return _failed(catalog, found.token, outcome, known, order)
+    table_id, location, segment = outcome.table_id, outcome.location, outcome.segment
+    return Entry(table_id, catalog, location, found.token, order.depth, order.scan_id, segment, order.now)
+
+
+def _failed(catalog: str, token: str, outcome: Outcome, known: Entry | None, order: Order) -> Entry:
+    if known is not None:
+        return replace(known, error=outcome.error, hint=outcome.hint)
+    return Entry(
+        outcome.table_id, catalog, outcome.location, token, order.depth, order.scan_id, "", order.now,
+        outcome.error, outcome.hint,
+    )  # fmt: skip

@@ -1,0 +1,81 @@
+"""Segments: the Parquet files in which one worker of one scan left the sections of the datasets that it read.
+
+A segment is written once and never changed. Rows of datasets that were read again later stay in it until `compact`;
+`current.py` knows which rows count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ebbtide.inventory.rows import Row
+from ebbtide.inventory.schema import SECTIONS
+
+_FLUSH_ROWS = 50_000
+
+
+def section_file(inventory: Path, section: str, segment: str) -> Path:
+    return inventory / section / f"{segment}.parquet"
+
+
+class SegmentWriter:
+    """Writes one segment, a row group at a time. Sections without a row get no file."""
+
+    def __init__(self, inventory: Path, segment: str) -> None:
+        self._inventory, self.segment = inventory, segment
+        self._rows: dict[str, list[Row]] = {section: [] for section in SECTIONS}
+        self._open: dict[str, pq.ParquetWriter] = {}
+
+    def add(self, sections: Iterable[tuple[str, list[Row]]]) -> None:
+        for section, rows in sections:
+            self._rows[section] += rows
+            if len(self._rows[section]) >= _FLUSH_ROWS:
+                self._flush(section)
+
+    def _flush(self, section: str) -> None:
+        rows, self._rows[section] = self._rows[section], []
+        if rows:
+            schema = SECTIONS[section]
+            columns = [
+                pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), schema, strict=True)
+            ]
+            self.write(section, pa.Table.from_arrays(columns, schema=schema))
+
+    def write(self, section: str, table: pa.Table) -> None:
+        if section not in self._open:
+            path = section_file(self._inventory, section, self.segment)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._open[section] = pq.ParquetWriter(path, SECTIONS[section], compression="zstd")
+        self._open[section].write_table(table)
+
+    def close(self) -> None:
+        for section in SECTIONS:
+            self._flush(section)
+        for writer in self._open.values():
+            writer.close()
+
+
+def read_section(
+    inventory: Path, section: str, segments: Iterable[str], *, table_id: str | None = None
+) -> Iterator[pa.Table]:
+    """The rows of a section, segment by segment, stale ones included; only those of one dataset where it is named."""
+    where = None if table_id is None else pc.field("table_id") == table_id
+    for segment in sorted(set(segments)):
+        path = section_file(inventory, section, segment)
+        if path.exists():
+            yield pq.read_table(path, filters=where, schema=SECTIONS[section])
+
+
+def remove_unused(inventory: Path, used: set[str]) -> None:
+    """Remove the segments that nothing names any more (and what a scan left that was killed)."""
+    for section in SECTIONS:
+        for path in (inventory / section).glob("*.parquet"):
+            if path.stem not in used:
+                with suppress(FileNotFoundError):
+                    path.unlink()

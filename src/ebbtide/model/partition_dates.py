@@ -1,0 +1,80 @@
+"""The days that a partition value stands for (formats.md, "Partition dates").
+
+A value that is no date gives None: such a partition is never due.
+"""
+
+from __future__ import annotations
+
+import calendar
+import re
+from datetime import date, datetime, timedelta
+
+Days = tuple[date, date]
+"""First and last day, both covered."""
+
+_EPOCH = date(1970, 1, 1)
+_DAY = re.compile(r"^(\d{4})-(\d{2})-(\d{2})$|^(\d{4})(\d{2})(\d{2})$")
+_MONTH = re.compile(r"^(\d{4})-(\d{2})$")
+# The letters of Java's date patterns that a partition format may use, as Python spells them.
+_JAVA = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
+
+
+def parse_day(text: str, fmt: str | None = None) -> Days | None:
+    """First and last day of a partition value: `yyyy-MM-dd`, `yyyyMMdd`, `yyyy-MM`, or the given Java pattern."""
+    if fmt is not None:
+        return _parse_with(text, fmt)
+    if match := _DAY.match(text):
+        year, month, day = (int(part) for part in match.groups() if part is not None)
+        return _span(year, month, day)
+    if match := _MONTH.match(text):
+        return _span(int(match.group(1)), int(match.group(2)), None)
+    return None
+
+
+def _parse_with(text: str, fmt: str) -> Days | None:
+    pattern = re.sub("yyyy|MM|dd|HH|mm|ss", lambda m: _JAVA[m.group(0)], fmt.replace("'", ""))
+    try:
+        day = datetime.strptime(text, pattern).date()  # noqa: DTZ007 - a day has no zone
+    except ValueError:
+        return None
+    if "dd" in fmt:
+        return day, day
+    return _span(day.year, day.month, None) if "MM" in fmt else (date(day.year, 1, 1), date(day.year, 12, 31))
+
+
+def _span(year: int, month: int, day: int | None) -> Days | None:
+    try:
+        if day is not None:
+            return date(year, month, day), date(year, month, day)
+        return date(year, month, 1), date(year, month, calendar.monthrange(year, month)[1])
+    except (ValueError, calendar.IllegalMonthError):
+        return None
+
+
+def days_of_transform(transform: str, value: int) -> Days | None:
+    """First and last day of an Iceberg time transform's value: years, months, days or hours since 1970."""
+    try:
+        if transform == "year":
+            return date(1970 + value, 1, 1), date(1970 + value, 12, 31)
+        if transform == "month":
+            return _span(1970 + value // 12, value % 12 + 1, None)
+        if transform == "day":
+            day = _EPOCH + timedelta(days=value)
+            return day, day
+        if transform == "hour":
+            day = _EPOCH + timedelta(hours=value)
+            return day, day
+    except (ValueError, OverflowError):
+        return None
+    return None
+
+
+def narrowest(candidates: list[Days]) -> Days | None:
+    """The days of a partition with several dated fields: the narrowest span that lies inside all others.
+
+    `years(ts), days(ts)` is the day; two dates that say different things are no date at all.
+    """
+    if not candidates:
+        return None
+    first, last = max(days[0] for days in candidates), min(days[1] for days in candidates)
+    return (first, last) if (first, last) in candidates else None
