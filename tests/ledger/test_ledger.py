@@ -294,7 +294,8 @@ def test_a_checkpoint_that_cannot_be_kept_outside_is_not_handed_out(
             ledger.sign()
     assert len(list(ledger.home.folder.iterdir())) == 1
     assert audit(ledger)
-    assert ledger.home.copy(ledger.open()).path.read_bytes() == ledger.sign().encode()
+    note = ledger.sign()
+    assert ledger.home.copy(ledger.open()).path.read_bytes() == note.encode()
 
 
 def test_the_copy_lies_where_the_project_says(ledger: Ledger, tmp_path: Path) -> None:
