@@ -32,7 +32,6 @@ MAX_SIGNATURES = 100
 _DASH = "— "
 _KEY_HASH_BYTES = 4
 _PUBLIC_BYTES = 32
-_SIGNATURE_BYTES = 64
 _TIME_BYTES = 8
 _PRIVATE_PREFIX = "PRIVATE+KEY+"
 _CONTROLS = bytes(code for code in range(32) if code != ord("\n"))
@@ -92,8 +91,6 @@ class VerifierKey(NamedTuple):
     def verify_bytes(self, message: bytes, signature: bytes) -> None:
         """Refuse a bare signature that is not this key's on these bytes."""
         try:
-            if len(signature) != _SIGNATURE_BYTES:
-                raise InvalidSignature
             Ed25519PublicKey.from_public_bytes(self.public).verify(signature, message)
         except InvalidSignature:
             raise ProofError(
