@@ -196,8 +196,8 @@ class Ledger:
             raise ProofError(f"key in {name}", expected=key.encode(), found=signer.key.encode())
         return signer
 
-    def _first_signer(self) -> Signer:
-        """The key of a ledger that has no entry yet: the one that lies there, or a new one."""
+    def check_never_signed(self) -> list[Signer]:
+        """The keys that lie ready for a ledger without entries; refused when one of them has signed entries before."""
         names = [name for name in self.home.keys.names() if name.startswith(_KEY_PREFIX)]
         signers = [Signer.parse(self.home.keys.read(name).decode(errors="replace")) for name in names]
         if self.home.origin is not None:
@@ -213,6 +213,11 @@ class Ledger:
                     found="0",
                     hint="the state is lost or another one: bring back its newest copy",
                 )
+        return signers
+
+    def _first_signer(self) -> Signer:
+        """The key of a ledger that has no entry yet: the one that lies there, or a new one."""
+        signers = self.check_never_signed()
         if len(signers) > 1:
             raise RefusedError(
                 f"{self.home.keys.path} holds {len(signers)} keys for an empty ledger",

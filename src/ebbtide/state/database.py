@@ -54,8 +54,17 @@ class Database:
         """Whether the state is a file of this host."""
         return self._url.get_backend_name() == "sqlite"
 
+    @property
+    def folder(self) -> Path | None:
+        """The folder of a SQLite file; None for a server."""
+        return Path(self._url.database or "").absolute().parent if self.is_sqlite else None
+
+    def version(self) -> int:
+        """The layout that is there; 0 when there is no state. An error is an error, never a no."""
+        return self._found()
+
     def exists(self) -> bool:
-        """Whether there is a state at all. An error is an error, never a no."""
+        """Whether there is a state at all."""
         return self._found() > 0
 
     def upgrade(self) -> tuple[int, int]:
