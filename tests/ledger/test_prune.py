@@ -13,10 +13,12 @@ from ebbtide.ledger import tree
 from ebbtide.ledger.attachments import kept
 from ebbtide.ledger.audit import audit
 from ebbtide.ledger.entries import BodiesPruned, Indexes, RequestMoved, RequestReceived, parse_entry
-from ebbtide.ledger.ledger import Ledger
+from ebbtide.ledger.ledger import Clock, Home, Ledger
 from ebbtide.ledger.prune import plan_pruning, prune
+from ebbtide.state.database import Database
 from ebbtide.state.tables import ledger_acts
 from ebbtide.state.values import RequestState
+from tests.ledger.conftest import Ticking
 from tests.ledger.samples import hold, intent, outcome
 
 
@@ -123,13 +125,13 @@ def test_the_future_cannot_be_pruned(ledger: Ledger) -> None:
             act(ledger, before=ledger.clock.now() + timedelta(days=1))
 
 
-def test_pruned_bodies_are_gone_from_the_file_too(ledger: Ledger, tmp_path: Path) -> None:
-    if not ledger.database.is_sqlite:
-        pytest.skip("PostgreSQL frees the old row versions by its own vacuum (docs/limits.md)")
+def test_pruned_bodies_are_gone_from_the_file_too(home: Home, tmp_path: Path) -> None:
+    ledger = Ledger(Database(f"sqlite:///{tmp_path}/state.db"), home, Clock(Ticking().now))
     with ledger.writing() as step:
         step.append(hold(0xABCDEF0123456789, at=ledger.clock.now()))
     needle = f"{0xABCDEF0123456789:032x}".encode()
-    files = list(tmp_path.rglob("state.db*"))
+    files = list(tmp_path.glob("state.db*"))
     assert any(needle in file.read_bytes() for file in files)
     prune(ledger, before=ledger.clock.now())
     assert not any(needle in file.read_bytes() for file in files if file.exists())
+    ledger.database.close()

@@ -159,6 +159,22 @@ def test_a_mark_waits_is_swept_and_is_then_final(database: Database, lease: Leas
         assert reader.marks(only_open=False) == (swept,)
 
 
+def test_an_object_whose_removal_has_begun_cannot_be_rescued_any_more(database: Database, lease: Lease) -> None:
+    with database.sweeper(lease) as state:
+        (answer,) = state.mark([PROPOSAL], run="r1", at=NOW)
+        assert answer.mark
+        state.begin([answer.mark.id])
+    with pytest.raises(RefusedError, match="being swept"), database.writer() as person:
+        person.unmark(KEY.dataset, KEY.object, actor=person.actor("alice"), reason="", until=None, at=LATER)
+    with database.reader() as reader:
+        assert [mark.state for mark in reader.marks()] == [MarkState.SWEEPING]
+        assert reader.unmarks() == ()
+    with database.sweeper(lease) as state:
+        state.send_back(answer.mark.id, because="nothing was removed", at=LATER)
+    with database.writer() as person:
+        person.unmark(KEY.dataset, KEY.object, actor=person.actor("alice"), reason="", until=None, at=LATER)
+
+
 def test_an_object_that_was_sent_back_may_be_marked_again_with_a_new_grace(database: Database, lease: Lease) -> None:
     with database.sweeper(lease) as state:
         (first,) = state.mark([PROPOSAL], run="r1", at=NOW)

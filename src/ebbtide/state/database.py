@@ -159,7 +159,9 @@ class Database:
                 pragmas = ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON", "foreign_keys = ON")
                 self._writing = _sqlite(self._url, begin="BEGIN IMMEDIATE", pragmas=pragmas)
             else:
-                engine = _postgresql(self._url, "-c synchronous_commit=on")
+                # A writer that sleeps inside its transaction must not keep the others out for ever.
+                options = f"-c synchronous_commit=on -c idle_in_transaction_session_timeout={2 * BUSY_SECONDS}s"
+                engine = _postgresql(self._url, options)
                 self._writing = engine.execution_options(isolation_level="READ COMMITTED")
         return self._writing
 

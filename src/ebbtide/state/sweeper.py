@@ -49,6 +49,11 @@ class SweepWriter(StateWriter):
             self.connection.execute(insert(tables.marks), rows)
         return tuple(answers)
 
+    def begin(self, mark_ids: Sequence[str]) -> None:
+        """An intent to sweep these is being written: from here on a person can no longer rescue them."""
+        for mark_id in mark_ids:
+            self._set_mark(mark_id, MarkState.SWEEPING)
+
     def wait(self, mark_id: str, *, waits_for: Sequence[str]) -> Mark:
         """The object's files are still referenced: it waits, and says for what."""
         if not waits_for:

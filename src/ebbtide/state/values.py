@@ -1,7 +1,8 @@
 """What the state holds, as frozen values (spec §1–§4).
 
-Times are what the writer's clock said; `active` and `pins` take the time as an argument. Nothing here carries an
-identifier of a person: requests and holds on a subject have commitments, and bytes that only their key opens.
+Times are what the writer's clock said; `active` takes the time as an argument. Nothing here carries an identifier of a
+person: requests and holds on a subject have commitments, and bytes that only their key opens. What people wrote freely
+is never shown by `repr`.
 """
 
 from __future__ import annotations
@@ -16,10 +17,14 @@ Salt: TypeAlias = bytes
 
 
 class MarkState(StrEnum):
-    """`marked` and `waiting` are open; `swept` and `unmarked` are final."""
+    """`marked`, `waiting` and `sweeping` are open; `swept` and `unmarked` are final.
+
+    `sweeping` is between intent and outcome: a person can no longer rescue the object, because it may be gone.
+    """
 
     MARKED = "marked"
     WAITING = "waiting"
+    SWEEPING = "sweeping"
     SWEPT = "swept"
     UNMARKED = "unmarked"
 
@@ -136,7 +141,7 @@ class Unmark:
     dataset: str
     object: str
     actor: str
-    reason: str
+    reason: str = field(repr=False)
     salt: Salt = field(repr=False)
     created_at: datetime
     until: datetime | None
@@ -160,7 +165,7 @@ class Hold:
     commitments: tuple[str, ...]
     sealed: bytes | None = field(repr=False)
     owner: str
-    reason: str
+    reason: str = field(repr=False)
     salt: Salt = field(repr=False)
     created_at: datetime
     released_at: datetime | None

@@ -50,9 +50,14 @@ class StateWriter(StateReader):
         """Rescue an object from every target; gives the pin and the marks that it closed (spec §1)."""
         if until is not None and until <= at:
             raise InputError("an unmark that has expired already", hint="give a later `--until`, or none")
-        closed = [mark.id for mark in self.marks(datasets=[dataset]) if mark.key.object == native_id]
-        for mark_id in closed:
-            self._set_mark(mark_id, MarkState.UNMARKED, closed_at=at, closed_because=f"unmarked by {actor}")
+        marks = [mark for mark in self.marks(datasets=[dataset]) if mark.key.object == native_id]
+        if any(mark.state is MarkState.SWEEPING for mark in marks):
+            raise RefusedError(
+                "the object is being swept: its removal has begun",
+                hint="place a hold on what is left; the next sweep says what became of this one",
+            )
+        for mark in marks:
+            self._set_mark(mark.id, MarkState.UNMARKED, closed_at=at, closed_because=f"unmarked by {actor}")
         pin = Unmark(
             id=new_id(),
             dataset=dataset,
@@ -66,7 +71,7 @@ class StateWriter(StateReader):
             released_by=None,
         )
         self.connection.execute(insert(tables.unmarks), [asdict(pin)])
-        return pin, tuple(self.get_mark(mark_id) for mark_id in closed)
+        return pin, tuple(self.get_mark(mark.id) for mark in marks)
 
     def release_unmark(self, dataset: str, native_id: str, *, actor: str, at: datetime) -> tuple[Unmark, ...]:
         """Let policies act on an object again; gives the pins that this released."""

@@ -25,12 +25,12 @@ STATEMENTS = (
         run            TEXT NOT NULL,
         marked_at      TEXT NOT NULL,
         grace_until    TEXT NOT NULL,
-        state          TEXT NOT NULL CHECK (state IN ('marked', 'waiting', 'swept', 'unmarked')),
+        state          TEXT NOT NULL CHECK (state IN ('marked', 'waiting', 'sweeping', 'swept', 'unmarked')),
         waits_for      TEXT NOT NULL,
         closed_at      TEXT,
         closed_because TEXT,
         salt           {binary} NOT NULL,
-        CHECK ((closed_at IS NULL) = (state IN ('marked', 'waiting')))
+        CHECK ((closed_at IS NULL) = (state IN ('marked', 'waiting', 'sweeping')))
     )
     """,
     "CREATE UNIQUE INDEX marks_open ON marks (dataset, target, object) WHERE closed_at IS NULL",
