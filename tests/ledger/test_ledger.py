@@ -380,6 +380,15 @@ def test_proofs_from_before_and_after_a_rotation_hold_and_the_old_key_ends_at_it
         _append(ledger)
 
 
+def test_the_old_key_file_may_go_after_a_rotation(ledger: Ledger) -> None:
+    old = ledger.open()
+    ledger.rotate()
+    ledger.home.keys.destroy(f"ledger-{old.key_hash.hex()}")
+    _append(ledger)
+    ledger.rotate()
+    assert audit(ledger)
+
+
 def test_a_rotation_that_died_before_its_checkpoint_is_finished_by_the_next_signature(ledger: Ledger) -> None:
     old = ledger.open()
     with ledger.database.writer() as state:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import subprocess
+import sys
 import threading
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,6 +21,7 @@ from ebbtide.state.database import Database
 from ebbtide.state.migrations import LATEST, MIGRATIONS, found_version, migrate
 from ebbtide.state.reader import StateReader
 from ebbtide.state.writer import StateWriter
+from tests.state.postgres import server
 
 NOW = datetime(2026, 11, 15, 9, 0, tzinfo=UTC)
 
@@ -273,7 +278,7 @@ def test_a_state_that_vanishes_while_it_is_used_is_an_error(tmp_path: Path) -> N
 def test_a_locked_state_fails_with_a_hint_and_nothing_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ebbtide.state.database.BUSY_SECONDS", 0.2)
+    monkeypatch.setattr("ebbtide.state.engines.BUSY_SECONDS", 0.2)
     path = tmp_path / "state.db"
     database = Database(f"sqlite:///{path}")
     database.upgrade()
@@ -286,3 +291,37 @@ def test_a_locked_state_fails_with_a_hint_and_nothing_is_written(
     engine = create_engine(f"sqlite:///{path}")
     with engine.connect() as connection:
         assert connection.execute(select(tables.actors)).all() == []
+
+
+def test_a_writer_that_sleeps_inside_its_transaction_does_not_keep_others_out_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("ebbtide.state.engines.BUSY_SECONDS", 1)
+    url = server().new_url()
+    sleeper, other = Database(url), Database(url)
+    other.upgrade()
+
+    def slow() -> str:
+        time.sleep(2.5)
+        with other.writer() as state:
+            state.actor("awake")
+        return "asleep"
+
+    with pytest.raises(StateError), sleeper.writer() as state:
+        state.actor(slow())
+    with other.reader() as reader:
+        assert list(reader.connection.execute(select(tables.actors.c.name)).scalars()) == ["awake"]
+    sleeper.close()
+    other.close()
+
+
+def test_a_copy_of_the_file_is_whole_after_the_process_ended(tmp_path: Path) -> None:
+    program = (
+        "import sys; from ebbtide.state.database import Database; d = Database(sys.argv[1])\n"
+        "with d.writer() as state: state.actor('alice')\n"
+        "with d.reader() as reader: reader.holds()\n"
+    )
+    path = tmp_path / "state.db"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", program, f"sqlite:///{path}"], check=True, env=environment)
+    assert [file.name for file in tmp_path.iterdir()] == ["state.db"]

@@ -168,8 +168,8 @@ def audit(ctx: typer.Context, project: ProjectOption = None, json: JsonOption = 
     for finding in report.findings:
         render.complain(str(finding), None)
     render.note(
-        f"{report.entries} entries, {report.pruned} of them pruned, {report.checkpoints} checkpoints, "
-        f"{report.attachments} attachments, {len(report.copies)} copies outside"
+        f"entries: {report.entries} ({report.pruned} pruned), checkpoints: {report.checkpoints}, "
+        f"attachments: {report.attachments}, copies outside: {len(report.copies)}"
     )
     if report.unsigned:
         render.note(f"the last {report.unsigned} entries are not signed yet; `ebbtide ledger checkpoint` signs them")

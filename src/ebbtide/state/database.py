@@ -14,19 +14,18 @@ Invariants:
 
 from __future__ import annotations
 
-import os
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from typing import TYPE_CHECKING
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, select, text
-from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError, StatementError
-from sqlalchemy.pool import StaticPool
+from sqlalchemy import Connection, Engine, select, text
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError, StatementError
 
-from ebbtide.errors import EbbtideError, InputError, StateError, StateVersionError
+from ebbtide.errors import EbbtideError, StateError, StateVersionError
 from ebbtide.state import tables
+from ebbtide.state.engines import create_file, empty_engine, parse_url, reading_engine, writing_engine
 from ebbtide.state.migrations import LATEST, found_version, migrate
 from ebbtide.state.reader import StateReader
 from ebbtide.state.sweeper import SweepWriter
@@ -35,19 +34,20 @@ from ebbtide.state.writer import StateWriter
 if TYPE_CHECKING:
     from ebbtide.state.lease import Lease
 
-BUSY_SECONDS = 30
-
 
 class Database:
     """Hands out readers and writers, each bound to one transaction."""
 
     def __init__(self, url: str, *, root: Path | None = None) -> None:
         """Relative SQLite paths count from `root`. Nothing is opened yet."""
-        self._url = _parse(url, root)
+        self._url = parse_url(url, root)
         self.name = self._url.render_as_string(hide_password=True)
         self._known = False
         self._reading: Engine | None = None
         self._writing: Engine | None = None
+        # SQLite's log goes into the file when the last connection ends: a copy of the file is then a whole one.
+        self._engines: list[Engine] = []
+        weakref.finalize(self, _dispose, self._engines)
 
     @property
     def is_sqlite(self) -> bool:
@@ -78,7 +78,7 @@ class Database:
     @contextmanager
     def reader(self) -> Iterator[StateReader]:
         """A reader on one consistent snapshot. Where there is no state yet it reads an empty one, and makes none."""
-        engine = self._reader_engine() if self._usable() else _nothing()
+        engine = self._reader_engine() if self._usable() else empty_engine()
         with self._transaction(engine) as connection:
             _check_version(connection)
             yield StateReader(connection)
@@ -109,9 +109,8 @@ class Database:
 
     def close(self) -> None:
         """Give back all connections."""
-        for engine in (self._reading, self._writing):
-            if engine:
-                engine.dispose()
+        _dispose(self._engines)
+        self._engines.clear()
         self._reading = self._writing = None
 
     def _usable(self) -> bool:
@@ -142,27 +141,17 @@ class Database:
 
     def _reader_engine(self) -> Engine:
         if self._reading is None:
-            if self.is_sqlite:
-                self._reading = _sqlite(self._url, begin="BEGIN", pragmas=("query_only = ON",))
-            else:
-                engine = _postgresql(self._url, "-c default_transaction_read_only=on")
-                self._reading = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+            self._reading = reading_engine(self._url)
+            self._engines.append(self._reading)
         return self._reading
 
     def _writer_engine(self, *, create: bool = False) -> Engine:
         if self._writing is None:
-            if self.is_sqlite:
-                path = Path(self._url.database or "")
-                if create and not path.exists():
-                    _create_private(path)
-                # Without secure_delete, a deleted row stays readable in the file; FULL because intents must be on disk.
-                pragmas = ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON", "foreign_keys = ON")
-                self._writing = _sqlite(self._url, begin="BEGIN IMMEDIATE", pragmas=pragmas)
-            else:
-                # A writer that sleeps inside its transaction must not keep the others out for ever.
-                options = f"-c synchronous_commit=on -c idle_in_transaction_session_timeout={2 * BUSY_SECONDS}s"
-                engine = _postgresql(self._url, options)
-                self._writing = engine.execution_options(isolation_level="READ COMMITTED")
+            path = Path(self._url.database or "")
+            if create and self.is_sqlite and not path.exists():
+                create_file(path)
+            self._writing = writing_engine(self._url)
+            self._engines.append(self._writing)
         return self._writing
 
     @contextmanager
@@ -190,76 +179,13 @@ class Database:
             raise StateError(f"the state at {self.name} failed: {type(error).__name__}") from None
 
 
+def _dispose(engines: list[Engine]) -> None:
+    for engine in engines:
+        engine.dispose()
+
+
 def _check_version(connection: Connection, *, lock: bool = False) -> None:
     query = select(tables.version.c.version)
     found = connection.execute(query.with_for_update() if lock else query).scalar_one()
     if found != LATEST:
         raise StateVersionError(found=found, expected=LATEST)
-
-
-def _parse(url: str, root: Path | None) -> URL:
-    scheme, _, rest = url.partition(":")
-    if scheme == "sqlite":
-        # The rest is a path as it stands: project folders may hold `%`, `?` and `#`.
-        path = Path(rest.removeprefix("///"))
-        if not rest.startswith("///") or path.name in ("", ":memory:"):
-            raise InputError("the state must be a file", hint="write sqlite:///.ebbtide/state.db")
-        return URL.create("sqlite", database=str(root / path if root else path))
-    try:
-        parsed = make_url(url)
-        backend = parsed.get_backend_name()
-    except ArgumentError:
-        raise InputError("the state is not a database URL", hint="write sqlite:///path or postgresql://…") from None
-    if backend in ("postgresql", "postgres"):
-        return parsed.set(drivername="postgresql+psycopg")
-    raise InputError(f"the state cannot live in {backend}", hint="write sqlite:///path or postgresql://…")
-
-
-def _sqlite(url: URL, *, begin: str, pragmas: tuple[str, ...]) -> Engine:
-    # mode=rw never creates the file: a path that is wrong is an error, not an empty state.
-    location = f"file:{quote(str(Path(url.database or '').absolute()))}"
-    engine = create_engine(
-        URL.create("sqlite", database=location, query={"mode": "rw", "uri": "true"}),
-        connect_args={"timeout": BUSY_SECONDS, "isolation_level": None},
-        hide_parameters=True,
-    )
-
-    @event.listens_for(engine, "connect")
-    def configure(connection: Any, _: object) -> None:
-        for pragma in pragmas:
-            connection.execute(f"PRAGMA {pragma}")
-
-    @event.listens_for(engine, "begin")
-    def start(connection: Connection) -> None:
-        # The driver is in autocommit mode, so that the kind of transaction is ours to choose.
-        connection.exec_driver_sql(begin)
-
-    return engine
-
-
-def _postgresql(url: URL, option: str) -> Engine:
-    given = url.query.get("options", "")
-    options = " ".join([*([given] if isinstance(given, str) else given), "-c timezone=UTC", option])
-    options += f" -c lock_timeout={BUSY_SECONDS}s"
-    return create_engine(
-        url.update_query_dict({"options": options}),
-        connect_args={"connect_timeout": BUSY_SECONDS},
-        hide_parameters=True,
-        pool_pre_ping=True,
-    )
-
-
-def _nothing() -> Engine:
-    """The state of a project that has written none yet."""
-    engine = create_engine("sqlite://", poolclass=StaticPool, hide_parameters=True)
-    with engine.begin() as connection:
-        migrate(connection)
-    with engine.connect() as connection:
-        connection.exec_driver_sql("PRAGMA query_only = ON")
-    return engine
-
-
-def _create_private(path: Path) -> None:
-    """The file, for its owner only: it says what is held, marked and asked for."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))

@@ -15,7 +15,7 @@ from pathlib import Path
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from ebbtide.errors import InputError, ProofError, RefusedError, UnreadableError
+from ebbtide.errors import InputError, ProofError, RefusedError, StateError, UnreadableError
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}")
 _KEY_BYTES = 32
@@ -54,6 +54,8 @@ class KeyFolder:
             os.link(partial, file)
         except FileExistsError:
             raise RefusedError(f"the key {name} is there already", hint="a key is never replaced") from None
+        except OSError as error:
+            raise StateError(f"the key {name} could not be kept: {error.strerror}") from None
         finally:
             partial.unlink()
         _sync(self.path)
