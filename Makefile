@@ -30,11 +30,11 @@ demo: setup ## Build a small real lake in all four formats and walk through it
 .PHONY: test
 test: test-fast test-lake test-cluster ## Run the whole suite on the default profile (Spark 3.5)
 
-FAST := tests/model tests/config tests/cli
+FAST := tests/model tests/config tests/cli tests/state tests/ledger
 
 .PHONY: test-fast
 test-fast: setup
-	@$(BIN)/python -m pytest -q $(FAST)
+	@$(BIN)/python -m pytest -q -n 2 $(FAST)
 
 .PHONY: test-lake
 test-lake: setup
@@ -47,6 +47,10 @@ test-cluster: setup
 .PHONY: test-spark41
 test-spark41: setup-spark41 ## Run the marked subset on Spark 4.1 (Iceberg and Delta)
 	@$(BIN41)/python -m pytest -q -m spark41
+
+.PHONY: test-interop
+test-interop: setup ## Check the ledger against Go's libraries (fails where Go is missing)
+	@$(BIN)/python -m pytest -q tests/interop
 
 .PHONY: lint
 lint: setup ## Format, style, types and the table of rooms

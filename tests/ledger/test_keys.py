@@ -46,7 +46,9 @@ def test_a_key_file_is_read_with_comments_limits_and_witnesses() -> None:
         key_file(OLD.key.encode(), WITNESS.key.encode() + " until 3"),
         b"#" * 100_001,
     ],
-)
+    ids=["empty", "comment", "bytes", "word", "witness only", "two origins", "until", "until x", "until 012", "since",
+         "witness until", "too long"],
+)  # fmt: skip
 def test_a_key_file_that_says_nothing_sure_is_refused(data: bytes) -> None:
     with pytest.raises(InputError):
         Trust.parse(data)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ebbtide.cli import render, show
+from ebbtide.cli import ledger, render, show, state
+from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, project_file
 
 if TYPE_CHECKING:
     from ebbtide.app.ebbtide import Ebbtide
@@ -17,11 +18,8 @@ app = typer.Typer(
     help="Retention, tiering and provable erasure for the lakehouse.",
 )  # fmt: skip
 
-ProjectOption = Annotated[
-    Path | None, typer.Option("--project", help="The project file, or its folder. [default: ./ebbtide.yml]")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Data as JSON on stdout.")]
-_DEFAULT_PROJECT = Path("ebbtide.yml")
+app.add_typer(ledger.app, name="ledger")
+app.add_typer(state.app, name="state")
 
 
 @app.callback()
@@ -32,7 +30,7 @@ def main(ctx: typer.Context, project: ProjectOption = None) -> None:
 def _open(ctx: typer.Context, project: Path | None) -> Ebbtide:
     from ebbtide.app.ebbtide import Ebbtide
 
-    return Ebbtide(project or ctx.obj or _DEFAULT_PROJECT)
+    return Ebbtide(project_file(ctx, project))
 
 
 @app.command()
@@ -40,12 +38,12 @@ def init(
     ctx: typer.Context,
     name: Annotated[str | None, typer.Option(help="The project's name. [default: the folder's]")] = None,
     project: ProjectOption = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be written.")] = False,
+    dry_run: DryRunOption = False,
 ) -> None:
     """Write a commented project file to start from."""
     from ebbtide.app.init import init_project
 
-    path = project or ctx.obj or _DEFAULT_PROJECT
+    path = project_file(ctx, project)
     folder = path.parent if path.suffix in (".yml", ".yaml") else path
     for written in init_project(folder, name=name, dry_run=dry_run):
         render.note(f"{'would write' if dry_run else 'wrote'} {written}")

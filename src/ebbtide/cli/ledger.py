@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ebbtide.cli import render
+from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, project_file
 from ebbtide.errors import RefusedError
 
 if TYPE_CHECKING:
@@ -19,19 +20,13 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="The ledger: what was done, signed and provable by anyone.")
 
-ProjectOption = Annotated[
-    Path | None, typer.Option("--project", help="The project file, or its folder. [default: ./ebbtide.yml]")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Data as JSON on stdout.")]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
 IndexArgument = Annotated[int, typer.Argument(help="The entry's index, from 0.")]
-_DEFAULT_PROJECT = Path("ebbtide.yml")
 
 
 def _open(ctx: typer.Context, project: Path | None) -> Ledger:
     from ebbtide.app.ledger import open_ledger
 
-    return open_ledger(project or ctx.obj or _DEFAULT_PROJECT)
+    return open_ledger(project_file(ctx, project))
 
 
 def _tell(ledger: Ledger) -> None:

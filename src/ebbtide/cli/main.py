@@ -7,6 +7,10 @@ import sys
 
 
 def run() -> None:
+    if sys.argv[1:3] == ["ledger", "check"]:  # an auditor's check starts in a blink: no typer, no Spark, no database
+        from ebbtide.cli.ledger_check import main
+
+        sys.exit(main(sys.argv[3:]))
     from ebbtide.cli.commands import app
     from ebbtide.cli.render import complain
     from ebbtide.errors import EbbtideError
