@@ -10,8 +10,13 @@ from ebbtide.ledger.ledger import Clock, Home, Ledger
 from ebbtide.state.database import Database
 from ebbtide.state.keys import KeyFolder
 from tests.state.databases import database, url
+from tests.state.postgres import stop_server
 
 __all__ = ["database", "home", "ledger", "url"]
+
+
+def pytest_sessionfinish() -> None:
+    stop_server()
 
 
 class Ticking:

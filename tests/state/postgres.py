@@ -1,6 +1,7 @@
 """A real PostgreSQL for tests, from the binaries of the Python package: one server per test process.
 
-It listens on a socket in a folder of its own, and dies with the process that started it.
+It listens on a socket in a folder of its own, and dies with the process that started it. A conftest stops it at the end
+of the session; at the end of the process is the fallback, for which a test runner may leave no time.
 """
 
 from __future__ import annotations
@@ -41,10 +42,11 @@ class Server:
         return f"postgresql://postgres@/postgres?host={self.folder}&options=-csearch_path%3D{schema}"
 
     def stop(self) -> None:
-        """Stop at once: nothing in it is kept."""
-        self.process.send_signal(signal.SIGQUIT)
-        self.process.wait(timeout=_START_SECONDS)
-        shutil.rmtree(self.folder)
+        """Stop at once: nothing in it is kept. Stopping twice changes nothing."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGQUIT)
+            self.process.wait(timeout=_START_SECONDS)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def _dsn(self) -> str:
         return f"host={self.folder} user=postgres dbname=postgres"
@@ -97,6 +99,12 @@ def server() -> Server:
         assert time.monotonic() < deadline, "PostgreSQL did not start"
         time.sleep(0.05)
     return found
+
+
+def stop_server() -> None:
+    """Stop the server of this process, if a test asked for one."""
+    if server.cache_info().currsize:
+        server().stop()
 
 
 def _die_with_parent() -> None:
