@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -15,7 +15,7 @@ Model = TypeVar("Model", bound=BaseModel)
 Place = tuple[str | int, ...]
 
 
-class _Document:
+class Document:
     """Plain values, and the line on which each of them stands."""
 
     def __init__(self, path: Path, node: yaml.Node | None) -> None:
@@ -47,6 +47,11 @@ class _Document:
 
 def load(path: Path, model: type[Model]) -> Model:
     """Read one file as `model`; anything wrong is an `InputError` with file, line and a hint."""
+    return check(read(path), model)
+
+
+def read(path: Path) -> Document:
+    """The values of one file with their lines, whatever they mean."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -54,20 +59,29 @@ def load(path: Path, model: type[Model]) -> Model:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot be read: {error}", where=str(path)) from None
     try:
-        document = _Document(path, yaml.compose(text, Loader=yaml.SafeLoader))
+        return Document(path, yaml.compose(text, Loader=yaml.SafeLoader))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{path}:{mark.line + 1}" if mark else str(path)
         raise InputError(f"not YAML: {error.problem or error.context}", where=where) from None
     except yaml.YAMLError as error:
         raise InputError(f"not YAML: {error}", where=str(path)) from None
+
+
+def check(document: Document, model: type[Model]) -> Model:
+    """The values as `model`. A caller that compares with other files keeps the document, for its lines."""
     try:
         return model.model_validate(document.values)
     except ValidationError as error:
         raise _explain(error, document, model) from None
 
 
-def _explain(error: ValidationError, document: _Document, model: type[BaseModel]) -> InputError:
+def files_in(folder: Path) -> list[Path]:
+    """The YAML files of a project's folder, by name; none where there is no such folder."""
+    return sorted(path for path in folder.glob("*") if path.suffix in (".yml", ".yaml") and path.is_file())
+
+
+def _explain(error: ValidationError, document: Document, model: type[BaseModel]) -> InputError:
     first = error.errors()[0]
     place: Place = first["loc"]
     where = document.where(place)
@@ -86,9 +100,11 @@ def _nearest(word: str, place: Place, model: type[BaseModel]) -> str:
     known: list[str] = list(model.model_fields)
     for part in place:
         field = model.model_fields.get(str(part))
-        inner = getattr(field, "annotation", None)
-        if isinstance(inner, type) and issubclass(inner, BaseModel):
-            model, known = inner, list(inner.model_fields)
+        # A list of models is described by its items' model; the item's number names no field and changes nothing.
+        annotation = getattr(field, "annotation", None)
+        for inner in (annotation, *get_args(annotation)):
+            if isinstance(inner, type) and issubclass(inner, BaseModel):
+                model, known = inner, list(inner.model_fields)
     close = difflib.get_close_matches(word, known, 1)
     return f"did you mean {close[0]!r}?" if close else f"known keys: {', '.join(sorted(known))}"
 
