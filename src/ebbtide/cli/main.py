@@ -7,10 +7,12 @@ import sys
 
 
 def run() -> None:
+    from ebbtide.cli import governance
     from ebbtide.cli.commands import app
     from ebbtide.cli.render import complain
     from ebbtide.errors import EbbtideError
 
+    governance.register(app)
     try:
         app(prog_name="ebbtide", standalone_mode=True)
     except EbbtideError as error:

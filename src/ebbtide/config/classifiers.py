@@ -135,9 +135,9 @@ def load_classifiers(folder: Path) -> Classifiers:
     found: dict[str, Classifier] = {}
     places: dict[str, str] = {}
     for path in yaml.files_in(folder):
-        document = yaml.read(path)
-        for n, c in enumerate(yaml.check(document, _File).classifiers):
-            where = document.where(("classifiers", n, "name"))
+        file, place = yaml.load_with_places(path, _File)
+        for n, c in enumerate(file.classifiers):
+            where = place(("classifiers", n, "name"))
             if c.name in found:
                 hint = f"the other one is at {places[c.name]}: join them"
                 raise InputError(f"classifier {c.name!r} is defined twice", where=where, hint=hint)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -110,9 +110,9 @@ def load_tables(folder: Path, classifiers: Classifiers) -> dict[str, TableSettin
     """Read all files of the folder, by table id. Anything wrong is an `InputError` with file, line and a hint."""
     found: dict[str, TableSettings] = {}
     for path in yaml.files_in(folder):
-        document = yaml.read(path)
-        for n, table in enumerate(yaml.check(document, _File).tables):
-            settings = _settings(table, document, ("tables", n), classifiers)
+        file, where = yaml.load_with_places(path, _File)
+        for n, table in enumerate(file.tables):
+            settings = _settings(table, where, ("tables", n), classifiers)
             if settings.table_id in found:
                 hint = f"the other one is at {found[settings.table_id].where}: join them"
                 raise InputError(f"table {settings.table_id} is described twice", where=settings.where, hint=hint)
@@ -120,16 +120,18 @@ def load_tables(folder: Path, classifiers: Classifiers) -> dict[str, TableSettin
     return found
 
 
-def _settings(table: _Table, document: yaml.Document, place: yaml.Place, classifiers: Classifiers) -> TableSettings:
-    where = document.where((*place, "name"))
+def _settings(
+    table: _Table, at: Callable[[yaml.Place], str], place: yaml.Place, classifiers: Classifiers
+) -> TableSettings:
+    where = at((*place, "name"))
     for n, label in enumerate(table.labels):
-        classifiers.check(label, Kind.TABLE, where=document.where((*place, "labels", n)))
+        classifiers.check(label, Kind.TABLE, where=at((*place, "labels", n)))
     for column, labels in table.columns.items():
         for n, label in enumerate(labels):
-            classifiers.check(label, Kind.COLUMN, where=document.where((*place, "columns", column, n)))
+            classifiers.check(label, Kind.COLUMN, where=at((*place, "columns", column, n)))
     for column, change in table.reclassify.items():
         for label in [*(change.instead or ()), *change.changes, *filter(None, change.changes.values())]:
-            classifiers.check(label, Kind.COLUMN, where=document.where((*place, "reclassify", column, label)))
+            classifiers.check(label, Kind.COLUMN, where=at((*place, "reclassify", column, label)))
     try:
         table_id = str(DatasetId.parse(table.name))
     except InputError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -15,7 +16,7 @@ Model = TypeVar("Model", bound=BaseModel)
 Place = tuple[str | int, ...]
 
 
-class Document:
+class _Document:
     """Plain values, and the line on which each of them stands."""
 
     def __init__(self, path: Path, node: yaml.Node | None) -> None:
@@ -47,11 +48,11 @@ class Document:
 
 def load(path: Path, model: type[Model]) -> Model:
     """Read one file as `model`; anything wrong is an `InputError` with file, line and a hint."""
-    return check(read(path), model)
+    return load_with_places(path, model)[0]
 
 
-def read(path: Path) -> Document:
-    """The values of one file with their lines, whatever they mean."""
+def load_with_places(path: Path, model: type[Model]) -> tuple[Model, Callable[[Place], str]]:
+    """The same, and a function that says `file:line` of a place in the file, for what only several files show."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -59,29 +60,20 @@ def read(path: Path) -> Document:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot be read: {error}", where=str(path)) from None
     try:
-        return Document(path, yaml.compose(text, Loader=yaml.SafeLoader))
+        document = _Document(path, yaml.compose(text, Loader=yaml.SafeLoader))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{path}:{mark.line + 1}" if mark else str(path)
         raise InputError(f"not YAML: {error.problem or error.context}", where=where) from None
     except yaml.YAMLError as error:
         raise InputError(f"not YAML: {error}", where=str(path)) from None
-
-
-def check(document: Document, model: type[Model]) -> Model:
-    """The values as `model`. A caller that compares with other files keeps the document, for its lines."""
     try:
-        return model.model_validate(document.values)
+        return model.model_validate(document.values), document.where
     except ValidationError as error:
         raise _explain(error, document, model) from None
 
 
-def files_in(folder: Path) -> list[Path]:
-    """The YAML files of a project's folder, by name; none where there is no such folder."""
-    return sorted(path for path in folder.glob("*") if path.suffix in (".yml", ".yaml") and path.is_file())
-
-
-def _explain(error: ValidationError, document: Document, model: type[BaseModel]) -> InputError:
+def _explain(error: ValidationError, document: _Document, model: type[BaseModel]) -> InputError:
     first = error.errors()[0]
     place: Place = first["loc"]
     where = document.where(place)
@@ -100,16 +92,26 @@ def _nearest(word: str, place: Place, model: type[BaseModel]) -> str:
     known: list[str] = list(model.model_fields)
     for part in place:
         field = model.model_fields.get(str(part))
-        # A list of models is described by its items' model; the item's number names no field and changes nothing.
-        annotation = getattr(field, "annotation", None)
-        for inner in (annotation, *get_args(annotation)):
-            if isinstance(inner, type) and issubclass(inner, BaseModel):
-                model, known = inner, list(inner.model_fields)
+        inner = _model_in(getattr(field, "annotation", None))
+        if inner is not None:
+            model, known = inner, list(inner.model_fields)
     close = difflib.get_close_matches(word, known, 1)
     return f"did you mean {close[0]!r}?" if close else f"known keys: {', '.join(sorted(known))}"
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    """The model that an annotation holds: itself, the items of its list, or the other half of an optional."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for part in get_args(annotation) if (found := _model_in(part))), None)
 
 
 def nearest(word: str, known: list[str]) -> str:
     """A hint for a name that nothing matches."""
     close = difflib.get_close_matches(word, known, 1)
     return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(sorted(known)) or 'none'}"
+
+
+def files_in(folder: Path) -> list[Path]:
+    """The YAML files of a project's folder, by name; none where there is no such folder."""
+    return sorted(path for path in folder.glob("*") if path.suffix in (".yml", ".yaml") and path.is_file())
