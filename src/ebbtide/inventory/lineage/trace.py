@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
@@ -99,13 +100,18 @@ class Tracer:
             return [output for item in expression.expressions for output in self._project(item, scope)]
         if isinstance(expression, exp.Subquery) and (inner := _read_scopes(scope)):
             return self.outputs(inner[-1])
+        names = [name.name for name in expression.args["alias"].columns] if expression.args.get("alias") else []
+        if isinstance(expression, exp.UDTF) and scope.subquery_scopes:  # a LATERAL subquery
+            inner_outputs = self.outputs(scope.subquery_scopes[-1])
+            if len(names) not in (0, len(inner_outputs)):
+                return [Output(name, _joined(inner_outputs)) for name in names]
+            return [Output(n or o.name, o.reads, o.same_as) for n, o in zip_longest(names, inner_outputs)]
         reads = Reads()  # a table function, or VALUES: each of its columns comes from all that goes in
         reader = scope.parent or scope
         for argument in expression.args.values():
             for node in argument if isinstance(argument, list) else [argument]:
                 if isinstance(node, exp.Expr) and not isinstance(node, exp.TableAlias):
                     reads.join(self._read(node, reader))
-        names = [name.name for name in expression.args["alias"].columns] if expression.args.get("alias") else []
         return [Output(name, reads) for name in names] or [Output(WHOLE, reads)]
 
     def _trace_set_operation(self, scope: Scope, expression: exp.SetOperation) -> list[Output]:
@@ -161,7 +167,7 @@ class Tracer:
         if path is None:
             return None
         column, fields = path
-        source = _source(column, scope)
+        source = _source(column, scope) or self._only_unknown(column, scope)
         if isinstance(source, exp.Table) and not source.args.get("pivots"):
             return ColumnRef(self._tables[source.name], ".".join([column.name, *fields]))
         if isinstance(source, Scope):
@@ -206,7 +212,7 @@ class Tracer:
         reads.rows |= self.rows(inner)
 
     def _resolve(self, column: exp.Column, fields: list[str], scope: Scope) -> Reads:
-        source = _source(column, scope)
+        source = _source(column, scope) or self._only_unknown(column, scope)
         if source is None:
             self.notes.append(f"column {column.name} could not be told")
             return self._everything(scope)
@@ -228,6 +234,15 @@ class Tracer:
             self.notes.append(f"column {column.name} comes out of a pivot")
             return _joined(self._all_of(source))
         return self._of_table(self._tables[source.name], ".".join([column.name, *fields]))
+
+    def _only_unknown(self, column: exp.Column, scope: Scope) -> exp.Table | None:
+        """The one table that an unqualified column can only be of: no other has columns that nobody knows."""
+        if column.table:
+            return None
+        sources = [source for _, source in scope.selected_sources.values()]
+        unknown = [s for s in sources if isinstance(s, exp.Table) and not self._columns.get(self._tables[s.name])]
+        is_open = [s for s in sources if isinstance(s, Scope) and any(o.name == WHOLE for o in self.outputs(s))]
+        return unknown[0] if len(unknown) == 1 and not is_open and not scope.is_subquery else None
 
     def _of_table(self, table_id: str, path: str) -> Reads:
         """A column of a base table: itself, the structs around it and the fields inside it, as far as known."""
@@ -278,7 +293,7 @@ def _read_scopes(scope: Scope) -> list[Scope]:
     """The scopes whose rows a scope is made of."""
     if isinstance(scope.expression, exp.SetOperation):
         return list(scope.set_operation_scopes)
-    if isinstance(scope.expression, exp.Subquery):
+    if isinstance(scope.expression, (exp.Subquery, exp.UDTF)):
         return [*scope.table_scopes, *scope.subquery_scopes]
     return [source for _, source in scope.selected_sources.values() if isinstance(source, Scope)]
 
