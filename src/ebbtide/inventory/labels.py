@@ -102,9 +102,8 @@ class Labels:
 
 def propagate(graph: Graph, declared: Declared, classifiers: Classifiers) -> Labels:
     """Carry labels along lineage until nothing changes any more."""
-    column_index = {ref: n for n, ref in enumerate(graph.columns)}
     table_index = {table_id: n for n, table_id in enumerate(graph.tables)}
-    columns = _spread_columns(graph, declared, classifiers, column_index)
+    columns = _spread_columns(graph, declared, classifiers, graph.numbers)
     has_pii = np.zeros(len(graph.tables), bool)
     for word in columns:
         bits = sum(word.bit(label) for label in word.labels if label.startswith(f"{PII}."))

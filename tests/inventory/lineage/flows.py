@@ -43,4 +43,4 @@ def direct(flow: Flow) -> set[str]:
 
 def rows(flow: Flow) -> set[str]:
     """The columns that decide about rows of any target column."""
-    return {_short(str(edge.source)) for edge in flow.edges if edge.kind is EdgeKind.INDIRECT}
+    return {_short(str(edge.source)) for edge in flow.all_edges() if edge.kind is EdgeKind.INDIRECT}

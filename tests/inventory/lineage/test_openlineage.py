@@ -81,7 +81,7 @@ def test_what_decides_about_the_whole_dataset_is_indirect_for_each_column() -> N
     ((flow,), _) = flows(event({"uid": {"inputFields": [field("uid")]}}, dataset=[field("country")]))
     assert direct(flow) == {"users.uid > t.uid"}
     assert rows(flow) == {"users.country"}
-    assert {edge.target.column for edge in flow.edges} == {"uid", "mail", "n"}
+    assert {edge.target.column for edge in flow.all_edges()} == {"uid", "mail", "n"}
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def test_nothing_had_to_be_guessed(traced: Traced) -> None:
 
 def test_filters_and_joins_are_there_and_carry_no_label(traced: Traced) -> None:
     (rate,) = [flow for flow in traced.flows if flow.target == "lake.app.users_by_country"]
-    indirect = {str(edge.source) for edge in rate.edges if edge.kind is EdgeKind.INDIRECT}
+    indirect = {str(edge.source) for edge in rate.all_edges() if edge.kind is EdgeKind.INDIRECT}
     assert {"lake.stg.users.country_code", "lake.raw.country_codes.code"} <= indirect
     assert "lake.stg.users" in rate.inputs
 

@@ -13,7 +13,7 @@ from typing import Any
 from ebbtide.inventory.lineage.names import Parts
 from ebbtide.inventory.lineage.values import ColumnRef, Edge, EdgeKind, Flow, Problem, ProblemKind
 
-_LAYOUT = f"1 {version('sqlglot')}"  # another parser may trace otherwise
+_LAYOUT = f"2 {version('sqlglot')}"  # another parser may trace otherwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class FlowCache:
 
 
 def _plain(flow: Flow) -> dict[str, Any]:
-    tables = sorted({edge.source.table_id for edge in flow.edges})
+    tables = sorted({*(edge.source.table_id for edge in flow.edges), *(ref.table_id for ref in flow.rows)})
     number = {table_id: n for n, table_id in enumerate(tables)}
     return {
         "target": flow.target, "inputs": flow.inputs, "columns": flow.columns, "is_view": flow.is_view,
@@ -87,6 +87,7 @@ def _plain(flow: Flow) -> dict[str, Any]:
             [number[e.source.table_id], e.source.column, e.target.column, e.kind is EdgeKind.DIRECT, e.masking]
             for e in flow.edges
         ],
+        "rows": [[number[ref.table_id], ref.column] for ref in flow.rows],
         "problems": [[p.kind, p.where, p.subject, p.message, p.hint] for p in flow.problems],
     }  # fmt: skip
 
@@ -98,6 +99,7 @@ def _flow(plain: dict[str, Any], provenance: str) -> Flow:
         inputs=tuple(plain["inputs"]),
         columns=tuple(plain["columns"]),
         edges=tuple(_edges(plain)),
+        rows=tuple(ColumnRef(plain["tables"][table], column) for table, column in plain["rows"]),
         problems=tuple(Problem(ProblemKind(kind), *rest) for kind, *rest in plain["problems"]),
         is_view=plain["is_view"],
     )

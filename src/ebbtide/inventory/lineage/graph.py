@@ -30,7 +30,8 @@ _MOST_CYCLE_NAMES = 20
 class Graph:
     """Columns and tables by number. Edges are arrays of equal length; the same edge may be known from several sources.
 
-    `column_tables` has the table of each column, `table_sources` and `table_targets` the edges between tables.
+    `column_tables` has the table of each column, `table_sources` and `table_targets` the edges between tables,
+    `numbers` the number of each column.
     """
 
     tables: tuple[str, ...]
@@ -44,6 +45,7 @@ class Graph:
     provenances: tuple[str, ...]
     table_sources: Ints
     table_targets: Ints
+    numbers: Mapping[ColumnRef, int]
 
     def direct_arcs(self) -> Arcs:
         """The edges along which labels flow."""
@@ -85,21 +87,23 @@ def build_graph(flows: Iterable[Flow], columns: Mapping[str, Sequence[str]]) -> 
         for name in columns[table_id]:
             nodes.setdefault(ColumnRef(table_id, name), len(nodes))
     provenances: dict[str, int] = {}
-    rows: list[tuple[int, int, bool, bool, int]] = []
+    parts: list[Ints] = []
     between: set[tuple[int, int]] = set()
     for flow in flows:
         origin = provenances.setdefault(flow.provenance, len(provenances))
         target = tables.setdefault(flow.target, len(tables))
-        for input_ in flow.inputs:
-            between.add((tables.setdefault(input_, len(tables)), target))
-        for name in flow.columns:
-            nodes.setdefault(ColumnRef(flow.target, name), len(nodes))
-        for edge in flow.edges:
-            from_ = nodes.setdefault(edge.source, len(nodes))
-            to = nodes.setdefault(edge.target, len(nodes))
-            rows.append((from_, to, edge.kind is EdgeKind.DIRECT, edge.masking, origin))
+        between |= {(tables.setdefault(input_, len(tables)), target) for input_ in flow.inputs}
+        filled = [nodes.setdefault(ref, len(nodes)) for ref in (flow.filled() if flow.columns or flow.rows else ())]
+        rows = [
+            (nodes.setdefault(e.source, len(nodes)), nodes.setdefault(e.target, len(nodes)), e.kind is EdgeKind.DIRECT,
+             e.masking, origin)
+            for e in flow.edges
+        ]  # fmt: skip
+        parts.append(np.array(rows, dtype=np.int64).reshape(-1, 5))
+        deciding = [nodes.setdefault(ref, len(nodes)) for ref in flow.rows]
+        parts.append(_all_pairs(deciding, filled, origin))
     table = np.array([tables.setdefault(ref.table_id, len(tables)) for ref in nodes], dtype=np.int64)
-    arrays = np.array(rows, dtype=np.int64).reshape(-1, 5)
+    arrays = np.unique(np.concatenate([np.empty((0, 5), np.int64), *parts]), axis=0)
     # A table that reads itself (an incremental model) brings nothing new into it.
     pairs = np.array(sorted(pair for pair in between if pair[0] != pair[1]), dtype=np.int64).reshape(-1, 2)
     return Graph(
@@ -114,7 +118,19 @@ def build_graph(flows: Iterable[Flow], columns: Mapping[str, Sequence[str]]) -> 
         provenances=tuple(provenances),
         table_sources=pairs[:, 0].copy(),
         table_targets=pairs[:, 1].copy(),
+        numbers=nodes,
     )
+
+
+def _all_pairs(deciding: Sequence[int], filled: Sequence[int], origin: int) -> Ints:
+    """The indirect edges from what decides about rows to every column that is filled."""
+    sources, targets = (
+        np.repeat(np.array(deciding, np.int64), len(filled)),
+        np.tile(np.array(filled, np.int64), len(deciding)),
+    )
+    apart = sources != targets
+    zeros = np.zeros(int(apart.sum()), np.int64)
+    return np.stack([sources[apart], targets[apart], zeros, zeros, zeros + origin], axis=1)
 
 
 def cycles(graph: Graph) -> list[Problem]:

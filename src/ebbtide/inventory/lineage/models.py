@@ -16,7 +16,7 @@ from ebbtide.errors import InputError
 from ebbtide.inventory.lineage.cache import FlowCache, Kept
 from ebbtide.inventory.lineage.names import Names, Parts, written
 from ebbtide.inventory.lineage.sql import flow_of
-from ebbtide.inventory.lineage.statements import Outline, outline
+from ebbtide.inventory.lineage.statements import outline
 from ebbtide.inventory.lineage.values import Flow, Problem, ProblemKind
 from ebbtide.model.ids import DatasetId
 
@@ -40,7 +40,6 @@ class _Work:
     target_parts: Parts
     references: tuple[Parts, ...]
     is_view: bool
-    parsed: Outline | None
     target: str = ""
 
 
@@ -98,7 +97,8 @@ def trace_models(
         flow = cache.flow(item.model.provenance, fingerprint)
         if flow is None:
             traced += 1
-            parsed = item.parsed or outline(item.model.text, where=item.model.where, dialect=item.model.dialect)
+            # Parsed a second time: holding the trees of all models until their turn comes takes far more than it saves.
+            parsed = outline(item.model.text, where=item.model.where, dialect=item.model.dialect)
             flow = flow_of(
                 parsed, item.target, resolved, known, where=item.model.where, provenance=item.model.provenance
             )
@@ -119,7 +119,7 @@ def _read(model: Model, cache: FlowCache, problems: list[Problem]) -> _Work | No
     digest = hashlib.sha256(f"{model.dialect}\n{model.name}\n{model.is_view}\n{model.text}".encode()).hexdigest()
     kept = cache.kept(model.provenance)
     if kept is not None and kept.digest == digest:
-        return _Work(model, digest, kept.target, kept.references, kept.is_view, None)
+        return _Work(model, digest, kept.target, kept.references, kept.is_view)
     try:
         parsed = outline(model.text, where=model.where, dialect=model.dialect)
         target = parsed.target or model.name
@@ -133,7 +133,7 @@ def _read(model: Model, cache: FlowCache, problems: list[Problem]) -> _Work | No
         message = error.message.removeprefix(f"{where}: ")
         problems.append(Problem(ProblemKind.UNREADABLE, where, written(model.name), message, error.hint))
         return None
-    return _Work(model, digest, target, parsed.references, parsed.is_view or model.is_view, parsed)
+    return _Work(model, digest, target, parsed.references, parsed.is_view or model.is_view)
 
 
 def _unmatched(item: _Work, resolved: Mapping[Parts, str], names: Names, *, in_catalog: bool) -> Iterable[Problem]:

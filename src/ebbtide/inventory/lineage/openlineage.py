@@ -44,6 +44,7 @@ class _Job:
     has_columns: bool = False
     inputs: set[str] = field(default_factory=set)
     edges: set[Edge] = field(default_factory=set)
+    rows: set[ColumnRef] = field(default_factory=set)
     fields: dict[str, None] = field(default_factory=dict)
 
 
@@ -129,10 +130,9 @@ def flows_of(
             job.fields |= dict.fromkeys(_fields(output))
             if facet := _facet(output, "columnLineage"):
                 job.has_columns = True
-                known = [*columns.get(target, ()), *job.fields]
-                for edge in _edges(facet, target, known, seen, names):
-                    job.edges.add(edge)
-                    job.inputs |= {edge.source.table_id} - {target}
+                job.edges |= set(_edges(facet, target, seen, names))
+                job.rows |= {_field(one, seen, names) for one in facet.get("dataset") or ()}
+                job.inputs |= {ref.table_id for ref in (*(e.source for e in job.edges), *job.rows)} - {target}
     flows = [_flow(name, target, job, columns) for (name, target), job in sorted(jobs.items())]
     return flows, sorted(problems.values())
 
@@ -151,39 +151,33 @@ def _flow(name: str, target: str, job: _Job, columns: Mapping[str, Sequence[str]
         target=target,
         provenance=f"openlineage:{name}",
         inputs=tuple(sorted(job.inputs)),
-        columns=tuple(job.fields),
+        columns=tuple(columns.get(target) or job.fields),
         edges=tuple(sorted(edge for edge in spelled if edge.source != edge.target)),
+        rows=tuple(sorted(_spelled_ref(ref, columns) for ref in job.rows)),
         problems=problems,
     )
 
 
 def _edges(
-    facet: Mapping[str, Any],
-    target: str,
-    known: Sequence[str],
-    seen: Mapping[tuple[str, str], str | None],
-    names: Names,
+    facet: Mapping[str, Any], target: str, seen: Mapping[tuple[str, str], str | None], names: Names
 ) -> Iterator[Edge]:
     for column, lineage in (facet.get("fields") or {}).items():
         legacy = str(lineage.get("transformationType") or "").upper()
         for source in lineage.get("inputFields") or ():
             steps = source.get("transformations") or [{"type": "DIRECT", "masking": legacy == "MASKED"}]
             kinds = {str(step.get("type") or "DIRECT").upper() for step in steps}
-            ref = ColumnRef(_source(source, seen, names), str(source.get("field") or WHOLE))
+            ref = _field(source, seen, names)
             if kinds - {"INDIRECT"}:
                 # A kind that is not known is taken as direct: labels rather flow too far than not far enough.
                 masking = all(bool(s.get("masking")) for s in steps if str(s.get("type")).upper() != "INDIRECT")
                 yield Edge(ref, ColumnRef(target, column), EdgeKind.DIRECT, masking)
             if "INDIRECT" in kinds:
                 yield Edge(ref, ColumnRef(target, column), EdgeKind.INDIRECT)
-    for source in facet.get("dataset") or ():
-        ref = ColumnRef(_source(source, seen, names), str(source.get("field") or WHOLE))
-        for column in dict.fromkeys(known):
-            yield Edge(ref, ColumnRef(target, column), EdgeKind.INDIRECT)
 
 
-def _source(field_: Mapping[str, Any], seen: Mapping[tuple[str, str], str | None], names: Names) -> str:
-    return seen.get(_key(field_)) or _dataset_id(field_, names) or _text(field_)
+def _field(source: Mapping[str, Any], seen: Mapping[tuple[str, str], str | None], names: Names) -> ColumnRef:
+    table_id = seen.get(_key(source)) or _dataset_id(source, names) or _text(source)
+    return ColumnRef(table_id, str(source.get("field") or WHOLE))
 
 
 def _dataset_id(dataset: Mapping[str, Any], names: Names) -> str | None:

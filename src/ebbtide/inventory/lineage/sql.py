@@ -28,15 +28,17 @@ def flow_of(
     inputs = sorted({ids[parts] for parts in found.references})
     notes: list[str] = []
     edges: set[Edge] = set()
+    rows: set[ColumnRef] = set()
     produced: dict[str, None] = {}
     try:
         for part in queries_of(found, lower.get(target, {})):
-            tracer, outputs, rows = _trace(part.query, found.dialect, ids, lower)
+            tracer, outputs, deciding = _trace(part.query, found.dialect, ids, lower)
+            rows |= deciding
             notes += tracer.notes
             for name, output in _matched(part, outputs, list(lower[target]), notes):
                 if name != WHOLE:
                     produced[lower[target].get(name, name)] = None
-                edges |= _edges(ColumnRef(target, name), output, rows, lower)
+                edges |= _edges(ColumnRef(target, name), output, lower)
     except (SqlglotError, RecursionError) as error:
         # The statement is right for its engine, perhaps; sqlglot cannot qualify it.
         notes.append(f"its columns could not be told ({type(error).__name__})")
@@ -54,6 +56,7 @@ def flow_of(
         inputs=tuple(id_ for id_ in inputs if id_ != target),
         columns=tuple(produced),
         edges=tuple(sorted(spelled)),
+        rows=tuple(sorted(_spelled_ref(ref, lower) for ref in rows)),
         problems=problems,
         is_view=found.is_view,
     )
@@ -137,11 +140,9 @@ def _matched(part: Part, outputs: list[Output], target: list[str], notes: list[s
     return named + [(name, output) for output in unknown for name in rest]
 
 
-def _edges(
-    target: ColumnRef, output: Output, rows: set[ColumnRef], lower: Mapping[str, Mapping[str, str]]
-) -> set[Edge]:
+def _edges(target: ColumnRef, output: Output, lower: Mapping[str, Mapping[str, str]]) -> set[Edge]:
     """The edges into one column, and into the fields of a struct."""
-    edges = _into(target, output.reads, rows)
+    edges = _into(target, output.reads)
     fields = [name for name in lower[target.table_id] if name.startswith(target.column + ".")]
     same = output.same_as
     for name in fields:
@@ -149,15 +150,15 @@ def _edges(
         if inner is not None and inner.column in lower.get(inner.table_id, {}):
             # A struct that is passed on takes each field to its own place, not to the others'.
             edges = {edge for edge in edges if (edge.source, edge.target) != (inner, target)}
-            edges |= _into(ColumnRef(target.table_id, name), Reads({inner: False}), rows)
+            edges |= _into(ColumnRef(target.table_id, name), Reads({inner: False}))
         else:
-            edges |= _into(ColumnRef(target.table_id, name), output.reads, rows)
+            edges |= _into(ColumnRef(target.table_id, name), output.reads)
     return edges
 
 
-def _into(target: ColumnRef, reads: Reads, rows: set[ColumnRef]) -> set[Edge]:
+def _into(target: ColumnRef, reads: Reads) -> set[Edge]:
     edges = {Edge(ref, target, EdgeKind.DIRECT, masked) for ref, masked in reads.values.items()}
-    return edges | {Edge(ref, target, EdgeKind.INDIRECT) for ref in rows | reads.rows}
+    return edges | {Edge(ref, target, EdgeKind.INDIRECT) for ref in reads.rows}
 
 
 def _spelled(edge: Edge, lower: Mapping[str, Mapping[str, str]]) -> Edge:

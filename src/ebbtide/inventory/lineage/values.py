@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -60,8 +61,9 @@ class Problem:
 class Flow:
     """What one model, or one job, does: it fills `target` from `inputs`.
 
-    `columns` are those that it produces, in order; they are the schema of a view that no catalog knows.
-    `provenance` names the source: `sql:file`, `dbt:model`, `openlineage:job`.
+    `columns` are those that it produces, in order; they are the schema of a view that no catalog knows. `rows` are the
+    columns that decide which rows there are, and so stand in an indirect edge to each of `columns`; `edges` has the
+    others. `provenance` names the source: `sql:file`, `dbt:model`, `openlineage:job`.
     """
 
     target: str
@@ -69,5 +71,19 @@ class Flow:
     inputs: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     edges: tuple[Edge, ...] = ()
+    rows: tuple[ColumnRef, ...] = ()
     problems: tuple[Problem, ...] = ()
     is_view: bool = False
+
+    def filled(self) -> list[ColumnRef]:
+        """The columns that it produces; the whole table where they are not known."""
+        return [ColumnRef(self.target, name) for name in self.columns or (WHOLE,)]
+
+    def all_edges(self) -> Iterator[Edge]:
+        """Every edge, those of `rows` one by one."""
+        yield from self.edges
+        known = {(edge.source, edge.target) for edge in self.edges if edge.kind is EdgeKind.INDIRECT}
+        for source in self.rows:
+            for target in self.filled():
+                if source != target and (source, target) not in known:
+                    yield Edge(source, target, EdgeKind.INDIRECT)
