@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ebbtide.config import Project
 from ebbtide.config.classifiers import Classifiers, load_classifiers
@@ -97,6 +98,29 @@ class Labelled:
             if ref.table_id in self.known
         ]
         return _table(rows, COLUMN_LABELS)
+
+    def section(self, inventory: Inventory, name: str) -> pa.Table:
+        """A section of the information schema with what labels and lineage add; the others as the scan left them."""
+        if name == "lineage":
+            return self.lineage.graph.to_arrow()
+        rows = inventory.table(name)
+        if name == "tables":
+            return _filled(rows, self.tables(), ["table_id"])
+        return _filled(rows, self.columns(), ["table_id", "column_id"]) if name == "columns" else rows
+
+
+def _filled(rows: pa.Table, found: pa.Table, keys: list[str]) -> pa.Table:
+    """`rows` with the columns of `found`, matched by `keys`."""
+    wanted = pc.binary_join_element_wise(*(rows[key] for key in keys), "\n")
+    known = pc.binary_join_element_wise(*(found[key] for key in keys), "\n")
+    matched = found.take(pc.index_in(wanted, value_set=known.combine_chunks()))
+    for name in found.column_names:
+        if name in keys:
+            continue
+        place = rows.schema.get_field_index(name)
+        added = (pa.field(name, found.schema.field(name).type), matched[name])
+        rows = rows.append_column(*added) if place < 0 else rows.set_column(place, *added)
+    return rows
 
 
 def label_inventory(project: Project, inventory: Inventory) -> Labelled:
