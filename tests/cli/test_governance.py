@@ -3,15 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import re
 import shutil
-import signal
-import subprocess
-import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +12,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
+from tests.cli.listener import listening
 from tests.cli.test_commands import PROJECT, ebbtide
 
 TABLES = {
@@ -192,26 +185,6 @@ def test_wrong_names_exit_2(project: Path, arguments: list[str], message: str) -
     done = ebbtide(*arguments, cwd=project)
     assert done.returncode == 2
     assert message in done.stderr
-
-
-@contextmanager
-def listening(root: Path) -> Iterator[str]:
-    """A real server on a free port of loopback."""
-    command = [sys.executable, "-m", "ebbtide.cli.main", "lineage", "listen", "--port", "0"]
-    env = {**os.environ, "COLUMNS": "200"}
-    with subprocess.Popen(command, cwd=root, stderr=subprocess.PIPE, text=True, env=env) as process:
-        watchdog = threading.Timer(60, process.kill)
-        watchdog.start()
-        try:
-            assert process.stderr is not None
-            line = process.stderr.readline()
-            address = re.search(r"http://\S+", line)
-            assert address, line + process.stderr.read()
-            yield address[0]
-        finally:
-            process.send_signal(signal.SIGINT)
-            process.wait(20)
-            watchdog.cancel()
 
 
 def event(project: Path) -> dict[str, Any]:
