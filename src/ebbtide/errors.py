@@ -2,8 +2,13 @@
 
     EbbtideError                 exit 4: something failed or did not answer
     ├── InputError               exit 2: what a person wrote is wrong
+    ├── ProofError               exit 1: a proof, signature or hash was read and is false
     ├── RefusedError             exit 3: refused for safety
+    │   ├── LeaseError           another sweeper is at work, or this one's lease is over
+    │   ├── RewoundError         the ledger is behind, or beside, what was signed before
+    │   └── StateVersionError    the state belongs to an older or newer Ebbtide
     ├── SetupError               exit 2: Java, jars or an extra are missing
+    ├── StateError               exit 4: the state database failed or did not answer
     └── UnreadableError          exit 4: a catalog or dataset could not be read
 
 An error says what happened, and where it can, a hint says what to do next. Facts are attributes, so that the doors
@@ -44,6 +49,16 @@ class InputError(EbbtideError):
         super().__init__(f"{where}: {message}" if where else message, hint=hint)
 
 
+class ProofError(EbbtideError):
+    """Something was read and does not hold: `what` was to be `expected`, and is `found`."""
+
+    exit_code = 1
+
+    def __init__(self, what: str, *, expected: str, found: str, hint: str | None = None) -> None:
+        self.what, self.expected, self.found = what, expected, found
+        super().__init__(f"{what}: expected {expected}, found {found}", hint=hint)
+
+
 class SetupError(EbbtideError):
     """This machine lacks something that a session needs."""
 
@@ -56,9 +71,46 @@ class RefusedError(EbbtideError):
     exit_code = 3
 
 
+class LeaseError(RefusedError):
+    """One sweeper per project: another one holds the lease, or this one lost it. `fence` is the number that counts."""
+
+    def __init__(self, message: str, *, fence: int, hint: str | None = None) -> None:
+        self.fence = fence
+        super().__init__(message, hint=hint)
+
+
+class RewoundError(RefusedError):
+    """The ledger does not continue what was signed before: a restored backup, a lost file or a changed one."""
+
+    def __init__(self, what: str, *, expected: str, found: str, hint: str | None = None) -> None:
+        self.what, self.expected, self.found = what, expected, found
+        super().__init__(f"{what}: expected {expected}, found {found}", hint=hint)
+
+
+class StateVersionError(RefusedError):
+    """The state has the layout of another version of Ebbtide."""
+
+    def __init__(self, *, found: int, expected: int) -> None:
+        self.found, self.expected = found, expected
+        super().__init__(
+            f"the state has layout {found}, this Ebbtide works with {expected}",
+            hint="run `ebbtide state upgrade`" if found < expected else "use the newer Ebbtide that wrote it",
+        )
+
+
+class StateError(EbbtideError):
+    """The state database failed or did not answer. What was not acknowledged may or may not be written."""
+
+
 class UnreadableError(EbbtideError):
     """A catalog or a dataset could not be read. `subject` names which one."""
 
     def __init__(self, subject: str, reason: str, *, hint: str | None = None) -> None:
         self.subject, self.reason = subject, reason
         super().__init__(f"{subject}: {reason}", hint=hint)
+
+    @classmethod
+    def unexpected(cls, subject: str, error: Exception) -> UnreadableError:
+        """For whatever an adapter did not foresee: one broken place must not end the work on the others."""
+        reason = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+        return cls(subject, reason, hint="please report this: the adapter did not expect it")

@@ -19,7 +19,6 @@ def changes(bench: Bench, table: Table) -> list[Transaction]:
 
 
 @pytest.mark.spark41
-@pytest.mark.cluster
 def test_the_worked_example_of_two_branches(bench: Bench) -> None:
     """spec §1: T1, T2 on both; main goes on with T3 SNAPSHOT and T4, xyz with T5."""
     bench.needs(Capability.BRANCHES)
@@ -204,8 +203,9 @@ def test_a_rollback_keeps_what_was_rolled_back_known(bench: Bench) -> None:
     assert files[t1].live
     if t2 in history.transactions:
         assert not files[t2].live
-    # Whatever the format calls it, the revived file's transaction is in the latest view.
-    assert t1 in history.latest_view()
+    # Some formats move the head back, others commit a restore. That one starts no view, because its file is older.
+    (main,) = [view for view in history.views if view.ref.main]
+    assert main.ref.head == t1 or not history.transactions[str(main.ref.head)].starts_view
 
 
 def test_a_replaced_table_starts_a_view(bench: Bench) -> None:

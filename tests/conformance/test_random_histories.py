@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 from ebbtide.formats.base import Depth
 from ebbtide.formats.registry import load_format
 from ebbtide.model.dataset import Catalog, Found, Reading, Role
-from ebbtide.model.history import RefKind, build_history
+from ebbtide.model.history import build_history
 from ebbtide.model.paths import local_path
-from tests.conformance.driver import Table
+from tests.conformance.driver import Rows, Table
 from tests.conformance.drivers.iceberg import IcebergDriver
 from tests.oracle import iceberg_by_spark as oracle
 
@@ -44,7 +44,7 @@ class RandomHistory:
         self.next_id, self.names = 0, 0
         self.done: list[str] = []
 
-    def _rows(self) -> list[tuple[object, ...]]:
+    def _rows(self) -> Rows:
         rows = [(self.next_id + n, "r", f"2026-01-0{self.random.randint(1, 3)}") for n in range(3)]
         self.next_id += 3
         return rows
@@ -164,4 +164,3 @@ def test_the_oracle_shares_nothing_with_what_it_checks() -> None:
         "metadata_log",
     }
     assert not called & adapters_calls & library
-    assert RefKind.BRANCH == "branch"  # the words that both sides compare

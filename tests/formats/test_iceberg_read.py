@@ -184,7 +184,7 @@ def test_older_metadata_files_than_the_log_names_are_still_referenced(jdbc: Iceb
 def test_partition_dates_come_from_transforms(jdbc: IcebergDriver) -> None:
     jdbc.spark.sql(
         "CREATE TABLE lake.db.transforms (id BIGINT, at TIMESTAMP) USING iceberg "
-        "PARTITIONED BY (years(at), days(at), bucket(2, id))"
+        "PARTITIONED BY (days(at), bucket(2, id))"
     )
     jdbc.spark.sql("INSERT INTO lake.db.transforms VALUES (1, TIMESTAMP '2026-02-03 04:05:06'), (2, NULL)")
     table = Table(DatasetId("lake", ("db",), "transforms"), "", "lake.db.transforms")

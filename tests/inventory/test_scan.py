@@ -125,6 +125,18 @@ def test_one_broken_table_is_an_error_and_leaves_the_rest_intact(
     assert run(inventory, lake.catalog).read == ("lake.db.b",)
 
 
+def test_a_manifest_list_that_lost_its_blocks_marks_the_table_as_not_fully_known(
+    lake: SmallLake, inventory: Path
+) -> None:
+    victim = next((lake.root / "lake" / "db" / "b" / "metadata").glob("snap-*.avro"))
+    whole = victim.read_bytes()
+    sync = whole[-16:]  # the marker ends the header and every block
+    victim.write_bytes(whole[: whole.index(sync) + 16])
+    run(inventory, lake.catalog)
+    (row,) = Inventory.open(inventory).rows("tables", table_id="lake.db.b")
+    assert any("its manifest list names 0" in reason for reason in row["unknown"])
+
+
 def test_a_table_that_breaks_later_keeps_its_last_rows_with_the_error(lake: SmallLake, inventory: Path) -> None:
     run(inventory, lake.catalog)
     lake.append("b")

@@ -16,7 +16,7 @@ from time import sleep
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from ebbtide.errors import EbbtideError
+from ebbtide.errors import EbbtideError, UnreadableError
 from ebbtide.formats.base import Depth
 from ebbtide.formats.registry import load_format
 from ebbtide.inventory.rows import rows_of
@@ -137,11 +137,9 @@ def _read(item: Work, order: Order, spark: SparkSession | None) -> _Result:
         reading = format_.read(found, catalog, order.depth, spark)
         capabilities = sorted(str(c) for c, support in format_.capabilities.items() if support)
         sections = list(rows_of(reading, capabilities, order.scan_id, order.now))
-    except EbbtideError as error:
-        return Outcome(str(found.id), found.location, "", error.message, error.hint), []
-    except Exception as error:  # one broken table must not end the scan; the adapter owes a better message
-        reason = f"{found.id}: {type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
-        return Outcome(str(found.id), found.location, "", reason, "report this: the adapter did not expect it"), []
+    except Exception as error:
+        known = error if isinstance(error, EbbtideError) else UnreadableError.unexpected(str(found.id), error)
+        return Outcome(str(found.id), found.location, "", known.message, known.hint), []
     return Outcome(str(found.id), reading.location, ""), sections
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
+from ebbtide.inventory.spans import Spans
 from ebbtide.model.dataset import Reading
 from ebbtide.model.history import Kind, RefKind, build_history
 
@@ -41,6 +42,7 @@ def rows_of(reading: Reading, capabilities: list[str], scan_id: str, now: dateti
             for v in history.views
         ],
     )
+    spans = Spans(reading, history)
     branches, views, latest, carried = (
         history.branch_names(),
         history.view_refs(),
@@ -53,7 +55,8 @@ def rows_of(reading: Reading, capabilities: list[str], scan_id: str, now: dateti
             (
                 *key, t.id, t.parent_id, branches.get(t.id, []), t.kind, t.committed_at, t.id in latest,
                 t.rows_added, t.rows_removed, t.files_added, t.files_removed, t.bytes_added, t.bytes_removed,
-                t.operation, t.staged, t.starts_view, views.get(t.id, []), carried.get(t.id, []),
+                t.operation, t.staged, t.starts_view or t.parent_id not in history.transactions,
+                views.get(t.id, []), carried.get(t.id, []), spans.positions[t.id],
             )
             for t in reading.transactions
         ],
@@ -61,7 +64,18 @@ def rows_of(reading: Reading, capabilities: list[str], scan_id: str, now: dateti
     yield (
         "files",
         [
-            (*key, f.path, f.role, f.bytes, f.first_transaction, f.live, list(f.removed_by), f.partition, f.rows)
+            (
+                *key,
+                f.path,
+                f.role,
+                f.bytes,
+                f.first_transaction,
+                f.live,
+                list(f.removed_by),
+                f.partition,
+                f.rows,
+                spans.of(f),
+            )
             for f in reading.files
         ],
     )

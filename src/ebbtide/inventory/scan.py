@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 from uuid import uuid4
 
-from ebbtide.errors import EbbtideError, RefusedError
+from ebbtide.errors import EbbtideError, RefusedError, UnreadableError
 from ebbtide.formats.base import Depth
 from ebbtide.formats.registry import load_format
 from ebbtide.inventory import current as currents
@@ -105,6 +105,8 @@ def _ask(catalog: Catalog) -> _Answer:
         answers = list(load_format(catalog.format).discover(catalog))
     except EbbtideError as error:
         return _Answer(catalog, error=error)
+    except Exception as error:
+        return _Answer(catalog, error=UnreadableError.unexpected(catalog.name, error))
     found = tuple(answer for answer in answers if isinstance(answer, Found))
     return _Answer(catalog, found, tuple(answer for answer in answers if isinstance(answer, NotFound)))
 

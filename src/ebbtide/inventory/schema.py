@@ -65,6 +65,7 @@ SECTIONS: dict[str, pa.Schema] = {
         starts_view=_BOOL,
         in_views_of=_TEXTS,
         carried_into=_TEXTS,
+        position=_LONG,
     ),
     "files": _schema(
         path=_TEXT,
@@ -75,5 +76,6 @@ SECTIONS: dict[str, pa.Schema] = {
         removed_by=_TEXTS,
         partition=_TEXT,
         rows=_LONG,
+        versions=pa.list_(pa.field("element", pa.struct([("first", _LONG), ("last", _LONG)]))),
     ),
 }

@@ -91,7 +91,8 @@ class FileRef:
     """One physical file that some retained version references. `path` is normalised (`model.paths`).
 
     `first_transaction` added it (None where nothing says so any more), each of `removed_by` took it out of its
-    parent's version, and `live` says whether the head of any branch references it.
+    parent's version, and `live` says whether the head of any branch references it. Bit n of `versions` says whether
+    the n-th transaction of the reading references it; None where the adapter leaves that to `inventory.spans`.
     """
 
     path: str
@@ -102,6 +103,7 @@ class FileRef:
     removed_by: tuple[str, ...] = ()
     partition: str | None = None
     rows: int | None = None
+    versions: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

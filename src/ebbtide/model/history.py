@@ -59,7 +59,10 @@ def kind_of(change: Change) -> Kind:
 
 
 def starts_view(change: Change) -> bool:
-    """Whether a new view begins here: files went and none stayed, of any kind, unless an earlier one came back."""
+    """Whether a new view begins here: files went and none stayed, of any kind, unless an earlier one came back.
+
+    A transaction without a parent begins one too, whatever this says: there is nothing before it.
+    """
     return bool(change.removed) and not change.keeps and not change.revives
 
 

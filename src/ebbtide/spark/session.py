@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import pyspark
 from pyspark.sql import SparkSession
@@ -26,6 +27,12 @@ _EXTENSIONS = {  # Paimon first or it swallows Hudi's CALL; Delta before Iceberg
 }
 _PROFILES = {"3.5": ("spark35", ("paimon", "hudi", "delta", "iceberg")), "4.1": ("spark41", ("delta", "iceberg"))}
 
+# Quiet: our log settings, and Hudi's object sizer does not try to attach to this process.
+_JAVA_OPTIONS = (
+    f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()} "
+    "-Djdk.attach.allowAttachSelf=true -Djol.skipHotspotSAAttach=true"
+)
+
 _BASE = {
     "spark.serializer": "org.apache.spark.serializer.KryoSerializer",  # Hudi cannot write without it
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -35,6 +42,7 @@ _BASE = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
 }
 _LOCAL = {
     "spark.sql.shuffle.partitions": "2",

@@ -58,7 +58,10 @@ class Store:
 
     def stat(self, path: str) -> Entry | None:
         """The object or folder at a path, or None where there is nothing."""
-        info = self._fs.get_file_info(self._plain(path))
+        try:
+            info = self._fs.get_file_info(self._plain(path))
+        except OSError as error:
+            raise UnreadableError(normalise(path), f"cannot be looked at: {error}") from error
         return None if info.type == fs.FileType.NotFound else self._entry(info)
 
     def _entry(self, info: fs.FileInfo) -> Entry:

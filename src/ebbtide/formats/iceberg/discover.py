@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from ebbtide.errors import InputError, UnreadableError
+from ebbtide.formats.warehouse import open_warehouse
 from ebbtide.model.dataset import Catalog, Found, NotFound
 from ebbtide.model.ids import DatasetId
 from ebbtide.model.paths import normalise
-from ebbtide.storage.files import Store, open_store
+from ebbtide.storage.files import Entry, Store, open_store
 
 _HADOOP_METADATA = re.compile(r"^v(\d+)(\.gz)?\.metadata\.json(\.gz)?$")
 
@@ -80,20 +81,14 @@ def _sqlalchemy_url(catalog: Catalog, uri: str) -> str:
 
 
 def _hadoop(catalog: Catalog) -> Iterator[Found | NotFound]:
-    store = open_store(catalog.warehouse, catalog.options)
-    root = store.stat(catalog.warehouse)
-    if root is None or not root.is_folder:
-        raise UnreadableError(
-            catalog.name, f"no warehouse at {catalog.warehouse}", hint="check the catalog's warehouse"
-        )
-    return _walk(catalog, store, normalise(catalog.warehouse), ())
+    store, namespaces = open_warehouse(catalog)
+    return _walk(catalog, store, namespaces, ())
 
 
-def _walk(catalog: Catalog, store: Store, folder: str, names: tuple[str, ...]) -> Iterator[Found | NotFound]:
-    for entry in store.list(folder):
+def _walk(catalog: Catalog, store: Store, entries: list[Entry], names: tuple[str, ...]) -> Iterator[Found | NotFound]:
+    for entry in entries:
         if not entry.is_folder or entry.name.startswith("."):
             continue
-        inner = (*names, entry.name)
         metadata = store.list(f"{entry.path}/metadata") if names else []
         if versions := [(int(m.group(1)), e.path) for e in metadata if (m := _HADOOP_METADATA.match(e.name))]:
             yield _found(catalog, names, entry.name, max(versions)[1])
@@ -104,7 +99,7 @@ def _walk(catalog: Catalog, store: Store, folder: str, names: tuple[str, ...]) -
                 hint="restore the table's metadata file, or remove the folder if the table was dropped",
             )
         else:
-            yield from _walk(catalog, store, entry.path, inner)
+            yield from _walk(catalog, store, store.list(entry.path), (*names, entry.name))
 
 
 def _service(catalog: Catalog) -> Iterator[Found | NotFound]:

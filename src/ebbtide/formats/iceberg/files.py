@@ -4,25 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestEntryStatus, ManifestFile
-
+from ebbtide.formats.iceberg.avro import Content, Entry, Manifest, Status
 from ebbtide.formats.iceberg.metadata import MetadataFiles
 from ebbtide.formats.iceberg.partitions import PartitionNames
 from ebbtide.model.dataset import FileRef, Role
-from ebbtide.model.history import Ref, RefKind
+from ebbtide.model.history import Ref, RefKind, Transaction
 from ebbtide.model.paths import normalise
 from ebbtide.storage.files import Store
 
 
-def files_of(files: MetadataFiles, refs: tuple[Ref, ...], names: PartitionNames, store: Store) -> tuple[FileRef, ...]:
+def files_of(
+    files: MetadataFiles,
+    refs: tuple[Ref, ...],
+    transactions: tuple[Transaction, ...],
+    names: PartitionNames,
+    store: Store,
+) -> tuple[FileRef, ...]:
     folder = normalise(files.location).rsplit("/", 1)[0]
     sizes = {entry.path: entry.bytes for entry in store.list(folder) if not entry.is_folder}
     heads = {int(ref.head) for ref in refs if ref.kind is RefKind.BRANCH and ref.head}
+    masks = {int(t.id): 1 << n for n, t in enumerate(transactions)}
     found = [
         *_metadata_files(files, sizes),
-        *_statistics(files),
-        *_manifests(files, heads, sizes),
-        *_content_files(files, heads, names),
+        *_statistics(files, masks),
+        *_manifests(files, heads, sizes, masks),
+        *_content_files(files, heads, names, masks),
     ]
     return tuple(sorted({ref.path: ref for ref in found}.values(), key=lambda ref: ref.path))
 
@@ -30,7 +36,7 @@ def files_of(files: MetadataFiles, refs: tuple[Ref, ...], names: PartitionNames,
 def _metadata_files(files: MetadataFiles, sizes: dict[str, int]) -> Iterator[FileRef]:
     """The current metadata file, every earlier one that the logs still name, and Hadoop's version hint."""
     current = normalise(files.location)
-    yield FileRef(current, Role.METADATA, sizes.get(current), None, True)
+    yield FileRef(current, Role.METADATA, sizes.get(current), None, True, versions=0)
     seen = {current}
     log = files.table.metadata_log
     while log:
@@ -38,7 +44,7 @@ def _metadata_files(files: MetadataFiles, sizes: dict[str, int]) -> Iterator[Fil
             path = normalise(entry.metadata_file)
             if path not in seen:
                 seen.add(path)
-                yield FileRef(path, Role.METADATA, sizes.get(path), None, False)
+                yield FileRef(path, Role.METADATA, sizes.get(path), None, False, versions=0)
         # A log keeps the last hundred; the oldest of them knows those before.
         oldest = log[0].metadata_file
         if normalise(oldest) not in sizes:
@@ -46,66 +52,83 @@ def _metadata_files(files: MetadataFiles, sizes: dict[str, int]) -> Iterator[Fil
         log = [entry for entry in files.open(oldest).metadata_log if normalise(entry.metadata_file) not in seen]
     hint = f"{current.rsplit('/', 1)[0]}/version-hint.text"
     if hint in sizes:
-        yield FileRef(hint, Role.METADATA, sizes[hint], None, True)
+        yield FileRef(hint, Role.METADATA, sizes[hint], None, True, versions=0)
 
 
-def _statistics(files: MetadataFiles) -> Iterator[FileRef]:
+def _statistics(files: MetadataFiles, masks: dict[int, int]) -> Iterator[FileRef]:
     for statistics in (*files.table.statistics, *files.table.partition_statistics):
         path, snapshot = normalise(statistics.statistics_path), str(statistics.snapshot_id)
         live = any(str(ref.snapshot_id) == snapshot for ref in files.table.refs.values())
-        yield FileRef(path, Role.STATISTICS, statistics.file_size_in_bytes, snapshot, live)
+        mask = masks.get(statistics.snapshot_id, 0)
+        yield FileRef(path, Role.STATISTICS, statistics.file_size_in_bytes, snapshot, live, versions=mask)
 
 
-def _manifests(files: MetadataFiles, heads: set[int], sizes: dict[str, int]) -> Iterator[FileRef]:
-    manifests: dict[str, tuple[ManifestFile, bool]] = {}
+def _manifests(
+    files: MetadataFiles, heads: set[int], sizes: dict[str, int], masks: dict[int, int]
+) -> Iterator[FileRef]:
+    manifests: dict[str, tuple[Manifest, bool, int]] = {}
     for snapshot in files.table.snapshots:
-        live = snapshot.snapshot_id in heads
-        path = normalise(snapshot.manifest_list or "")
+        id_ = snapshot.snapshot_id
+        path, live = normalise(snapshot.manifest_list or ""), id_ in heads
         for manifest in files.manifests(snapshot):
-            known = manifests.get(manifest.manifest_path)
-            manifests[manifest.manifest_path] = (manifest, live or (known is not None and known[1]))
-        yield FileRef(path, Role.MANIFEST_LIST, sizes.get(path), str(snapshot.snapshot_id), live)
-    for path, (manifest, live) in manifests.items():
-        added_by = None if manifest.added_snapshot_id is None else str(manifest.added_snapshot_id)
-        yield FileRef(normalise(path), Role.MANIFEST, manifest.manifest_length, added_by, live)
+            _, was_live, mask = manifests.get(manifest.path, (None, False, 0))
+            manifests[manifest.path] = (manifest, live or was_live, mask | masks[id_])
+        yield FileRef(path, Role.MANIFEST_LIST, sizes.get(path), str(id_), live, versions=masks[id_])
+    for path, (manifest, live, mask) in manifests.items():
+        added_by = None if manifest.added_by is None else str(manifest.added_by)
+        yield FileRef(normalise(path), Role.MANIFEST, manifest.length, added_by, live, versions=mask)
 
 
-def _content_files(files: MetadataFiles, heads: set[int], names: PartitionNames) -> Iterator[FileRef]:
+def _content_files(
+    files: MetadataFiles, heads: set[int], names: PartitionNames, masks: dict[int, int]
+) -> Iterator[FileRef]:
     """Data files, delete files and deletion vectors, from each distinct manifest once."""
     order = {s.snapshot_id: n for n, s in enumerate(sorted(files.table.snapshots, key=lambda s: s.timestamp_ms))}
-    in_heads = {m.manifest_path for s in files.table.snapshots if s.snapshot_id in heads for m in files.manifests(s)}
-    known: dict[str, DataFile] = {}
+    manifests: dict[str, Manifest] = {}
+    versions_of: dict[str, int] = {}
+    in_heads: set[str] = set()
+    for snapshot in files.table.snapshots:
+        for manifest in files.manifests(snapshot):
+            path = manifest.path
+            manifests[path] = manifest
+            versions_of[path] = versions_of.get(path, 0) | masks[snapshot.snapshot_id]
+            if snapshot.snapshot_id in heads:
+                in_heads.add(path)
+    known: dict[str, Entry] = {}
     specs: dict[str, int] = {}
     added: dict[str, int] = {}
     removed: dict[str, set[int]] = {}
     live: set[str] = set()
-    for manifest in {m.manifest_path: m for s in files.table.snapshots for m in files.manifests(s)}.values():
+    versions: dict[str, int] = {}
+    for manifest in manifests.values():
         for entry in files.entries(manifest):
-            path, by = entry.data_file.file_path, entry.snapshot_id
-            if entry.status == ManifestEntryStatus.DELETED:
+            path, by = entry.path, entry.by
+            if entry.status is Status.DELETED:
                 if by is not None:
                     removed.setdefault(path, set()).add(by)
                 continue
-            known[path], specs[path] = entry.data_file, manifest.partition_spec_id
-            if manifest.manifest_path in in_heads:
+            known[path], specs[path] = entry, manifest.spec_id
+            versions[path] = versions.get(path, 0) | versions_of[manifest.path]
+            if manifest.path in in_heads:
                 live.add(path)
             # A file that was added twice (cherry-pick) belongs to the first; an expired adder is older than any other.
             if by is not None and (path not in added or order.get(by, -1) < order.get(added[path], -1)):
                 added[path] = by
-    for path, data_file in known.items():
+    for path, entry in known.items():
         yield FileRef(
             path=normalise(path),
-            role=_role(data_file),
-            bytes=data_file.file_size_in_bytes,
+            role=_role(entry),
+            bytes=entry.bytes,
             first_transaction=str(added[path]) if path in added else None,
             live=path in live,
             removed_by=tuple(str(by) for by in sorted(removed.get(path, ()))),
-            partition=names.id_of(specs[path], data_file.partition),
-            rows=data_file.record_count,
+            partition=names.id_of(specs[path], entry.values),
+            rows=entry.rows,
+            versions=versions[path],
         )
 
 
-def _role(data_file: DataFile) -> Role:
-    if data_file.content == DataFileContent.DATA:
+def _role(entry: Entry) -> Role:
+    if entry.content is Content.DATA:
         return Role.DATA
-    return Role.DELETION_VECTOR if data_file.file_format == FileFormat.PUFFIN else Role.DELETE_FILE
+    return Role.DELETION_VECTOR if entry.format == "PUFFIN" else Role.DELETE_FILE

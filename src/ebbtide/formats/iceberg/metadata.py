@@ -1,4 +1,4 @@
-"""Opening Iceberg's metadata files with pyiceberg: table metadata, manifest lists and manifests.
+"""Opening Iceberg's metadata files: table metadata, manifest lists and manifests.
 
 Each file is opened at most once per reading. Whatever goes wrong names the dataset and the file.
 """
@@ -10,12 +10,13 @@ from functools import cached_property
 from typing import TypeVar
 
 from pyiceberg.io import FileIO, load_file_io
-from pyiceberg.manifest import ManifestEntry, ManifestFile, read_manifest_list
 from pyiceberg.serializers import FromInputFile
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 
 from ebbtide.errors import UnreadableError
+from ebbtide.formats.iceberg import avro
+from ebbtide.formats.iceberg.avro import Entry, Manifest
 from ebbtide.model.dataset import Catalog, Found
 
 T = TypeVar("T")
@@ -27,8 +28,8 @@ class MetadataFiles:
     def __init__(self, found: Found, catalog: Catalog) -> None:
         self.found, self.location = found, found.handle
         self._catalog = catalog
-        self._lists: dict[int, list[ManifestFile]] = {}
-        self._entries: dict[str, list[ManifestEntry]] = {}
+        self._lists: dict[int, list[Manifest]] = {}
+        self._entries: dict[str, list[Entry]] = {}
 
     @cached_property
     def _io(self) -> FileIO:
@@ -41,23 +42,25 @@ class MetadataFiles:
     def open(self, location: str) -> TableMetadata:
         return self._read(location, lambda: FromInputFile.table_metadata(self._io.new_input(location)))
 
-    def manifests(self, snapshot: Snapshot) -> list[ManifestFile]:
+    def manifests(self, snapshot: Snapshot) -> list[Manifest]:
         """The manifests of one version, as its manifest list names them."""
         if snapshot.snapshot_id not in self._lists:
             path = snapshot.manifest_list
             if not path:
                 raise self.unreadable(f"snapshot {snapshot.snapshot_id} has no manifest list")
-            self._lists[snapshot.snapshot_id] = self._read(
-                path, lambda: list(read_manifest_list(self._io.new_input(path)))
-            )
+            self._lists[snapshot.snapshot_id] = self._read(path, lambda: avro.manifests(self._bytes(path)))
         return self._lists[snapshot.snapshot_id]
 
-    def entries(self, manifest: ManifestFile) -> list[ManifestEntry]:
+    def entries(self, manifest: Manifest) -> list[Entry]:
         """Every entry of a manifest, deleted ones included."""
-        path = manifest.manifest_path
+        path = manifest.path
         if path not in self._entries:
-            self._entries[path] = self._read(path, lambda: manifest.fetch_manifest_entry(self._io, False))
+            self._entries[path] = self._read(path, lambda: avro.entries(self._bytes(path), manifest))
         return self._entries[path]
+
+    def _bytes(self, path: str) -> bytes:
+        with self._io.new_input(path).open() as stream:
+            return stream.read()
 
     def unreadable(self, reason: str) -> UnreadableError:
         return UnreadableError(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 from pyiceberg.partitioning import PartitionField
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.transforms import IdentityTransform, VoidTransform
-from pyiceberg.typedef import Record
 from pyiceberg.types import DateType, IcebergType, IntegerType, LongType, StringType, TimestampType, TimestamptzType
 
 from ebbtide.model.dataset import FileRef, Partition, Role
@@ -29,7 +29,7 @@ class PartitionNames:
                 self._types[field_id] = schema.find_type(field_id)
         self.days: dict[str, Days | None] = {}
 
-    def id_of(self, spec_id: int, values: Record) -> str | None:
+    def id_of(self, spec_id: int, values: tuple[Any, ...]) -> str | None:
         """The partition's id; None for an unpartitioned spec."""
         named: list[tuple[str, str | None]] = []
         days: list[Days] = []

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pyiceberg.manifest import ManifestEntryStatus
 from pyiceberg.schema import Schema
 from pyiceberg.types import StructType
 
 from ebbtide.formats.base import Depth
+from ebbtide.formats.iceberg.avro import Status
 from ebbtide.formats.iceberg.files import files_of
 from ebbtide.formats.iceberg.metadata import MetadataFiles
 from ebbtide.formats.iceberg.partitions import PartitionNames, partitions_of
@@ -33,14 +33,15 @@ def read(found: Found, catalog: Catalog, depth: Depth) -> Reading:
     refs = refs_of(files)
     transactions = transactions_of(files, refs)
     location = normalise(table.location)
-    unknown = [*_unknown(location, table.properties)]
+    unknown = list(_unknown(location, table.properties))
     if depth is Depth.HISTORY:
         return Reading(
             found.id, "iceberg", location, table.properties, _columns(table.schema()), refs, transactions,
             floors=_floors(files), unknown=(*unknown, "partitions and files were not read"),
         )  # fmt: skip
+    unknown += _short_lists(files)
     names = PartitionNames(table)
-    referenced = files_of(files, refs, names, open_store(files.location, catalog.options))
+    referenced = files_of(files, refs, transactions, names, open_store(files.location, catalog.options))
     partitions = partitions_of(referenced, names.days, transactions, _paths_of_main(files, refs))
     return Reading(
         found.id, "iceberg", location, table.properties, _columns(table.schema()), refs, transactions,
@@ -84,14 +85,27 @@ def _unknown(location: str, properties: dict[str, str]) -> Iterator[str]:
             yield f"{key} lies outside the table's location"
 
 
+def _short_lists(files: MetadataFiles) -> Iterator[str]:
+    """A manifest list cut between two blocks looks whole; the snapshot's summary counts what should be in it."""
+    for snapshot in files.table.snapshots:
+        total = snapshot.summary.additional_properties.get("total-data-files") if snapshot.summary else None
+        data = [m for m in files.manifests(snapshot) if m.holds_data]
+        counts = [count for m in data for count in (m.added, m.existing)]
+        if total is None or None in counts:
+            continue
+        listed = sum(count or 0 for count in counts)
+        if listed < int(total):
+            yield f"snapshot {snapshot.snapshot_id} counts {total} data files and its manifest list names {listed}"
+
+
 def _paths_of_main(files: MetadataFiles, refs: tuple[Ref, ...]) -> set[str]:
     head = next(ref.head for ref in refs if ref.main)
     snapshot = next((s for s in files.table.snapshots if str(s.snapshot_id) == head), None)
     if snapshot is None:
         return set()
     return {
-        normalise(entry.data_file.file_path)
+        normalise(entry.path)
         for manifest in files.manifests(snapshot)
         for entry in files.entries(manifest)
-        if entry.status != ManifestEntryStatus.DELETED
+        if entry.status is not Status.DELETED
     }

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
-from pyiceberg.manifest import ManifestContent, ManifestEntryStatus, ManifestFile
 from pyiceberg.table.snapshots import Operation, Snapshot
 
+from ebbtide.formats.iceberg.avro import Manifest, Status
 from ebbtide.formats.iceberg.metadata import MetadataFiles
 from ebbtide.model.history import Change, Ref, RefKind, Transaction, kind_of, starts_view
 
@@ -96,28 +96,32 @@ _COUNTS = ("added-data-files", "deleted-data-files", "total-data-files", "added-
 
 def _counts_from_manifests(files: MetadataFiles, snapshot: Snapshot) -> tuple[int, int, int]:
     """Added and removed data files and added delete files, for snapshots whose summary does not count them."""
-    own = [m for m in files.manifests(snapshot) if m.added_snapshot_id == snapshot.snapshot_id]
-    data = [m for m in own if m.content == ManifestContent.DATA]
-    deletes = [m for m in own if m.content == ManifestContent.DELETES]
+    own = [m for m in files.manifests(snapshot) if m.added_by == snapshot.snapshot_id]
+    data = [m for m in own if m.holds_data]
+    deletes = [m for m in own if not m.holds_data]
     return (
-        sum(m.added_files_count or 0 for m in data),
-        sum(m.deleted_files_count or 0 for m in data),
-        sum(m.added_files_count or 0 for m in deletes),
+        sum(_count(files, m, Status.ADDED, m.added) for m in data),
+        sum(_count(files, m, Status.DELETED, m.deleted) for m in data),
+        sum(_count(files, m, Status.ADDED, m.added) for m in deletes),
     )
+
+
+def _count(files: MetadataFiles, manifest: Manifest, status: Status, counted: int | None) -> int:
+    """Entries of a status, by the list's count where an old writer did not leave it out."""
+    return sum(1 for e in files.entries(manifest) if e.status is status) if counted is None else counted
 
 
 def _keeps(files: MetadataFiles, snapshot: Snapshot) -> bool:
     """Whether a data file from before is live: some live data manifest is older, or has existing entries."""
     for manifest in files.manifests(snapshot):
-        if manifest.content != ManifestContent.DATA:
+        if not manifest.holds_data:
             continue
-        if manifest.added_files_count is None or manifest.existing_files_count is None:  # old writers leave them out
+        if manifest.added is None or manifest.existing is None:  # old writers leave them out
             statuses = {e.status for e in files.entries(manifest)}
-            added = ManifestEntryStatus.ADDED in statuses
-            existing = ManifestEntryStatus.EXISTING in statuses
+            added, existing = Status.ADDED in statuses, Status.EXISTING in statuses
         else:
-            added, existing = bool(manifest.added_files_count), bool(manifest.existing_files_count)
-        if existing or (added and manifest.added_snapshot_id != snapshot.snapshot_id):
+            added, existing = bool(manifest.added), bool(manifest.existing)
+        if existing or (added and manifest.added_by != snapshot.snapshot_id):
             return True
     return False
 
@@ -130,17 +134,16 @@ def _revives(files: MetadataFiles, snapshot: Snapshot, all_: list[Snapshot]) -> 
     seen: set[str] = set()
     for other in all_[: all_.index(snapshot)]:
         for manifest in files.manifests(other):
-            if manifest.manifest_path not in seen:
-                seen.add(manifest.manifest_path)
-                if not added.isdisjoint(e.data_file.file_path for e in files.entries(manifest)):
+            if manifest.path not in seen:
+                seen.add(manifest.path)
+                if not added.isdisjoint(e.path for e in files.entries(manifest)):
                     return True
     return False
 
 
-def _added_paths(files: MetadataFiles, manifest: ManifestFile) -> Iterator[str]:
-    if manifest.content == ManifestContent.DATA:
-        entries = files.entries(manifest)
-        yield from (e.data_file.file_path for e in entries if e.status == ManifestEntryStatus.ADDED)
+def _added_paths(files: MetadataFiles, manifest: Manifest) -> Iterator[str]:
+    if manifest.holds_data:
+        yield from (e.path for e in files.entries(manifest) if e.status is Status.ADDED)
 
 
 def _properties(snapshot: Snapshot) -> dict[str, str]:

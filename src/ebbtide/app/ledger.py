@@ -1,0 +1,168 @@
+"""What people do with the ledger: one function a verb of `ebbtide ledger` (`check` is in `ledger_check.py`)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ebbtide.config import Project, load_project
+from ebbtide.errors import InputError, RefusedError
+from ebbtide.ledger import tiles
+from ebbtide.ledger.audit import AuditReport
+from ebbtide.ledger.audit import audit as audit_ledger
+from ebbtide.ledger.keys import Trust
+from ebbtide.ledger.ledger import Clock, Home
+from ebbtide.ledger.ledger import Ledger as Ledger
+from ebbtide.ledger.log import Log
+from ebbtide.ledger.note import Checkpoint, Note, VerifierKey
+from ebbtide.ledger.proof import TlogProof
+from ebbtide.ledger.prune import Pruning, plan_pruning
+from ebbtide.ledger.prune import prune as prune_ledger
+from ebbtide.ledger.tree import inclusion_proof, leaf_hash
+from ebbtide.ledger.witness import ask_witness
+from ebbtide.state.database import Database
+from ebbtide.state.keys import KeyFolder
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """An entry: its exact bytes, and their leaf hash."""
+
+    leaf: bytes
+    leaf_hash: bytes
+
+
+def open_ledger(project: Project | Path, *, as_of: datetime | None = None) -> Ledger:
+    """The ledger of a project. Nothing is made before something is written or its key is asked for."""
+    project = project if isinstance(project, Project) else load_project(project)
+    if as_of and project.clock != "simulated":
+        raise RefusedError(
+            "what is written carries the real time", hint="only a project with `clock: simulated` takes --as-of here"
+        )
+    checkpoint = Path(project.ledger.checkpoint) if project.ledger.checkpoint else None
+    database = Database(project.state)
+    if checkpoint and database.folder and checkpoint.resolve().is_relative_to(database.folder.resolve()):
+        raise InputError(
+            f"ledger.checkpoint lies in {database.folder}, beside the state",
+            where=str(project.path),
+            hint="a backup of that folder would bring both back; name a place outside of it",
+        )
+    home = Home(
+        keys=KeyFolder(project.root / ".ebbtide" / "keys"),
+        folder=_user_state_folder() / "ebbtide",
+        project=project.name,
+        origin=project.ledger.origin,
+        checkpoint=checkpoint,
+    )
+    return Ledger(database, home, Clock(lambda: as_of or datetime.now(UTC), project.clock == "simulated"))
+
+
+def init(ledger: Ledger, *, origin: str | None = None) -> VerifierKey:
+    """Make the ledger: origin, key and first entry. Done before, it only says which key signs."""
+    if origin is not None:
+        if ledger.home.origin not in (None, origin):
+            raise InputError(
+                f"the project file says that the origin is {ledger.home.origin}", hint="an origin is set once"
+            )
+        ledger.home = replace(ledger.home, origin=origin)
+    return ledger.open()
+
+
+def keys(ledger: Ledger) -> Trust:
+    """Every key of the ledger, the present one last; on first use it is made."""
+    ledger.open()
+    with ledger.reading() as log:
+        return log.trust()
+
+
+def checkpoint(ledger: Ledger) -> Note:
+    """The signed checkpoint of everything that is in the ledger."""
+    ledger.open()
+    return ledger.sign()
+
+
+def entry(ledger: Ledger, index: int) -> Logged:
+    """One entry as it is in the ledger."""
+    with _existing(ledger) as log:
+        leaf = log.leaf(index)
+        return Logged(leaf, leaf_hash(leaf))
+
+
+def prove(ledger: Ledger, index: int) -> TlogProof:
+    """The proof that an entry is in the ledger, under its last checkpoint."""
+    with _existing(ledger) as log:
+        if not 0 <= index < log.size:
+            raise InputError(f"no entry {index} in a ledger of {log.size}", hint="indexes count from 0")
+    note = ledger.sign()
+    with ledger.reading() as log:
+        return TlogProof(index, inclusion_proof(index, Checkpoint.parse(note.text).size, log.get), note)
+
+
+def rotate(ledger: Ledger) -> VerifierKey:
+    """Let a new key sign from now on."""
+    return ledger.rotate()
+
+
+def audit(ledger: Ledger) -> AuditReport:
+    """Everything in the database against everything that was signed."""
+    with _existing(ledger):
+        pass
+    return audit_ledger(ledger)
+
+
+def witness(ledger: Ledger, url: str, key: str) -> Note:
+    """Ask a witness for its cosignature on the last checkpoint."""
+    parsed = VerifierKey.parse(key)
+    ledger.open()
+    return ask_witness(ledger, url, parsed)
+
+
+def prune(ledger: Ledger, before: str, *, dry_run: bool = False) -> Pruning:
+    """Remove bodies from before a date or an instant, or say which would go."""
+    moment = parse_moment(before)
+    with _existing(ledger):
+        pass
+    return plan_pruning(ledger, before=moment) if dry_run else prune_ledger(ledger, before=moment)
+
+
+def export(ledger: Ledger, folder: Path) -> int:
+    """Write the ledger as a folder of tiles; gives the number of new files."""
+    with _existing(ledger):
+        pass
+    note = ledger.sign()
+    with ledger.reading() as log:
+        size = Checkpoint.parse(note.text).size
+        return tiles.export(folder, note, (body for _, _, body in log.rows(0, size)), log.get)
+
+
+def parse_moment(text: str) -> datetime:
+    """A date, which is its first moment in UTC, or an instant with its time zone."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError("not a date or an instant", hint="write 2026-01-31 or 2026-01-31T12:00:00Z") from None
+    if moment.tzinfo is None:
+        if len(text) > len("2026-01-31"):
+            raise InputError("an instant without a time zone", hint="end it with Z for UTC")
+        moment = moment.replace(tzinfo=UTC)
+    return moment.astimezone(UTC)
+
+
+@contextmanager
+def _existing(ledger: Ledger) -> Iterator[Log]:
+    """The log of a ledger that was made before; one that was lost is refused as such."""
+    with ledger.reading() as log:
+        if log.size == 0:
+            ledger.check_never_signed()
+        log.trust()
+        yield log
+
+
+def _user_state_folder() -> Path:
+    # The base directory specification: a relative path there is to be ignored.
+    given = Path(os.environ.get("XDG_STATE_HOME", ""))
+    return given if given.is_absolute() else Path.home() / ".local" / "state"

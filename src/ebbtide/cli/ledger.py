@@ -1,0 +1,253 @@
+"""`ebbtide ledger`: the door to what was done and can be proved. `check` has a door of its own (`ledger_check.py`).
+
+`checkpoint`, `entry` and `prove` write the very bytes that others verify to stdout, and nothing else.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ebbtide.cli import render
+from ebbtide.errors import RefusedError
+
+if TYPE_CHECKING:
+    from ebbtide.app.ledger import Ledger
+
+app = typer.Typer(no_args_is_help=True, help="The ledger: what was done, signed and provable by anyone.")
+
+ProjectOption = Annotated[
+    Path | None, typer.Option("--project", help="The project file, or its folder. [default: ./ebbtide.yml]")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Data as JSON on stdout.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
+IndexArgument = Annotated[int, typer.Argument(help="The entry's index, from 0.")]
+_DEFAULT_PROJECT = Path("ebbtide.yml")
+
+
+def _open(ctx: typer.Context, project: Path | None) -> Ledger:
+    from ebbtide.app.ledger import open_ledger
+
+    return open_ledger(project or ctx.obj or _DEFAULT_PROJECT)
+
+
+def _tell(ledger: Ledger) -> None:
+    for notice in ledger.notices:
+        render.note(notice)
+
+
+def _write(data: bytes) -> None:
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+@app.command()
+def init(
+    ctx: typer.Context,
+    origin: Annotated[
+        str | None, typer.Option(help="Whose ledger it is: a schema-less URL such as example.org/acme. Set once.")
+    ] = None,
+    project: ProjectOption = None,
+    dry_run: DryRunOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Make the ledger: its origin, its key and its first entry. Doing it again changes nothing."""
+    from ebbtide.app import ledger as use
+
+    ledger = _open(ctx, project)
+    if dry_run:
+        with ledger.reading() as log:
+            size = log.size
+        render.note(f"the ledger has {size} entries already" if size else "would make origin, key and first entry")
+        return
+    key = use.init(ledger, origin=origin)
+    _tell(ledger)
+    if json:
+        render.write_json({"origin": key.name, "key": key.encode()})
+    else:
+        _write(f"{key.encode()}\n".encode())
+
+
+@app.command()
+def key(
+    ctx: typer.Context,
+    every: Annotated[
+        bool, typer.Option("--all", help="Rotated keys too, each with the size it is trusted up to: a key file.")
+    ] = False,
+    project: ProjectOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Print the key that verifies the ledger's signatures."""
+    from ebbtide.app import ledger as use
+
+    ledger = _open(ctx, project)
+    trust = use.keys(ledger)
+    _tell(ledger)
+    chosen = trust.ledger if every else trust.ledger[-1:]
+    if json:
+        render.write_json([{"key": trusted.key.encode(), "until": trusted.until} for trusted in chosen])
+    else:
+        _write("".join(f"{trusted.line()}\n" for trusted in chosen).encode())
+
+
+@app.command()
+def checkpoint(ctx: typer.Context, project: ProjectOption = None, json: JsonOption = False) -> None:
+    """Print the signed checkpoint of everything that is in the ledger."""
+    from ebbtide.app import ledger as use
+
+    ledger = _open(ctx, project)
+    note = use.checkpoint(ledger)
+    _tell(ledger)
+    if json:
+        origin, size, root = note.text.splitlines()[:3]
+        render.write_json({"origin": origin, "size": int(size), "root": root, "note": note.encode().decode()})
+    else:
+        _write(note.encode())
+
+
+@app.command()
+def entry(ctx: typer.Context, index: IndexArgument, project: ProjectOption = None, json: JsonOption = False) -> None:
+    """Print the exact bytes of an entry: canonical JSON without a newline, the Merkle leaf."""
+    from ebbtide.app import ledger as use
+
+    found = use.entry(_open(ctx, project), index)
+    if json:
+        leaf = found.leaf.decode()
+        render.write_json({"index": index, "leaf_hash": found.leaf_hash.hex(), "leaf": leaf})
+    else:
+        _write(found.leaf)
+
+
+@app.command()
+def prove(ctx: typer.Context, index: IndexArgument, project: ProjectOption = None, json: JsonOption = False) -> None:
+    """Print the proof that an entry is in the ledger (C2SP tlog-proof)."""
+    from ebbtide.app import ledger as use
+
+    proof = use.prove(_open(ctx, project), index)
+    if json:
+        render.write_json({"index": index, "size": proof.checkpoint.size, "proof": proof.encode().decode()})
+    else:
+        _write(proof.encode())
+
+
+@app.command()
+def rotate(
+    ctx: typer.Context, project: ProjectOption = None, dry_run: DryRunOption = False, json: JsonOption = False
+) -> None:
+    """Let a new key sign from now on. The old one is trusted up to the size of the ledger at this moment."""
+    from ebbtide.app import ledger as use
+
+    ledger = _open(ctx, project)
+    if dry_run:
+        render.note("would make a new key, and sign one checkpoint with both")
+        return
+    new = use.rotate(ledger)
+    _tell(ledger)
+    if json:
+        render.write_json({"origin": new.name, "key": new.encode()})
+    else:
+        _write(f"{new.encode()}\n".encode())
+    render.note("give verifiers the keys that `ebbtide ledger key --all` prints")
+
+
+@app.command()
+def audit(ctx: typer.Context, project: ProjectOption = None, json: JsonOption = False) -> None:
+    """Hold the whole database against everything that was signed. Exit 1 when something is not what it was."""
+    from ebbtide.app import ledger as use
+
+    report = use.audit(_open(ctx, project))
+    if json:
+        findings = [{"where": item.where, "expected": item.expected, "found": item.found} for item in report.findings]
+        counts = {
+            name: getattr(report, name) for name in ("entries", "checkpoints", "attachments", "pruned", "unsigned")
+        }
+        render.write_json({"ok": bool(report), **counts, "copies": list(report.copies), "findings": findings})
+    for finding in report.findings:
+        render.complain(str(finding), None)
+    render.note(
+        f"entries: {report.entries} ({report.pruned} pruned), checkpoints: {report.checkpoints}, "
+        f"attachments: {report.attachments}, copies outside: {len(report.copies)}"
+    )
+    if report.unsigned:
+        render.note(f"the last {report.unsigned} entries are not signed yet; `ebbtide ledger checkpoint` signs them")
+    if not report:
+        raise typer.Exit(1)
+    render.note("everything is what was signed")
+
+
+@app.command()
+def witness(
+    ctx: typer.Context,
+    url: Annotated[str, typer.Argument(help="The witness's submission prefix, before /add-checkpoint.")],
+    key: Annotated[str, typer.Argument(help="The witness's verifier key: name+hash+base64.")],
+    project: ProjectOption = None,
+    dry_run: DryRunOption = False,
+) -> None:
+    """Ask a witness to cosign the last checkpoint, and print it with the cosignature."""
+    from ebbtide.app import ledger as use
+
+    ledger = _open(ctx, project)
+    if dry_run:
+        render.note(f"would send the last checkpoint to {url}")
+        return
+    note = use.witness(ledger, url, key)
+    _tell(ledger)
+    _write(note.encode())
+
+
+@app.command()
+def prune(
+    ctx: typer.Context,
+    before: Annotated[str, typer.Option(help="Bodies of entries from before this date or instant go.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    project: ProjectOption = None,
+    dry_run: DryRunOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Remove the bodies of old entries. Their hashes stay, and so do all proofs."""
+    from ebbtide.app import ledger as use
+
+    ledger = _open(ctx, project)
+    planned = use.prune(ledger, before, dry_run=True)
+    if not dry_run and planned.bodies and not yes:
+        if not sys.stdin.isatty():
+            raise RefusedError(f"{planned.bodies} bodies would be removed", hint="say --yes where no one can be asked")
+        typer.confirm(f"Remove the bodies of {planned.bodies} entries?", abort=True, err=True)
+    done = planned if dry_run or not planned.bodies else use.prune(ledger, before)
+    if json:
+        ranges = [[item.first, item.last] for item in done.ranges]
+        render.write_json({"bodies": done.bodies, "ranges": ranges, "attachments": list(done.attachments)})
+    would = "would remove" if dry_run else "removed"
+    render.note(f"{would} {done.bodies} bodies and {len(done.attachments)} attachments")
+
+
+@app.command()
+def export(
+    ctx: typer.Context,
+    folder: Annotated[Path, typer.Argument(help="Where the tiles go; a folder that anyone may serve.")],
+    project: ProjectOption = None,
+    dry_run: DryRunOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Write the ledger as static files (C2SP tlog-tiles). Running again adds what is new."""
+    from ebbtide.app import ledger as use
+
+    ledger = _open(ctx, project)
+    if dry_run:
+        render.note(f"would write the ledger as tiles to {folder}")
+        return
+    written = use.export(ledger, folder)
+    if json:
+        render.write_json({"folder": str(folder), "written": written})
+    render.note(f"{written} new tiles in {folder}")
+
+
+@app.command(add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+def check(ctx: typer.Context) -> None:
+    """Check a certificate offline, without project, state or Spark."""
+    from ebbtide.cli.ledger_check import main
+
+    raise typer.Exit(main(ctx.args))

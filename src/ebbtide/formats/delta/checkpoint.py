@@ -1,0 +1,61 @@
+"""The state that a checkpoint holds, read where log cleanup has taken the commits before it.
+
+deltalake opens such tables, but does not say where a deletion vector lies, and it fails on locations with a percent
+sign: so the checkpoint's own columns are read, classic (one file or several parts) and V2 (with sidecars).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ebbtide.errors import UnreadableError
+from ebbtide.formats.delta.actions import Actions, data_file, metadata, protocol, resolve
+from ebbtide.formats.delta.log import FOLDER, corrupt
+from ebbtide.storage.files import Entry, Store
+
+_ADD = ("path", "size", "partitionValues", "stats", "stats_parsed.numRecords", "deletionVector")
+_WANTED = ("metaData", "protocol", "sidecar", *(f"add.{field}" for field in _ADD))
+
+
+def read_checkpoint(store: Store, location: str, parts: Sequence[Entry], subject: str) -> Actions:
+    """The live files, metadata and protocol of a complete checkpoint; whatever is missing raises `UnreadableError`."""
+    rows = [row for part in parts for row in _rows(store, part.path, subject)]
+    folder = f"{location}/{FOLDER}/_sidecars"
+    sidecars = [row["sidecar"]["path"] for row in rows if row.get("sidecar")]
+    rows += [row for path in sidecars for row in _rows(store, resolve(path, folder), subject)]
+    try:
+        files = (data_file(row["add"], location) for row in rows if row.get("add") and row["add"].get("path"))
+        adds = {file.path: file for file in files}
+        return Actions(
+            adds=adds,
+            removes={},
+            changes=(),
+            metadata=next((metadata(row["metaData"]) for row in rows if row.get("metaData")), None),
+            protocol=next((protocol(row["protocol"]) for row in rows if row.get("protocol")), None),
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise corrupt(subject, parts[0].path, error) from error
+
+
+def _rows(store: Store, path: str, subject: str) -> Iterable[Mapping[str, Any]]:
+    try:
+        content = store.read(path)
+        if path.endswith(".json"):
+            return [json.loads(line) for line in content.split(b"\n") if line.strip()]
+        file = pq.ParquetFile(pa.BufferReader(content))
+        # A map as a list of pairs is what dict() takes; tombstones are left on disk.
+        rows: list[Mapping[str, Any]] = file.read(columns=_present(file.schema_arrow)).to_pylist()
+        return rows
+    except UnreadableError as error:
+        raise UnreadableError(subject, error.message, hint="scan again; log cleanup may run") from error
+    except (ValueError, OSError, pa.ArrowException) as error:
+        raise corrupt(subject, path, error) from error
+
+
+def _present(schema: pa.Schema) -> list[str]:
+    return [name for name in _WANTED if name.split(".")[0] in schema.names]

@@ -1,0 +1,148 @@
+"""One Delta table as a `Reading`: its history, and every file that a retained version references.
+
+Everything comes from `_delta_log`, without Spark: one listing, the commit files, and a checkpoint where log cleanup
+took the commits before it. deltalake gives the current state only (no removes, no change data, no place of a deletion
+vector), so the commits are read directly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+
+from ebbtide.errors import UnreadableError
+from ebbtide.formats.base import Depth
+from ebbtide.formats.delta.actions import Actions, Metadata
+from ebbtide.formats.delta.checkpoint import read_checkpoint
+from ebbtide.formats.delta.log import Log, list_log, read_commits, role_of
+from ebbtide.formats.delta.partitions import PartitionNames, partitions_of
+from ebbtide.formats.delta.replay import Life, Replay, Step, replay, runs_of
+from ebbtide.formats.delta.support import floors_of, unknown_of
+from ebbtide.model.dataset import Catalog, FileRef, Found, Partition, Reading, Role
+from ebbtide.model.history import Ref, RefKind, Transaction, kind_of, starts_view
+from ebbtide.model.paths import normalise
+from ebbtide.storage.files import Store, open_store
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+def read_table(found: Found, catalog: Catalog, depth: Depth) -> Reading:
+    """Read one table; what cannot be read whole raises `UnreadableError`."""
+    subject, location = str(found.id), normalise(found.location)
+    try:
+        store = open_store(location, catalog.options)
+        log = list_log(store, location)
+    except UnreadableError as error:
+        raise UnreadableError(subject, error.message, hint=error.hint or "check that the store answers") from error
+    if log.head is None:
+        raise UnreadableError(subject, f"{location} has no Delta log", hint="scan again; the table may be dropped")
+    commits = read_commits(store, location, log, subject)
+    outcome = replay(
+        log, commits, lambda version: read_checkpoint(store, location, log.checkpoints[version], subject), subject
+    )
+    if not outcome.metadata or not outcome.protocol:
+        raise UnreadableError(
+            subject, f"{log.folder} holds no metadata or no protocol", hint="restore the log from a backup"
+        )
+    metadata = outcome.metadata[-1]
+    times = commit_times(log, commits, metadata, subject)
+    runs = runs_of(log)
+    unknown = list(unknown_of(log, runs, outcome.protocol[-1], metadata))
+    partitions: tuple[Partition, ...] = ()
+    files: tuple[FileRef, ...] = ()
+    if depth is Depth.HISTORY:
+        unknown.append("partitions and files were not read")
+    else:
+        names = PartitionNames(outcome.metadata)
+        partitions = partitions_of(outcome, metadata, names, times)
+        files = tuple(sorted(_files(outcome, log, commits, names), key=lambda file: file.path))
+        if runs[0].start > 0:
+            unknown.extend(_lost_change_data(store, location, files))
+    return Reading(
+        id=found.id,
+        format="delta",
+        location=location,
+        properties=metadata.configuration,
+        columns=metadata.columns,
+        refs=(Ref("main", RefKind.BRANCH, str(log.head), main=True),),
+        transactions=tuple(_transaction(step, commits[step.version], times[step.version]) for step in outcome.steps),
+        partitions=partitions,
+        files=files,
+        floors=floors_of(metadata.configuration),
+        unknown=tuple(unknown),
+    )
+
+
+def commit_times(log: Log, commits: Mapping[int, Actions], metadata: Metadata, subject: str) -> dict[int, datetime]:
+    """When each commit happened, as `DESCRIBE HISTORY` tells it.
+
+    That is the in-commit timestamp from the version on where it was enabled, before that the commit file's
+    modification time in whole milliseconds, made to grow: a file that is not younger than the one before it counts
+    as one millisecond younger.
+    """
+    stamped_from: float = float("inf")
+    if metadata.configuration.get("delta.enableInCommitTimestamps", "").lower() == "true":
+        enabled_at = metadata.configuration.get("delta.inCommitTimestampEnablementVersion", "")
+        stamped_from = int(enabled_at) if enabled_at.isdecimal() else 0
+    times: dict[int, datetime] = {}
+    last: datetime | None = None
+    for version, entry in sorted(log.commits.items()):
+        stamp = commits[version].in_commit_time
+        if version >= stamped_from and stamp is not None:
+            times[version] = _EPOCH + stamp * _MILLISECOND
+            continue
+        if entry.modified is None:
+            raise UnreadableError(subject, f"the store gives no modification time for {entry.path}")
+        time = entry.modified.replace(microsecond=entry.modified.microsecond // 1000 * 1000)
+        last = time if last is None or time > last else last + _MILLISECOND
+        times[version] = last
+    return times
+
+
+def _transaction(step: Step, commit: Actions, time: datetime) -> Transaction:
+    return Transaction(
+        id=str(step.version),
+        parent_id=None if step.parent is None else str(step.parent),
+        kind=kind_of(step.change),
+        committed_at=time,
+        starts_view=step.parent is None or starts_view(step.change),
+        operation=commit.operation,
+        rows_added=step.rows_added,
+        rows_removed=step.rows_removed,
+        files_added=step.change.added,
+        files_removed=step.change.removed,
+        bytes_added=step.bytes_added,
+        bytes_removed=step.bytes_removed,
+    )
+
+
+def _files(outcome: Replay, log: Log, commits: Mapping[int, Actions], names: PartitionNames) -> Iterator[FileRef]:
+    for path, life in outcome.data.items():
+        if life.referenced:
+            yield _file(path, Role.DATA, life, live=path in outcome.live, partition=names.id(life.values))
+    for path, life in outcome.vectors.items():
+        if life.referenced:
+            yield _file(path, Role.DELETION_VECTOR, life, live=bool(outcome.live_vectors.get(path)))
+    for version, commit in commits.items():
+        for change in commit.changes:
+            partition = names.id(change.values)
+            yield FileRef(change.path, Role.CHANGE_DATA, change.bytes, str(version), live=False, partition=partition)
+    # Whatever lies in the log is the table's own and never an orphan (formats.md). No data transaction owns it: it
+    # goes by Delta's own log cleanup only.
+    for entry in log.entries:
+        yield FileRef(entry.path, role_of(entry), entry.bytes, None, live=True)
+
+
+def _file(path: str, role: Role, life: Life, *, live: bool, partition: str | None = None) -> FileRef:
+    first = None if life.first is None else str(life.first)
+    removed_by = tuple(str(version) for version in life.removed_by)
+    return FileRef(path, role, life.bytes, first, live, removed_by, partition, life.rows)
+
+
+def _lost_change_data(store: Store, location: str, files: tuple[FileRef, ...]) -> Iterator[str]:
+    """Change data is in no checkpoint: what log cleanup left of it can no longer be told from a stray file."""
+    known = {file.path for file in files if file.role is Role.CHANGE_DATA}
+    entries = store.list(f"{location}/_change_data", recursive=True)
+    if any(not e.is_folder and not e.name.startswith(".") and e.path not in known for e in entries):
+        yield "change data past log cleanup: nothing says which of it is still referenced"

@@ -1,0 +1,41 @@
+"""Apache Hudi, read through Hudi's own Java library. Copy-on-write and merge-on-read tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from ebbtide.formats.base import YES, Capability, Depth, Support, no
+from ebbtide.formats.hudi.discover import discover
+from ebbtide.formats.hudi.read import read
+from ebbtide.model.dataset import Catalog, Found, NotFound, Reading
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Hudi:
+    name = "hudi"
+    reads_in_tasks = False
+    capabilities: Mapping[Capability, Support] = {
+        Capability.BRANCHES: no("Hudi has one timeline per table"),
+        Capability.TAGS: YES,
+        Capability.STAGING: no("a Hudi commit is published when it completes"),
+        Capability.CHERRY_PICK: no("Hudi has no staged commits to pick from"),
+        Capability.ROLLBACK: YES,
+        Capability.REPLACE_TABLE: no("Hudi has no CREATE OR REPLACE TABLE"),
+        Capability.MERGE_ON_READ: YES,
+        Capability.PARTITION_EVOLUTION: no("a Hudi table's partition fields are fixed when it is created"),
+        Capability.SCHEMA_EVOLUTION: YES,
+        Capability.EMPTY_TABLE: YES,
+        Capability.ODD_NAMES: YES,
+    }
+
+    def discover(self, catalog: Catalog) -> Iterable[Found | NotFound]:
+        return discover(catalog)
+
+    def read(self, found: Found, catalog: Catalog, depth: Depth, spark: SparkSession | None) -> Reading:
+        return read(found, catalog, depth, spark)
+
+
+FORMAT = Hudi()

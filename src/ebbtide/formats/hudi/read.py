@@ -1,0 +1,121 @@
+"""One Hudi table as a `Reading`: its settings, schema, transactions, savepoints, partitions and files.
+
+The storage is listed before the timeline is read: a file that a writer brings in between is then not in the listing,
+instead of in the listing and not in the history (hazard 21).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ebbtide.errors import UnreadableError
+from ebbtide.formats.base import Depth
+from ebbtide.formats.hudi.discover import META_FOLDER
+from ebbtide.formats.hudi.files import Listed, explain_listing, missing, older_than_timeline, references
+from ebbtide.formats.hudi.partitions import Layout, partitions_of_head
+from ebbtide.formats.hudi.replay import replay
+from ebbtide.formats.hudi.timeline import Timeline, read_timeline
+from ebbtide.model.dataset import Catalog, Column, Found, Reading
+from ebbtide.model.history import Ref, RefKind
+from ebbtide.storage.files import Entry, open_store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+LOCKED = "the base path of a Hudi table is locked: only Hudi's cleaner, or a drop of the whole table, removes from it"
+_FLOORS = ("hoodie.clean", "hoodie.keep.", "hoodie.archive.", "hoodie.commits.archival.")
+
+
+def read(found: Found, catalog: Catalog, depth: Depth, spark: SparkSession | None) -> Reading:
+    """Read one table. Anything in it that cannot be read raises `UnreadableError`."""
+    listed = _list(found, catalog) if depth is Depth.FILES else []
+    _check_archive(found, catalog)
+    timeline = read_timeline(found, spark)
+    history = replay(timeline, older_than_timeline(listed, timeline))
+    unknown = [LOCKED, *_pending(timeline), *_outside(timeline)]
+    reading = Reading(
+        id=found.id,
+        format="hudi",
+        location=found.location,
+        properties=timeline.properties,
+        columns=_columns(timeline.schema),
+        refs=_refs(timeline),
+        transactions=tuple(history.transactions),
+        floors=_floors(timeline),
+        unknown=(*unknown, "partitions and files were not read"),
+    )
+    if depth is not Depth.FILES:
+        return reading
+    if missing(listed, history):
+        # A commit after the listing brings files that it could not show. The second listing has them, or they are gone.
+        listed = _list(found, catalog)
+        lost = len(missing(listed, history))
+        unknown += [f"{lost} live files are not in the storage"] if lost else []
+    layout = Layout.of(timeline.properties)
+    files, live = references(found.location, listed, history, layout)
+    by_id = {t.id: t for t in history.transactions}
+    partitions = partitions_of_head(layout, live, history.last_touch, by_id)
+    return Reading(
+        reading.id, reading.format, reading.location, reading.properties, reading.columns, reading.refs,
+        reading.transactions, partitions, tuple(files), reading.floors, tuple(unknown),
+    )  # fmt: skip
+
+
+def _list(found: Found, catalog: Catalog) -> list[Listed]:
+    return explain_listing(found.location, _entries(found, catalog, found.location, recursive=True))
+
+
+def _entries(found: Found, catalog: Catalog, folder: str, *, recursive: bool) -> list[Entry]:
+    try:
+        return open_store(found.location, catalog.options).list(folder, recursive=recursive)
+    except UnreadableError as error:
+        raise UnreadableError(str(found.id), error.message, hint="check that the folder can be listed") from error
+
+
+def _check_archive(found: Found, catalog: Catalog) -> None:
+    """Hudi takes an empty manifest of the archived timeline for an empty archive."""
+    folder = f"{found.location}/{META_FOLDER}/timeline/history"
+    for entry in _entries(found, catalog, folder, recursive=False):
+        if entry.name.startswith("manifest_") and not entry.bytes:
+            raise UnreadableError(str(found.id), f"{entry.path} is an empty file", hint="restore it from a copy")
+
+
+def _refs(timeline: Timeline) -> tuple[Ref, ...]:
+    head = timeline.commits[-1].id if timeline.commits else None
+    tags = (Ref(savepoint, RefKind.TAG, savepoint) for savepoint in timeline.savepoints)
+    return (Ref("main", RefKind.BRANCH, head, main=True), *tags)
+
+
+def _pending(timeline: Timeline) -> list[str]:
+    return [f"instant {id_} ({action}) is {state.lower()}, not completed" for id_, action, state in timeline.pending]
+
+
+def _outside(timeline: Timeline) -> list[str]:
+    source = timeline.properties.get("hoodie.bootstrap.base.path")
+    return [f"the table was bootstrapped from {source}, and may read files there"] if source else []
+
+
+def _floors(timeline: Timeline) -> Mapping[str, str]:
+    """Savepoints, and the settings of cleaning and archiving where the table itself says them."""
+    floors = {key: value for key, value in sorted(timeline.properties.items()) if key.startswith(_FLOORS)}
+    if timeline.savepoints:
+        floors["savepoints"] = ",".join(timeline.savepoints)
+    return floors
+
+
+def _columns(schema: Mapping[str, object] | None) -> tuple[Column, ...]:
+    from pyspark.sql.types import StructType
+
+    columns: list[Column] = []
+
+    def walk(struct: StructType, prefix: str) -> None:
+        for field in struct.fields:
+            columns.append(Column(prefix + field.name, field.dataType.simpleString(), len(columns)))
+            if isinstance(field.dataType, StructType):
+                walk(field.dataType, f"{prefix}{field.name}.")
+
+    if schema is not None:
+        walk(StructType.fromJson(dict(schema)), "")
+    return tuple(columns)

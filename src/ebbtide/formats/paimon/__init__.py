@@ -1,0 +1,41 @@
+"""Apache Paimon, read with its own Java library on the driver: append-only and primary-key tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from ebbtide.formats.base import YES, Capability, Depth, Support, no
+from ebbtide.formats.paimon.discover import discover
+from ebbtide.formats.paimon.read import read
+from ebbtide.model.dataset import Catalog, Found, NotFound, Reading
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Paimon:
+    name = "paimon"
+    reads_in_tasks = False
+    capabilities: Mapping[Capability, Support] = {
+        Capability.BRANCHES: YES,
+        Capability.TAGS: YES,
+        Capability.STAGING: no("Paimon has no snapshots that wait to be published"),
+        Capability.CHERRY_PICK: no("Paimon publishes a whole branch (fast_forward), never one snapshot"),
+        Capability.ROLLBACK: YES,
+        Capability.REPLACE_TABLE: no("CREATE OR REPLACE drops a Paimon table with its history and makes a new one"),
+        Capability.MERGE_ON_READ: YES,
+        Capability.PARTITION_EVOLUTION: no("a Paimon table keeps the partition columns that it was created with"),
+        Capability.SCHEMA_EVOLUTION: YES,
+        Capability.EMPTY_TABLE: YES,
+        Capability.ODD_NAMES: YES,
+    }
+
+    def discover(self, catalog: Catalog) -> Iterable[Found | NotFound]:
+        return discover(catalog)
+
+    def read(self, found: Found, catalog: Catalog, depth: Depth, spark: SparkSession | None) -> Reading:
+        return read(found, catalog, depth, spark)
+
+
+FORMAT = Paimon()

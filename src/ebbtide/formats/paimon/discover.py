@@ -1,0 +1,83 @@
+"""Which Paimon tables a warehouse has (`<warehouse>/<namespace>.db/<table>`), and whether each one changed.
+
+Everything that can change what a reading says is a small file in one of six folders, so their listing is the token.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from ebbtide.errors import UnreadableError
+from ebbtide.formats.warehouse import open_warehouse, token_of
+from ebbtide.model.dataset import Catalog, Found, NotFound
+from ebbtide.model.ids import DatasetId
+from ebbtide.model.paths import normalise
+from ebbtide.storage.files import Entry, Store
+
+FOLDERS = ("schema", "snapshot", "tag", "branch", "changelog", "consumer")
+"""What Paimon keeps by name: nothing in these folders is ever an orphan (formats.md)."""
+
+_SCHEMA = re.compile(r"^schema-\d+$")
+# Only Paimon makes folders of these names; a table of another format, or a foreign folder, has none of them.
+_TRACES = ("schema", "snapshot", "manifest", "bucket-0")
+
+
+def discover(catalog: Catalog) -> Iterator[Found | NotFound]:
+    """The tables of the warehouse. Paimon's other catalogs (Hive, JDBC) keep tables elsewhere and are refused."""
+    kind = catalog.options.get("metastore", catalog.type or "filesystem")
+    if kind != "filesystem":
+        raise UnreadableError(
+            catalog.name, f"Paimon catalogs of type {kind!r} cannot be listed", hint="use a filesystem catalog"
+        )
+    store, databases = open_warehouse(catalog)
+    try:
+        places = [
+            (database.name.removesuffix(".db"), table)
+            for database in databases
+            if database.name.endswith(".db") and database.name != ".db"
+            for table in store.list(database.path)
+            if table.is_folder
+        ]
+    except UnreadableError as error:
+        raise UnreadableError(catalog.name, error.message, hint=_HINT) from error
+    return _look(catalog, store, places)
+
+
+_HINT = "check the catalog's warehouse"
+
+
+def _look(catalog: Catalog, store: Store, places: list[tuple[str, Entry]]) -> Iterator[Found | NotFound]:
+    # A listing waits for the store, not for this machine: many at once.
+    with ThreadPoolExecutor(16) as pool:
+        for answer in pool.map(lambda place: _look_at(catalog, store, *place), places):
+            if answer is not None:
+                yield answer
+
+
+def _look_at(catalog: Catalog, store: Store, namespace: str, folder: Entry) -> Found | NotFound | None:
+    id_ = DatasetId(catalog.name, (namespace,), folder.name)
+    try:
+        entries = metadata_files(store, folder.path)
+        if any(_SCHEMA.match(entry.name) for entry in entries if entry.path == f"{folder.path}/schema/{entry.name}"):
+            # The library must be given the warehouse as its owner spells it (s3a://, say).
+            handle = f"{catalog.warehouse.rstrip('/')}/{namespace}.db/{folder.name}"
+            return Found(id_, normalise(folder.path), token_of(entries), handle)
+        if any(entry.is_folder and entry.name in _TRACES for entry in store.list(folder.path)):
+            return NotFound(
+                str(id_), "the folder has parts of a Paimon table and no schema", hint=f"look at {folder.path}"
+            )
+    except UnreadableError as error:
+        return NotFound(str(id_), error.message, hint=error.hint)
+    return None
+
+
+def metadata_files(store: Store, location: str) -> list[Entry]:
+    """The small files that say everything about a table, except what manifests say; branches' own included."""
+    return [
+        entry
+        for folder in FOLDERS
+        for entry in store.list(f"{location}/{folder}", recursive=folder == "branch")
+        if not entry.is_folder
+    ]

@@ -1,0 +1,97 @@
+"""Commitments: the ledger names a person without naming them (spec §5).
+
+A commitment is `HMAC-SHA256(k, type ‖ canonical value)` with a random k of 32 bytes per request. The value is text, so
+its canonical form begins with a quotation mark, which a type cannot hold: type and value never run into each other.
+
+Whoever has k can try out small identifiers, so k is never in the ledger or the certificate. It is in `opening.json`,
+together with what it opens, for the person concerned and for an auditor: personal data, to be kept as such. Nothing
+here prints it.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from dataclasses import dataclass
+
+from ebbtide.errors import InputError
+from ebbtide.ledger.leaf import hex_bytes
+from ebbtide.model.canonical import dumps, loads_canonical
+
+KEY_BYTES = 32
+OPENING_FORMAT = "ebbtide-opening"
+OPENING_VERSION = 1
+MAX_OPENING_BYTES = 1_000_000
+
+
+def new_key() -> bytes:
+    """A fresh k, for one request."""
+    return secrets.token_bytes(KEY_BYTES)
+
+
+def commit(key: bytes, kind: str, value: str) -> str:
+    """The commitment to one identifier, as the ledger holds it: hexadecimal text."""
+    if len(key) != KEY_BYTES:
+        raise InputError(f"a commitment's key that has not {KEY_BYTES} bytes", hint="use `new_key`")
+    if not kind or '"' in kind or not kind.isascii():
+        raise InputError("a type of subject is ASCII text without quotation marks", hint="such as user_id")
+    return hmac.digest(key, kind.encode() + dumps(value), "sha256").hex()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Identifier:
+    """One identifier of a subject. It shows its type only."""
+
+    type: str
+    value: str
+
+    def __repr__(self) -> str:
+        return f"{self.type}=<hidden>"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Opening:
+    """What opens a request's commitments: k and the identifiers. It shows neither."""
+
+    request: str
+    key: bytes
+    identifiers: tuple[Identifier, ...]
+
+    def __repr__(self) -> str:
+        return f"Opening(request={self.request!r}, {len(self.identifiers)} identifiers)"
+
+    def commitments(self) -> tuple[str, ...]:
+        """The commitments, in the identifiers' order."""
+        return tuple(commit(self.key, identifier.type, identifier.value) for identifier in self.identifiers)
+
+    def encode(self) -> bytes:
+        """The content of `opening.json`."""
+        return dumps(
+            {
+                "format": OPENING_FORMAT,
+                "v": OPENING_VERSION,
+                "request": self.request,
+                "key": self.key.hex(),
+                "identifiers": [{"type": item.type, "value": item.value} for item in self.identifiers],
+            }
+        )
+
+    @classmethod
+    def parse(cls, data: bytes) -> Opening:
+        """Read an `opening.json`. Its errors show none of it."""
+        match loads_canonical(data, limit=MAX_OPENING_BYTES):
+            case {"format": str(found), "v": version} if (found, version) != (OPENING_FORMAT, OPENING_VERSION):
+                raise InputError(f"not an {OPENING_FORMAT} of version {OPENING_VERSION}", hint="give the opening.json")
+            case {"request": str(request), "key": str(key), "identifiers": [_, *_] as items}:
+                opening = cls(request, hex_bytes(key), tuple(_identifier(item) for item in items))
+                # Written again it must be the same, so nothing in the file goes unread; and it must open something.
+                if opening.encode() == data and opening.commitments():
+                    return opening
+        raise InputError("not an opening", hint="format, v, request, key and at least one identifier")
+
+
+def _identifier(item: object) -> Identifier:
+    match item:
+        case {"type": str(kind), "value": str(value), **rest} if not rest:
+            return Identifier(kind, value)
+    raise InputError("an identifier of the opening cannot be read", hint="it has a type and a value, both text")

@@ -1,0 +1,206 @@
+"""The log: entries and hashes in the database, inside one transaction (spec §5).
+
+Invariants:
+
+1. Indexes are dense. They are given out inside the appending transaction, which is exclusive (`state/database.py`),
+   so a batch is one transaction and two writers never share an index.
+2. Rows are only ever inserted. Two things change later: a pruned body becomes NULL, and an act gets its outcome.
+3. An outcome follows its intent, once. An intent without one is what `recover` lists.
+4. Stored are the leaf hashes and the roots of complete subtrees of 2^8, 2^16, … leaves. Every hash of a proof lies in
+   one of O(log n) tiles of at most 256 of them; nothing is ever rebuilt from the bodies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from sqlalchemy import Connection, func, insert, select, update
+
+from ebbtide.errors import InputError, ProofError, RefusedError
+from ebbtide.ledger import tree
+from ebbtide.ledger.attachments import kept
+from ebbtide.ledger.codec import Entry
+from ebbtide.ledger.entries import Intent, KeyRotated, LedgerCreated, Outcome, attachments_of, parse_entry
+from ebbtide.ledger.keys import Trust, TrustedKey
+from ebbtide.ledger.note import Note, VerifierKey
+from ebbtide.state.bulk import insert_rows
+from ebbtide.state.tables import ledger_acts, ledger_checkpoints, ledger_entries, ledger_keys, ledger_nodes
+
+_HEIGHT = 8
+_WIDTH = 1 << _HEIGHT
+_PAGE = 2048
+
+
+class Unfinished(NamedTuple):
+    """An intent without an outcome: something was about to be done, and may have been."""
+
+    leaf_index: int
+    intent: Intent
+
+
+class Log:
+    """The ledger's rows as one transaction sees them."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._tiles: dict[tuple[int, int], list[list[bytes]]] = {}
+
+    @property
+    def size(self) -> int:
+        """How many entries there are."""
+        last: int | None = self._connection.execute(select(func.max(ledger_entries.c.idx))).scalar_one()
+        return 0 if last is None else last + 1
+
+    def append(self, entries: Sequence[Entry]) -> range:
+        """Add entries at the end; gives their indexes. What they attach must be kept already."""
+        attached = set[str]().union(*(attachments_of(entry) for entry in entries))
+        if missing := attached - kept(self._connection, attached):
+            raise RefusedError(f"the attachment {min(missing)} is not kept", hint="attach it in the same transaction")
+        first = self.size
+        indexes = range(first, first + len(entries))
+        self._append_leaves(first, [entry.encode() for entry in entries])
+        intents: dict[str, int] = {}
+        for index, entry in zip(indexes, entries, strict=True):
+            if isinstance(entry, Intent):
+                if intents.setdefault(entry.act, index) != index:
+                    raise RefusedError(f"the act {entry.act} has two intents", hint="every act has an id of its own")
+            elif isinstance(entry, Outcome):
+                self._begin(intents)
+                intents = {}
+                self._finish(entry.act, index)
+            elif isinstance(entry, LedgerCreated | KeyRotated):
+                key = entry.key if isinstance(entry, LedgerCreated) else entry.new
+                self._connection.execute(insert(ledger_keys), [{"entry": index, "key": key}])
+        self._begin(intents)
+        return indexes
+
+    def leaf(self, index: int) -> bytes:
+        """An entry's exact bytes. A pruned one is refused: its hash is all that is left."""
+        query = select(ledger_entries.c.leaf_hash, ledger_entries.c.body).where(ledger_entries.c.idx == index)
+        row = self._connection.execute(query).one_or_none()
+        if row is None:
+            raise InputError(f"no entry {index} in a ledger of {self.size}", hint="indexes count from 0")
+        if row.body is None:
+            raise RefusedError(
+                f"the body of entry {index} is past the ledger's retention; its leaf hash is {row.leaf_hash.hex()}",
+                hint="proofs of it still work: `ebbtide ledger prove`",
+            )
+        body: bytes = row.body
+        return body
+
+    def rows(self, start: int, end: int) -> Iterator[tuple[int, bytes, bytes | None]]:
+        """Index, leaf hash and body of the entries from `start` up to `end`, a page at a time."""
+        table = ledger_entries.c
+        for page in range(start, end, _PAGE):
+            query = select(table.idx, table.leaf_hash, table.body).order_by(table.idx)
+            query = query.where(table.idx >= page, table.idx < min(page + _PAGE, end))
+            for row in self._connection.execute(query):
+                yield row.idx, row.leaf_hash, row.body
+
+    def recover(self) -> tuple[Unfinished, ...]:
+        """Every intent without an outcome, oldest first (design, invariant 4)."""
+        query = select(ledger_acts.c.intent).where(ledger_acts.c.outcome.is_(None)).order_by(ledger_acts.c.intent)
+        found = []
+        for index in self._connection.execute(query).scalars():
+            intent = parse_entry(self.leaf(index))
+            if not isinstance(intent, Intent):
+                raise ProofError(f"entry {index}", expected="an intent", found=intent.KIND)
+            found.append(Unfinished(index, intent))
+        return tuple(found)
+
+    def trust(self) -> Trust:
+        """The ledger's keys. A rotated one is trusted up to the size that ends with the entry that rotated it."""
+        rows = self._connection.execute(select(ledger_keys).order_by(ledger_keys.c.entry)).all()
+        if not rows:
+            raise InputError("there is no ledger yet", hint="run `ebbtide ledger init`")
+        ends: list[int | None] = [*(row.entry + 1 for row in rows[1:]), None]
+        return Trust(
+            tuple(TrustedKey(VerifierKey.parse(row.key), end) for row, end in zip(rows, ends, strict=False)),
+        )
+
+    def get(self, level: int, index: int) -> bytes:
+        """The hash of the complete subtree `(level, index)`."""
+        height, inside = divmod(level, _HEIGHT)
+        tile, offset = divmod(index << inside, _WIDTH)
+        levels = self._tile(height, tile)
+        place = offset >> inside
+        if place >= len(levels[inside]):
+            raise ProofError(f"hash of the subtree {index} on level {level}", expected="stored", found="none")
+        return levels[inside][place]
+
+    def root(self, size: int) -> bytes:
+        """The root hash of the first `size` entries."""
+        return tree.root(size, self.get)
+
+    def checkpoint(self, size: int | None = None) -> Note | None:
+        """The signed checkpoint of this size, or the latest."""
+        query = select(ledger_checkpoints.c.note).order_by(ledger_checkpoints.c.size.desc()).limit(1)
+        if size is not None:
+            query = query.where(ledger_checkpoints.c.size == size)
+        found: bytes | None = self._connection.execute(query).scalar_one_or_none()
+        return None if found is None else Note.parse(found)
+
+    def checkpoints(self) -> Iterator[tuple[int, bytes]]:
+        """Every checkpoint that was signed, by size."""
+        for row in self._connection.execute(select(ledger_checkpoints).order_by(ledger_checkpoints.c.size)):
+            yield row.size, row.note
+
+    def keep_checkpoint(self, size: int, note: Note) -> None:
+        """Store a checkpoint, or the same one with further signatures."""
+        same_size = ledger_checkpoints.c.size == size
+        updated = self._connection.execute(update(ledger_checkpoints).where(same_size).values(note=note.encode()))
+        if not updated.rowcount:
+            self._connection.execute(insert(ledger_checkpoints), [{"size": size, "note": note.encode()}])
+
+    def _append_leaves(self, first: int, leaves: list[bytes]) -> None:
+        for run in tree.append(first, [tree.leaf_hash(leaf) for leaf in leaves], self.get):
+            indexes = range(run.first, run.first + len(run.hashes))
+            if run.level == 0:
+                insert_rows(self._connection, ledger_entries, list(zip(indexes, run.hashes, leaves, strict=True)))
+            elif run.level % _HEIGHT == 0:
+                rows = [(run.level, index, item) for index, item in zip(indexes, run.hashes, strict=True)]
+                insert_rows(self._connection, ledger_nodes, rows)
+        self._tiles.clear()
+
+    def _begin(self, intents: dict[str, int]) -> None:
+        acts = list(intents)
+        for start in range(0, len(acts), _PAGE):
+            query = select(ledger_acts.c.act).where(ledger_acts.c.act.in_(acts[start : start + _PAGE])).limit(1)
+            taken = self._connection.execute(query).scalar_one_or_none()
+            if taken is not None:
+                raise RefusedError(f"the act {taken} has an intent already", hint="every act has an id of its own")
+        insert_rows(self._connection, ledger_acts, [(act, index, None) for act, index in intents.items()])
+
+    def _finish(self, act: str, index: int) -> None:
+        is_open = (ledger_acts.c.act == act) & ledger_acts.c.outcome.is_(None)
+        if not self._connection.execute(update(ledger_acts).where(is_open).values(outcome=index)).rowcount:
+            raise RefusedError(f"the act {act} has no intent that waits for an outcome", hint="write the intent first")
+
+    def _tile(self, height: int, tile: int) -> list[list[bytes]]:
+        """The hashes of a tile and of the complete subtrees inside of it, level by level."""
+        found = self._tiles.get((height, tile))
+        if found is None:
+            found = [self._stored(height, tile * _WIDTH, (tile + 1) * _WIDTH)]
+            for _ in range(_HEIGHT - 1):
+                below = found[-1]
+                found.append([tree.node_hash(one, two) for one, two in zip(below[::2], below[1::2], strict=False)])
+            self._tiles[height, tile] = found
+        return found
+
+    def _stored(self, height: int, start: int, end: int) -> list[bytes]:
+        if height:
+            nodes = ledger_nodes.c
+            query = select(nodes.idx, nodes.hash).where(nodes.height == height * _HEIGHT)
+            query = query.where(nodes.idx >= start, nodes.idx < end).order_by(nodes.idx)
+        else:
+            entries = ledger_entries.c
+            query = select(entries.idx, entries.leaf_hash).where(entries.idx >= start, entries.idx < end)
+            query = query.order_by(entries.idx)
+        hashes: list[bytes] = []
+        for index, item in self._connection.execute(query):
+            # A gap would move every later hash into a wrong place.
+            if index != start + len(hashes):
+                break
+            hashes.append(item)
+        return hashes

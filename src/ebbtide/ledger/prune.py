@@ -1,0 +1,102 @@
+"""The ledger's own retention: bodies go, hashes stay, proofs still work (spec §5).
+
+What stays whatever its age: the entries that name keys and prunings, intents that wait for their outcome, intents
+whose outcome is younger, and everything about a request that is still open. What was removed is said in an entry, in
+the same transaction, so an audit knows a pruned body from a lost one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import delete, select, update
+
+from ebbtide.errors import InputError
+from ebbtide.ledger.attachments import detach, kept
+from ebbtide.ledger.codec import Entry
+from ebbtide.ledger.entries import BodiesPruned, Indexes, attachments_of, parse_entry
+from ebbtide.ledger.leaf import read_body, requests_of
+from ebbtide.ledger.ledger import Ledger
+from ebbtide.ledger.log import Log
+from ebbtide.state.reader import StateReader
+from ebbtide.state.tables import ledger_acts, ledger_entries
+
+_RANGES_PER_ENTRY = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Pruning:
+    """What goes: entries by index, and attachments that no entry names afterwards."""
+
+    ranges: tuple[Indexes, ...]
+    attachments: tuple[str, ...]
+
+    @property
+    def bodies(self) -> int:
+        """How many bodies go."""
+        return sum(item.last - item.first + 1 for item in self.ranges)
+
+
+def plan_pruning(ledger: Ledger, *, before: datetime) -> Pruning:
+    """What `prune` would remove now."""
+    _check(ledger, before)
+    with ledger.database.reader() as state:
+        return _plan(state, Log(state.connection), before)
+
+
+def prune(ledger: Ledger, *, before: datetime) -> Pruning:
+    """Remove the bodies of entries from before a time, and what only they attached."""
+    _check(ledger, before)
+    with ledger.writing() as step:
+        pruning = _plan(step.state, step.log, before)
+        connection = step.state.connection
+        for item in pruning.ranges:
+            span = ledger_entries.c.idx.between(item.first, item.last)
+            connection.execute(update(ledger_entries).where(span).values(body=None))
+            connection.execute(delete(ledger_acts).where(ledger_acts.c.intent.between(item.first, item.last)))
+        detach(connection, pruning.attachments)
+        for start in range(0, len(pruning.ranges), _RANGES_PER_ENTRY):
+            ranges = pruning.ranges[start : start + _RANGES_PER_ENTRY]
+            step.append(BodiesPruned(at=ledger.clock.now(), before=before, ranges=ranges))
+    ledger.database.scrub()
+    return pruning
+
+
+def _check(ledger: Ledger, before: datetime) -> None:
+    if before > ledger.clock.now():
+        raise InputError("bodies of the future cannot be pruned", hint="give a time that is past")
+
+
+def _plan(state: StateReader, log: Log, before: datetime) -> Pruning:
+    requests = {request.id for request in state.requests(only_open=True)}
+    outcomes = {row.intent: row.outcome for row in state.connection.execute(select(ledger_acts))}
+    old = {index for index, entry, body in _bodies(log) if _is_old(entry, body, before, requests)}
+    # An outcome goes with its intent, so that neither is ever read alone.
+    for intent, outcome in outcomes.items():
+        if intent not in old or outcome not in old:
+            old -= {intent, outcome}
+    named = {mark.files for mark in state.marks() if mark.files}
+    named = named.union(*(attachments_of(entry) for index, entry, _ in _bodies(log) if index not in old))
+    return Pruning(_ranges(sorted(old)), tuple(sorted(kept(state.connection) - named)) if old else ())
+
+
+def _is_old(entry: Entry, requests_named: tuple[str, ...], before: datetime, still_open: set[str]) -> bool:
+    return entry.at < before and not entry.LASTING and still_open.isdisjoint(requests_named)
+
+
+def _bodies(log: Log) -> Iterator[tuple[int, Entry, tuple[str, ...]]]:
+    for index, _, body in log.rows(0, log.size):
+        if body is not None:
+            yield index, parse_entry(body), requests_of(read_body(body)) or ()
+
+
+def _ranges(indexes: Sequence[int]) -> tuple[Indexes, ...]:
+    found: list[Indexes] = []
+    for index in indexes:
+        if found and found[-1].last == index - 1:
+            found[-1] = Indexes(first=found[-1].first, last=index)
+        else:
+            found.append(Indexes(first=index, last=index))
+    return tuple(found)

@@ -1,0 +1,118 @@
+"""What follows from the entries alone: the tree, and every other row of the ledger (see `audit.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from sqlalchemy import func, select
+
+from ebbtide.errors import EbbtideError
+from ebbtide.ledger import tree
+from ebbtide.ledger.codec import Entry
+from ebbtide.ledger.entries import (
+    BodiesPruned,
+    Intent,
+    KeyRotated,
+    LedgerCreated,
+    Outcome,
+    attachments_of,
+    parse_entry,
+)
+from ebbtide.ledger.log import Log
+from ebbtide.state.reader import StateReader
+from ebbtide.state.tables import ledger_entries
+
+_HEIGHT = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One row, or one set of rows, that is not what it must be."""
+
+    where: str
+    expected: str
+    found: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: expected {self.expected}, found {self.found}"
+
+
+@dataclass(slots=True)
+class Recomputed:
+    """What follows from the entries alone."""
+
+    peaks: list[tuple[int, bytes]] = field(default_factory=list)
+    nodes: dict[tuple[int, int], bytes] = field(default_factory=dict)
+    roots: dict[int, bytes] = field(default_factory=dict)
+    keys: list[tuple[int, str]] = field(default_factory=list)
+    acts: dict[str, tuple[int | None, int | None]] = field(default_factory=dict)
+    attached: set[str] = field(default_factory=set)
+    missing: list[int] = field(default_factory=list)
+    pruned: list[range] = field(default_factory=list)
+
+    def add_leaf(self, index: int, leaf_hash: bytes, sizes: set[int]) -> None:
+        """Grow the tree by one leaf, keeping only the roots of its complete subtrees."""
+        level, found = 0, leaf_hash
+        while self.peaks and self.peaks[-1][0] == level:
+            found = tree.node_hash(self.peaks.pop()[1], found)
+            level += 1
+            if level % _HEIGHT == 0:
+                self.nodes[level, index >> level] = found
+        self.peaks.append((level, found))
+        if index + 1 in sizes:
+            self.roots[index + 1] = self.root()
+
+    def root(self) -> bytes:
+        """The root of the leaves so far."""
+        found: bytes | None = None
+        for _, peak in reversed(self.peaks):
+            found = peak if found is None else tree.node_hash(peak, found)
+        return tree.EMPTY_ROOT if found is None else found
+
+    def add_entry(self, index: int, entry: Entry) -> None:
+        """Take in what an entry means for the other rows."""
+        self.attached |= attachments_of(entry)
+        match entry:
+            case LedgerCreated(key=key) | KeyRotated(new=key):
+                self.keys.append((index, key))
+            case Intent(act=act):
+                self.acts[act] = (index, None)
+            case Outcome(act=act):
+                self.acts[act] = (self.acts.get(act, (None, None))[0], index)
+            case BodiesPruned(ranges=ranges):
+                self.pruned += [range(item.first, item.last + 1) for item in ranges]
+
+
+def read_entries(state: StateReader, log: Log, truth: Recomputed, sizes: set[int]) -> Iterator[Finding]:
+    """Hash every leaf again and take in what it says; `sizes` are those whose roots are wanted."""
+    below = state.connection.execute(select(func.min(ledger_entries.c.idx))).scalar_one()
+    if below is not None and below < 0:
+        yield Finding(f"entry {below}", "no entry before 0", "a row")
+    following = 0
+    for index, leaf_hash, body in log.rows(0, log.size):
+        if index != following:
+            yield Finding(span(following, index - 1), "a row", "none")
+            for gap in range(following, index):
+                truth.add_leaf(gap, bytes(tree.HASH_BYTES), sizes)
+        following = index + 1
+        if not isinstance(leaf_hash, bytes) or len(leaf_hash) != tree.HASH_BYTES:
+            yield Finding(f"leaf hash of entry {index}", f"{tree.HASH_BYTES} bytes", "something else")
+            leaf_hash = bytes(tree.HASH_BYTES)
+        if body is None:
+            truth.missing.append(index)
+        elif not isinstance(body, bytes):
+            yield Finding(f"body of entry {index}", "bytes", type(body).__name__)
+        else:
+            if (found := tree.leaf_hash(body)) != leaf_hash:
+                yield Finding(f"body of entry {index}", f"leaf hash {leaf_hash.hex()}", found.hex())
+            try:
+                truth.add_entry(index, parse_entry(body))
+            except EbbtideError as error:
+                yield Finding(f"body of entry {index}", "an entry", error.message)
+        truth.add_leaf(index, leaf_hash, sizes)
+
+
+def span(first: int, last: int) -> str:
+    """Entries in words."""
+    return f"entry {first}" if first == last else f"entries {first} to {last}"

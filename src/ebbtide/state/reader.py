@@ -1,0 +1,127 @@
+"""Reading the state. Planning only ever gets this class (design, invariant 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, Select, select
+
+from ebbtide.errors import InputError
+from ebbtide.state import tables
+from ebbtide.state.values import (
+    Hold,
+    HoldScope,
+    LeaseRecord,
+    Mark,
+    MarkState,
+    ObjectKey,
+    Request,
+    RequestState,
+    Run,
+    Snapshot,
+    Unmark,
+)
+
+
+class StateReader:
+    """What the state says, inside one transaction: two answers never contradict each other."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+
+    def marks(self, *, datasets: Collection[str] | None = None, only_open: bool = True) -> tuple[Mark, ...]:
+        """Marks in the order in which they were made."""
+        query = select(tables.marks).order_by(tables.marks.c.marked_at, tables.marks.c.id)
+        if datasets is not None:
+            query = query.where(tables.marks.c.dataset.in_(sorted(datasets)))
+        if only_open:
+            query = query.where(tables.marks.c.closed_at.is_(None))
+        return tuple(_mark(row) for row in self._rows(query))
+
+    def get_mark(self, mark_id: str) -> Mark:
+        """One mark by its id."""
+        return _mark(self._one(select(tables.marks).where(tables.marks.c.id == mark_id), f"mark {mark_id}"))
+
+    def unmarks(self, *, dataset: str | None = None) -> tuple[Unmark, ...]:
+        """All unmarks, the released and expired ones included: ask each whether it is `active(now)`."""
+        query = select(tables.unmarks).order_by(tables.unmarks.c.created_at, tables.unmarks.c.id)
+        if dataset is not None:
+            query = query.where(tables.unmarks.c.dataset == dataset)
+        return tuple(Unmark(**row) for row in self._rows(query))
+
+    def holds(self, *, only_active: bool = True) -> tuple[Hold, ...]:
+        """Holds in the order in which they were placed."""
+        query = select(tables.holds).order_by(tables.holds.c.created_at, tables.holds.c.id)
+        if only_active:
+            query = query.where(tables.holds.c.released_at.is_(None))
+        return tuple(_hold(row) for row in self._rows(query))
+
+    def get_hold(self, hold_id: str) -> Hold:
+        """One hold by its id."""
+        return _hold(self._one(select(tables.holds).where(tables.holds.c.id == hold_id), f"hold {hold_id}"))
+
+    def requests(self, *, only_open: bool = False) -> tuple[Request, ...]:
+        """Erasure requests in the order in which they were received."""
+        query = select(tables.requests).order_by(tables.requests.c.received_at, tables.requests.c.id)
+        if only_open:
+            query = query.where(tables.requests.c.closed_at.is_(None))
+        return tuple(_request(row) for row in self._rows(query))
+
+    def get_request(self, request_id: str) -> Request:
+        """One request by its id."""
+        query = select(tables.requests).where(tables.requests.c.id == request_id)
+        return _request(self._one(query, f"request {request_id}"))
+
+    def runs(self, *, only_unfinished: bool = False) -> tuple[Run, ...]:
+        """Runs in the order in which they began."""
+        query = select(tables.runs).order_by(tables.runs.c.fence, tables.runs.c.started_at, tables.runs.c.id)
+        if only_unfinished:
+            query = query.where(tables.runs.c.finished_at.is_(None))
+        return tuple(Run(**row) for row in self._rows(query))
+
+    def get_run(self, run_id: str) -> Run:
+        """One run by its id."""
+        return Run(**self._one(select(tables.runs).where(tables.runs.c.id == run_id), f"run {run_id}"))
+
+    def lease(self) -> LeaseRecord | None:
+        """The sweeper's lease as it was last taken; None when nobody ever swept."""
+        row = self.connection.execute(select(tables.leases)).mappings().one_or_none()
+        return LeaseRecord(**{name: row[name] for name in LeaseRecord.__slots__}) if row else None
+
+    def actor_name(self, actor_id: str) -> str:
+        """Who stands behind an opaque id; the ledger only knows the id."""
+        query = select(tables.actors).where(tables.actors.c.id == actor_id)
+        name: str = self._one(query, f"actor {actor_id}")["name"]
+        return name
+
+    def snapshot(self) -> Snapshot:
+        """Open marks, unmarks and active holds: what a plan is made of."""
+        return Snapshot(marks=self.marks(), unmarks=self.unmarks(), holds=self.holds())
+
+    def _rows(self, query: Select[Any]) -> list[Mapping[str, Any]]:
+        return [_named(row) for row in self.connection.execute(query).mappings()]
+
+    def _one(self, query: Select[Any], what: str) -> Mapping[str, Any]:
+        row = self.connection.execute(query).mappings().one_or_none()
+        if row is None:
+            raise InputError(f"there is no {what}", hint="look at the id again")
+        return _named(row)
+
+
+def _mark(row: Mapping[str, Any]) -> Mark:
+    values = dict(row)
+    key = ObjectKey(values.pop("dataset"), values.pop("target"), values.pop("object"))
+    return Mark(**(values | {"key": key, "state": MarkState(row["state"])}))
+
+
+def _hold(row: Mapping[str, Any]) -> Hold:
+    return Hold(**(dict(row) | {"scope": HoldScope(row["scope"])}))
+
+
+def _request(row: Mapping[str, Any]) -> Request:
+    return Request(**(dict(row) | {"state": RequestState(row["state"])}))
+
+
+def _named(row: RowMapping) -> dict[str, Any]:
+    return {str(name): value for name, value in row.items()}

@@ -1,0 +1,114 @@
+"""What only the sweeper writes: marks and runs. `Database.sweeper(lease)` is the one way to get this class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime
+
+from sqlalchemy import Connection, insert, update
+
+from ebbtide.errors import InputError, RefusedError
+from ebbtide.state import tables
+from ebbtide.state.values import Mark, Marking, MarkState, ObjectKey, Proposal, Run
+from ebbtide.state.writer import StateWriter, new_id, new_salt
+
+
+class SweepWriter(StateWriter):
+    """A writer whose lease was proved in this transaction. `fence` is its number."""
+
+    def __init__(self, connection: Connection, *, fence: int) -> None:
+        super().__init__(connection)
+        self.fence = fence
+
+    def mark(self, proposals: Sequence[Proposal], *, run: str, at: datetime) -> tuple[Marking, ...]:
+        """Mark what is neither marked nor pinned. Marking again keeps the first mark as it was (spec §1).
+
+        Unmarks and holds by name are read here, in the transaction that marks. Holds on subjects are the plan's to
+        trace: this room does not know whose rows an object carries.
+        """
+        marked = {mark.key: mark for mark in self.marks()}
+        unmarked = {(pin.dataset, pin.object): f"unmark {pin.id}" for pin in self.unmarks() if pin.active(at)}
+        held = {
+            hold.dataset: [other for other in self.holds() if other.dataset == hold.dataset] for hold in self.holds()
+        }
+        answers: list[Marking] = []
+        for proposal in proposals:
+            key = proposal.key
+            covering = (
+                f"hold {hold.id}" for hold in held.get(key.dataset, ()) if hold.covers(key.dataset, proposal.days)
+            )
+            if pinned_by := next(covering, None) or unmarked.get((key.dataset, key.object)):
+                answers.append(Marking(proposal=proposal, mark=None, is_new=False, pinned_by=pinned_by))
+            elif first := marked.get(key):
+                answers.append(Marking(proposal=proposal, mark=first, is_new=False))
+            else:
+                marked[key] = new = _new_mark(proposal, run, at)
+                answers.append(Marking(proposal=proposal, mark=new, is_new=True))
+        if rows := [_row(answer.mark) for answer in answers if answer.mark and answer.is_new]:
+            self.connection.execute(insert(tables.marks), rows)
+        return tuple(answers)
+
+    def begin(self, mark_ids: Sequence[str]) -> None:
+        """An intent to sweep these is being written: from here on a person can no longer rescue them."""
+        for mark_id in mark_ids:
+            self._set_mark(mark_id, MarkState.SWEEPING)
+
+    def wait(self, mark_id: str, *, waits_for: Sequence[str]) -> Mark:
+        """The object's files are still referenced: it waits, and says for what."""
+        if not waits_for:
+            raise InputError("a waiting object must name what it waits for", hint="pass `waits_for`")
+        return self._set_mark(mark_id, MarkState.WAITING, waits_for=tuple(waits_for))
+
+    def sweep(self, mark_id: str, *, because: str, at: datetime) -> Mark:
+        """A listing after the act showed that nothing of the object is left."""
+        return self._set_mark(mark_id, MarkState.SWEPT, closed_at=at, closed_because=because)
+
+    def send_back(self, mark_id: str, *, because: str, at: datetime) -> Mark:
+        """The sweep could not prove again what the mark saw: the object stays (`unmarked: reason`)."""
+        return self._set_mark(mark_id, MarkState.UNMARKED, closed_at=at, closed_because=because)
+
+    def start_run(self, verb: str, *, at: datetime) -> Run:
+        """A run of this sweeper begins."""
+        run = Run(
+            id=new_id(), verb=verb, fence=self.fence, started_at=at, finished_at=None, exit_code=None, summary=None
+        )
+        self.connection.execute(insert(tables.runs), [asdict(run)])
+        return run
+
+    def finish_run(self, run_id: str, *, exit_code: int, summary: str, at: datetime) -> Run:
+        """A run ended, or was found dead by the next sweeper."""
+        if self.get_run(run_id).finished_at is not None:
+            raise RefusedError(f"run {run_id} is finished already", hint="start a new one")
+        values = {"finished_at": at, "exit_code": exit_code, "summary": summary}
+        self.connection.execute(update(tables.runs).where(tables.runs.c.id == run_id).values(values))
+        return self.get_run(run_id)
+
+
+def _new_mark(proposal: Proposal, run: str, at: datetime) -> Mark:
+    return Mark(
+        id=new_id(),
+        key=proposal.key,
+        policy=proposal.policy,
+        because=proposal.because,
+        fingerprint=proposal.fingerprint,
+        frozen=proposal.frozen,
+        files=proposal.files,
+        rows=proposal.rows,
+        bytes=proposal.bytes,
+        run=run,
+        marked_at=at,
+        grace_until=proposal.grace_until,
+        state=MarkState.MARKED,
+        waits_for=(),
+        closed_at=None,
+        closed_because=None,
+        salt=new_salt(),
+    )
+
+
+def _row(mark: Mark) -> dict[str, object]:
+    row = asdict(mark)
+    key: ObjectKey = mark.key
+    del row["key"]
+    return row | {"dataset": key.dataset, "target": key.target, "object": key.object}

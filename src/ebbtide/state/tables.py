@@ -1,0 +1,185 @@
+"""The tables as this version of Ebbtide knows them.
+
+`migrations/` makes them; a test keeps the two the same. Ids are text: native ids have 64 bits and more.
+The tables of the ledger are here too, because they share the state's transactions (spec §5: intent, hold and unmark
+are written together with what they change).
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import Column, Index, LargeBinary, MetaData, Table, Text
+
+from ebbtide.state.columns import Count, Day, Instant, Texts
+
+metadata = MetaData()
+
+version = Table(
+    "ebbtide_version",
+    metadata,
+    Column("id", Count, primary_key=True, autoincrement=False),
+    Column("version", Count, nullable=False),
+)
+
+actors = Table(
+    "actors",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+)
+
+marks = Table(
+    "marks",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("dataset", Text, nullable=False),
+    Column("target", Text, nullable=False),
+    Column("object", Text, nullable=False),
+    Column("policy", Text, nullable=False),
+    Column("because", Text, nullable=False),
+    Column("fingerprint", Text, nullable=False),
+    Column("frozen", Text),
+    Column("files", Text),
+    Column("rows", Count, nullable=False),
+    Column("bytes", Count, nullable=False),
+    Column("run", Text, nullable=False),
+    Column("marked_at", Instant, nullable=False),
+    Column("grace_until", Instant, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("waits_for", Texts, nullable=False),
+    Column("closed_at", Instant),
+    Column("closed_because", Text),
+    Column("salt", LargeBinary, nullable=False),
+)
+# One open mark an object: marking again finds the first one (spec §1).
+Index(
+    "marks_open",
+    marks.c.dataset,
+    marks.c.target,
+    marks.c.object,
+    unique=True,
+    sqlite_where=marks.c.closed_at.is_(None),
+    postgresql_where=marks.c.closed_at.is_(None),
+)
+Index("marks_object", marks.c.dataset, marks.c.object)
+
+unmarks = Table(
+    "unmarks",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("dataset", Text, nullable=False),
+    Column("object", Text, nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("salt", LargeBinary, nullable=False),
+    Column("created_at", Instant, nullable=False),
+    Column("until", Instant),
+    Column("released_at", Instant),
+    Column("released_by", Text),
+)
+Index("unmarks_object", unmarks.c.dataset, unmarks.c.object)
+
+holds = Table(
+    "holds",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("scope", Text, nullable=False),
+    Column("dataset", Text),
+    Column("first_day", Day),
+    Column("last_day", Day),
+    Column("commitments", Texts, nullable=False),
+    Column("sealed", LargeBinary),
+    Column("owner", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("salt", LargeBinary, nullable=False),
+    Column("created_at", Instant, nullable=False),
+    Column("released_at", Instant),
+    Column("released_by", Text),
+)
+
+requests = Table(
+    "requests",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("law", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("commitments", Texts, nullable=False),
+    Column("sealed", LargeBinary),
+    Column("note", Text, nullable=False),
+    Column("salt", LargeBinary, nullable=False),
+    Column("received_at", Instant, nullable=False),
+    Column("due_at", Instant, nullable=False),
+    Column("extended_to", Instant),
+    Column("updated_at", Instant, nullable=False),
+    Column("closed_at", Instant),
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("verb", Text, nullable=False),
+    Column("fence", Count, nullable=False),
+    Column("started_at", Instant, nullable=False),
+    Column("finished_at", Instant),
+    Column("exit_code", Count),
+    Column("summary", Text),
+)
+
+leases = Table(
+    "leases",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("fence", Count, nullable=False),
+    Column("holder", Text, nullable=False),
+    Column("acquired_at", Instant, nullable=False),
+    Column("expires_at", Instant, nullable=False),
+    Column("released_at", Instant),
+)
+
+ledger_entries = Table(
+    "ledger_entries",
+    metadata,
+    Column("idx", Count, primary_key=True, autoincrement=False),
+    Column("leaf_hash", LargeBinary, nullable=False),
+    # Last, so that reading hashes never touches the overflow pages of long bodies. NULL once it is pruned.
+    Column("body", LargeBinary),
+)
+
+# The roots of complete subtrees of 2^8, 2^16, … leaves; every hash between them is at most 255 hashings away.
+ledger_nodes = Table(
+    "ledger_nodes",
+    metadata,
+    Column("height", Count, primary_key=True, autoincrement=False),
+    Column("idx", Count, primary_key=True, autoincrement=False),
+    Column("hash", LargeBinary, nullable=False),
+)
+
+ledger_acts = Table(
+    "ledger_acts",
+    metadata,
+    Column("act", Text, primary_key=True),
+    Column("intent", Count, nullable=False, unique=True),
+    Column("outcome", Count, unique=True),
+)
+
+ledger_keys = Table(
+    "ledger_keys",
+    metadata,
+    Column("entry", Count, primary_key=True, autoincrement=False),
+    Column("key", Text, nullable=False),
+)
+
+ledger_checkpoints = Table(
+    "ledger_checkpoints",
+    metadata,
+    Column("size", Count, primary_key=True, autoincrement=False),
+    Column("note", LargeBinary, nullable=False),
+)
+
+ledger_attachments = Table(
+    "ledger_attachments",
+    metadata,
+    Column("digest", Text, primary_key=True),
+    Column("part", Count, primary_key=True, autoincrement=False),
+    Column("body", LargeBinary, nullable=False),
+)

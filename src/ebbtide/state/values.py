@@ -1,0 +1,245 @@
+"""What the state holds, as frozen values (spec §1–§4).
+
+Times are what the writer's clock said; `active` takes the time as an argument. Nothing here carries an identifier of a
+person: requests and holds on a subject have commitments, and bytes that only their key opens. What people wrote freely
+is never shown by `repr`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from enum import StrEnum
+from typing import TypeAlias
+
+Salt: TypeAlias = bytes
+"""Kept beside a text whose hash is in the ledger, so that the hash cannot be tried out."""
+
+
+class MarkState(StrEnum):
+    """`marked`, `waiting` and `sweeping` are open; `swept` and `unmarked` are final.
+
+    `sweeping` is between intent and outcome: a person can no longer rescue the object, because it may be gone.
+    """
+
+    MARKED = "marked"
+    WAITING = "waiting"
+    SWEEPING = "sweeping"
+    SWEPT = "swept"
+    UNMARKED = "unmarked"
+
+
+class HoldScope(StrEnum):
+    """What a hold covers."""
+
+    DATASET = "dataset"
+    PARTITIONS = "partitions"
+    SUBJECT = "subject"
+
+
+class RequestState(StrEnum):
+    """The life of an erasure request (spec §4). An extension is a later deadline, not a state."""
+
+    IDENTITY_PENDING = "identity pending"
+    RECEIVED = "received"
+    PLANNED = "planned"
+    DELETED = "deleted"
+    PURGED = "purged"
+    VERIFIED = "verified"
+    CERTIFIED = "certified"
+    CERTIFIED_WITH_EXCEPTIONS = "certified with exceptions"
+    REFUSED = "refused"
+    WITHDRAWN = "withdrawn"
+
+
+_OUT = frozenset({RequestState.REFUSED, RequestState.WITHDRAWN})
+NEXT_STATES: dict[RequestState, frozenset[RequestState]] = {
+    RequestState.IDENTITY_PENDING: _OUT | {RequestState.RECEIVED},
+    RequestState.RECEIVED: _OUT | {RequestState.IDENTITY_PENDING, RequestState.PLANNED},
+    # A plan may be made again before anything was deleted, and bytes that turn up at verification go back to purge.
+    RequestState.PLANNED: _OUT | {RequestState.PLANNED, RequestState.DELETED},
+    RequestState.DELETED: frozenset({RequestState.PURGED}),
+    RequestState.PURGED: frozenset({RequestState.VERIFIED, RequestState.DELETED}),
+    RequestState.VERIFIED: frozenset({RequestState.CERTIFIED, RequestState.CERTIFIED_WITH_EXCEPTIONS}),
+    RequestState.CERTIFIED: frozenset(),
+    # It resumes by itself when the last exception ends.
+    RequestState.CERTIFIED_WITH_EXCEPTIONS: frozenset({RequestState.PLANNED}),
+    RequestState.REFUSED: frozenset(),
+    RequestState.WITHDRAWN: frozenset(),
+}
+"""Which state may follow which; a state without followers is closed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectKey:
+    """`dataset#target:object`. The native id is text, whatever the format makes of it."""
+
+    dataset: str
+    target: str
+    object: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """What a plan wants marked. `days` are the first and last day covered, where they are known."""
+
+    key: ObjectKey
+    policy: str
+    because: str
+    fingerprint: str
+    grace_until: datetime
+    rows: int
+    bytes: int
+    days: tuple[date, date] | None = None
+    frozen: str | None = None
+    files: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """An object that goes after its grace. `frozen` is a row policy's cutoff, `files` the digest of its file list."""
+
+    id: str
+    key: ObjectKey
+    policy: str
+    because: str
+    fingerprint: str
+    frozen: str | None
+    files: str | None
+    rows: int
+    bytes: int
+    run: str
+    marked_at: datetime
+    grace_until: datetime
+    state: MarkState
+    waits_for: tuple[str, ...]
+    closed_at: datetime | None
+    closed_because: str | None
+    salt: Salt = field(repr=False)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the object is still to go."""
+        return self.closed_at is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marking:
+    """The answer to one proposal: a new mark, the first one kept, or none because of what pins the object."""
+
+    proposal: Proposal
+    mark: Mark | None
+    is_new: bool
+    pinned_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unmark:
+    """A person's rescue: it pins the native id for every target until it is released or expires (spec §1)."""
+
+    id: str
+    dataset: str
+    object: str
+    actor: str
+    reason: str = field(repr=False)
+    salt: Salt = field(repr=False)
+    created_at: datetime
+    until: datetime | None
+    released_at: datetime | None
+    released_by: str | None
+
+    def active(self, now: datetime) -> bool:
+        """Whether it still pins the object."""
+        return self.released_at is None and (self.until is None or now < self.until)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """A litigation hold: open-ended, with owner and reason (spec §3). A missing day leaves that side open."""
+
+    id: str
+    scope: HoldScope
+    dataset: str | None
+    first_day: date | None
+    last_day: date | None
+    commitments: tuple[str, ...]
+    sealed: bytes | None = field(repr=False)
+    owner: str
+    reason: str = field(repr=False)
+    salt: Salt = field(repr=False)
+    created_at: datetime
+    released_at: datetime | None
+    released_by: str | None
+
+    @property
+    def active(self) -> bool:
+        """A hold ends only when a person releases it."""
+        return self.released_at is None
+
+    def covers(self, dataset: str, days: tuple[date, date] | None) -> bool:
+        """Whether an object of this dataset lies inside. Unknown days count as inside.
+
+        A hold on a subject answers False here: which objects carry its rows is found by tracing, not by name.
+        """
+        if not self.active or self.dataset != dataset:
+            return False
+        if self.scope is HoldScope.DATASET or days is None:
+            return True
+        first, last = days
+        return (self.last_day is None or first <= self.last_day) and (self.first_day is None or self.first_day <= last)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """An erasure request. Who it is about lies in `sealed`, which the request's own key opens while it exists."""
+
+    id: str
+    law: str
+    state: RequestState
+    commitments: tuple[str, ...]
+    sealed: bytes | None = field(repr=False)
+    note: str = field(repr=False)
+    salt: Salt = field(repr=False)
+    received_at: datetime
+    due_at: datetime
+    extended_to: datetime | None
+    updated_at: datetime
+    closed_at: datetime | None
+
+    @property
+    def deadline(self) -> datetime:
+        """When it must be done, the extension included."""
+        return self.extended_to or self.due_at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One run of a verb under the lease. Without `finished_at` it is at work, or it died."""
+
+    id: str
+    verb: str
+    fence: int
+    started_at: datetime
+    finished_at: datetime | None
+    exit_code: int | None
+    summary: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseRecord:
+    """Who may sweep, until when. `fence` only grows."""
+
+    fence: int
+    holder: str
+    acquired_at: datetime
+    expires_at: datetime
+    released_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """What a plan needs of the state, read in one transaction."""
+
+    marks: tuple[Mark, ...]
+    unmarks: tuple[Unmark, ...]
+    holds: tuple[Hold, ...]

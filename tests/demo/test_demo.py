@@ -1,0 +1,49 @@
+"""The demo as a newcomer runs it: one command, a real lake, and verbs that work on it afterwards."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_commands import ebbtide
+
+pytestmark = pytest.mark.xdist_group("demo")
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("demo") / "lake"
+    done = ebbtide("demo", str(folder), cwd=folder.parent)
+    assert done.returncode == 0, done.stderr
+    assert "9 datasets read, 0 errors" in done.stdout
+    assert "a second scan reads only what changed: 0 datasets" in done.stdout
+    return folder
+
+
+def test_the_demo_shows_all_four_formats_with_branches_and_tags(lake: Path) -> None:
+    rows = json.loads(ebbtide("tables", "--json", "--project", str(lake), cwd=lake).stdout)
+    assert {row["format"] for row in rows} == {"iceberg", "delta", "hudi", "paimon"}
+    assert all(row["error"] is None and row["rows"] for row in rows)
+    by_id = {row["table_id"]: row for row in rows}
+    assert (by_id["lake.raw.payment_events"]["branches"], by_id["lake.raw.payment_events"]["tags"]) == (2, 1)
+    assert by_id["stream.risk.alerts"]["tags"] == 1
+    assert by_id["lake.archive.payments_2019"]["unknown"], "gc.enabled=false must be told"
+
+
+def test_the_reload_of_the_demo_started_a_view_on_main_only(lake: Path) -> None:
+    told = json.loads(ebbtide("history", "lake.raw.payment_events", "--json", "--project", str(lake), cwd=lake).stdout)
+    branches = {branch["name"]: branch for branch in told["branches"]}
+    kinds = [t["kind"] for t in branches["main"]["transactions"]]
+    assert kinds == ["APPEND", "APPEND", "SNAPSHOT", "APPEND"]
+    assert [t["in_latest_view"] for t in branches["main"]["transactions"]] == [False, False, True, True]
+    assert all(t["in_latest_view"] for t in branches["audit"]["transactions"])
+
+
+def test_a_demo_replaces_only_a_demo(lake: Path, tmp_path: Path) -> None:
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "file").write_text("mine")
+    done = ebbtide("demo", str(tmp_path / "precious"), cwd=tmp_path)
+    assert done.returncode == 3
+    assert (tmp_path / "precious" / "file").read_text() == "mine"

@@ -1,0 +1,102 @@
+"""The information schema as Spark DataFrames: columns of spec §3, kept between runs, read by tasks on any master."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from ebbtide.app.scan import Unwatched
+from ebbtide.inventory.information_schema import Inventory
+from ebbtide.inventory.read import _WORTH_A_JOB
+from ebbtide.inventory.scan import ScanReport, scan
+from tests.inventory.lakes import SmallLake
+
+pytestmark = pytest.mark.xdist_group("iceberg")
+
+TABLES = _WORTH_A_JOB + 6
+
+SPEC = {
+    "tables": "table_id format location depends classifiers labels schedule time_grain is_pii is_root properties "
+    "floors capabilities scanned_at",
+    "columns": "table_id column_id type position classifiers labels",
+    "partitions": "table_id partition _date first_day last_day landed_at rows files bytes last_transaction",
+    "branches": "table_id name kind head view_start protected",
+    "transactions": "table_id transaction_id parent_id branches kind committed_at in_latest_view rows_added "
+    "rows_removed files_added files_removed bytes_added bytes_removed",
+    "files": "table_id path role bytes first_transaction live",
+    "scan_errors": "table_id error",
+}
+
+
+def run(lake: SmallLake, spark: SparkSession) -> ScanReport:
+    now = datetime.now(UTC)
+    return scan([lake.catalog], lake.root / "inventory", lambda: spark, now=now, watcher=Unwatched())
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> SmallLake:
+    lake = SmallLake(tmp_path_factory.mktemp("wide"))
+    for n in range(TABLES):
+        lake.create(f"t{n:02}", 2)
+    lake.metadata_file("t07").unlink()
+    spark.range(1).count()  # the session is running, so that tasks are worth it
+    report = run(lake, spark)
+    assert len(report.read) == TABLES
+    return lake
+
+
+@pytest.mark.spark41
+@pytest.mark.cluster
+def test_many_tables_are_read_by_tasks_and_a_broken_one_leaves_the_rest_intact(
+    lake: SmallLake, spark: SparkSession
+) -> None:
+    found = Inventory.open(lake.root / "inventory")
+    assert len(found.current.segments) > 1, "the tables were read by one process only"
+    assert not any(segment.endswith("-driver") for segment in found.current.segments)
+    counted = {
+        row.table_id: row["count"] for row in found.frame(spark, "transactions").groupBy("table_id").count().collect()
+    }
+    assert counted == {f"lake.db.t{n:02}": 2 for n in range(TABLES) if n != 7}
+    (error,) = found.errors_frame(spark).collect()
+    assert error.table_id == "lake.db.t07"
+
+
+@pytest.mark.spark41
+@pytest.mark.cluster
+def test_sections_have_the_columns_of_the_spec(lake: SmallLake, spark: SparkSession) -> None:
+    Inventory.open(lake.root / "inventory").register(spark)
+    for view, columns in SPEC.items():
+        assert set(columns.split()) <= set(spark.table(view).columns), view
+    row = spark.sql("SELECT * FROM tables WHERE table_id = 'lake.db.t03'").collect()[0]
+    assert row.format == "iceberg"
+    assert row.locked_by == []
+    assert row.location == f"file://{lake.root}/lake/db/t03"
+
+
+@pytest.mark.spark41
+@pytest.mark.cluster
+def test_a_dataset_that_was_read_again_shows_only_its_newest_rows(lake: SmallLake, spark: SparkSession) -> None:
+    lake.append("t01")
+    assert run(lake, spark).read == ("lake.db.t01", "lake.db.t07")
+    found = Inventory.open(lake.root / "inventory")
+    rows = found.frame(spark, "transactions").where("table_id = 'lake.db.t01'")
+    assert rows.count() == 3
+    assert rows.select("transaction_id").distinct().count() == 3
+    assert found.frame(spark, "files").where("role = 'data' AND table_id = 'lake.db.t01'").count() == 3
+
+
+def test_frames_and_plain_rows_agree(lake: SmallLake, spark: SparkSession) -> None:
+    found = Inventory.open(lake.root / "inventory")
+    plain = {(row["table_id"], row["path"], row["live"]) for row in found.rows("files")}
+    frame = {(row.table_id, row.path, row.live) for row in found.frame(spark, "files").collect()}
+    assert plain == frame
+
+
+def test_a_scan_that_finds_no_dataset_still_gives_empty_sections(spark: SparkSession, tmp_path: Path) -> None:
+    run(SmallLake(tmp_path), spark)
+    found = Inventory.open(tmp_path / "inventory")
+    assert all(found.frame(spark, section).count() == 0 for section in SPEC if section != "scan_errors")
+    assert found.errors_frame(spark).count() == 0

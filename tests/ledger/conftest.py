@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from ebbtide.ledger.ledger import Clock, Home, Ledger
+from ebbtide.state.database import Database
+from ebbtide.state.keys import KeyFolder
+from tests.state.databases import database, url
+
+__all__ = ["database", "home", "ledger", "url"]
+
+
+class Ticking:
+    """A clock that moves on by a second whenever it is read."""
+
+    def __init__(self) -> None:
+        self.moment = datetime(2026, 11, 15, 9, 0, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        self.moment += timedelta(seconds=1)
+        return self.moment
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(
+        keys=KeyFolder(tmp_path / "project" / "keys"),
+        folder=tmp_path / "outside",
+        project="acme",
+        origin="example.org/acme",
+    )
+
+
+@pytest.fixture
+def ledger(database: Database, home: Home) -> Iterator[Ledger]:
+    yield Ledger(database, home, Clock(Ticking().now))
+    database.close()

@@ -1,0 +1,5 @@
+from __future__ import annotations
+
+from tests.state.databases import database, url
+
+__all__ = ["database", "url"]

