@@ -13,13 +13,14 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks import ledger_append, ledger_check, scan
+from benchmarks import labels, ledger_append, ledger_check, scan
 from benchmarks.results import Result
 
 BENCHMARKS: dict[str, Callable[[Path], Iterator[Result]]] = {
     "scan": scan.main,
     "ledger-append": ledger_append.main,
     "ledger-check": ledger_check.main,
+    "labels": labels.main,
 }
 _FILE = Path(__file__).with_name("RESULTS.md")
 _HEAD = """\

@@ -41,6 +41,18 @@ class Ebbtide:
 
         return dataset_history(self.project, dataset)
 
+    def labels(self, table: str | None = None) -> dict[str, Any]:
+        """The labels of every table, or of one with the way that each label took."""
+        from ebbtide.app.labels import list_labels, table_labels
+
+        return list_labels(self.project) if table is None else table_labels(self.project, table)
+
+    def lineage(self, *, table: str | None = None) -> dict[str, Any]:
+        """The edges of all lineage, or those into and out of one table, and what could not be told."""
+        from ebbtide.app.lineage import list_lineage
+
+        return list_lineage(self.project, table=table)
+
     def errors(self) -> list[dict[str, Any]]:
         """The rows of `scan_errors` of the last scan."""
         return list(Inventory.open(self.project.inventory).errors())

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ebbtide.app.datasets import known_dataset
 from ebbtide.config import Project
-from ebbtide.errors import InputError, UnreadableError
+from ebbtide.errors import UnreadableError
 from ebbtide.inventory.information_schema import Inventory
-from ebbtide.model.ids import DatasetId
 from ebbtide.model.times import as_text
 
 
 def dataset_history(project: Project, dataset: str) -> dict[str, Any]:
     """The history of a dataset as the last scan saw it. Transactions run from oldest to newest."""
-    table_id = str(DatasetId.parse(dataset))
     inventory = Inventory.open(project.inventory)
-    entry = inventory.current.entries.get(table_id)
-    if entry is None:
-        close = difflib.get_close_matches(table_id, list(inventory.current.entries), 3)
-        raise InputError(
-            f"no dataset {table_id} in the inventory",
-            hint=f"did you mean {' or '.join(close)}?" if close else "`ebbtide tables` lists them; scan if it is new",
-        )
+    table_id = known_dataset(inventory, dataset)
+    entry = inventory.current.entries[table_id]
     if not entry.segment:
         raise UnreadableError(table_id, entry.error or "it could not be read", hint=entry.hint)
     refs = inventory.rows("branches", table_id=table_id)

@@ -36,6 +36,8 @@ COORDINATES = {
         "io.delta:delta-storage:4.4.0",
         *_JDBC,
     ),
+    # No profile of ours: what jobs that post their lineage run with. Tests fetch it.
+    "openlineage": ("io.openlineage:openlineage-spark_2.12:1.53.0",),
 }
 
 

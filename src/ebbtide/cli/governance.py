@@ -1,0 +1,126 @@
+"""The verbs of governance: `labels`, `lineage` and `lineage listen`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from ebbtide.cli import render
+from ebbtide.cli.options import JsonOption, ProjectOption, project_file
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs to the command line."""
+    app.command()(labels)
+    group = typer.Typer(help="Show lineage, or listen for it.", rich_markup_mode=None)
+    group.callback(invoke_without_command=True)(lineage)
+    group.command()(listen)
+    app.add_typer(group, name="lineage")
+
+
+def _open(ctx: typer.Context, project: Path | None) -> Any:
+    from ebbtide.app.ebbtide import Ebbtide
+
+    return Ebbtide(project_file(ctx, project))
+
+
+def labels(
+    ctx: typer.Context,
+    table: Annotated[str | None, typer.Argument(help="catalog.namespace.table; all tables when left out")] = None,
+    project: ProjectOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show labels: of every table, or of one with the way that each label took. Exit 2 where a file cannot be read."""
+    found = _open(ctx, project).labels(table)
+    if json:
+        render.write_json(found)
+    elif table is None:
+        shown = render.table("table", "labels", "schedule", "made of")
+        for row in found["tables"]:
+            names = (row["table_id"], ", ".join(row["labels"]), row["schedule"] or "", row["depends"] or "")
+            shown.add_row(*(escape(name) for name in names))
+        render.out().print(shown)
+    else:
+        _show_labels(found)
+    _tell(found["problems"])
+
+
+def _show_labels(found: dict[str, Any]) -> None:
+    console = render.out()
+    for name, part in ((found["table"], found), *((c["column"], c) for c in found["columns"])):
+        if not part["why"]:
+            continue
+        shown = render.table("label", "how", "because", "path", title=escape(name))
+        for why in part["why"]:
+            path = " → ".join(step["name"] for step in why["path"])
+            shown.add_row(*(escape(text) for text in (why["label"], why["how"], why["because"], path)))
+        console.print(shown)
+    plain = [column["column"] for column in found["columns"] if not column["labels"]]
+    if not found["labels"]:
+        console.print(f"{escape(found['table'])} has no label")
+    if plain:
+        render.note(f"columns without a label: {', '.join(plain)}")
+    render.note(f"as scanned at {found['scanned_at']}")
+
+
+def lineage(
+    ctx: typer.Context,
+    table: Annotated[str | None, typer.Option(help="Only the edges into and out of this table.")] = None,
+    project: ProjectOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show column lineage with where each edge is known from. Exit 2 where a file cannot be read."""
+    ctx.obj = project
+    if ctx.invoked_subcommand is not None:
+        return
+    found = _open(ctx, project).lineage(table=table)
+    if json:
+        render.write_json(found)
+    else:
+        shown = render.table("source", "target", "kind", "known from")
+        for edge in found["edges"]:
+            kind = f"{edge['kind']}, masking" if edge["masking"] else edge["kind"]
+            names = (edge["source_column"], edge["target_column"], kind, edge["provenance"])
+            shown.add_row(*(escape(name) for name in names))
+        render.out().print(shown)
+        render.note(
+            f"{len(found['edges'])} edges from {found['models']} models and jobs, {found['traced']} traced anew"
+        )
+    _tell(found["problems"])
+
+
+def listen(
+    ctx: typer.Context,
+    host: Annotated[str, typer.Option(help="Where to listen. There is no log-in: keep it on loopback.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="0 takes a free one.", min=0, max=65535)] = 5000,
+    project: ProjectOption = None,
+) -> None:
+    """Keep the OpenLineage events that jobs post to /api/v1/lineage, until interrupted."""
+    import socket
+
+    import uvicorn
+
+    from ebbtide.api.lineage import lineage_api
+
+    tide = _open(ctx, project)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as server:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            server.bind((host, port))
+        except OSError as error:
+            render.complain(f"cannot listen on {host}:{port}: {error.strerror}", "name another with --host and --port")
+            raise typer.Exit(4) from None
+        render.note(f"listening on http://{host}:{server.getsockname()[1]}/api/v1/lineage")
+        config = uvicorn.Config(lineage_api(tide), log_level="warning", access_log=False)
+        uvicorn.Server(config).run(sockets=[server])
+
+
+def _tell(problems: list[dict[str, Any]]) -> None:
+    for problem in problems:
+        render.complain(f"{problem['where']}: {problem['message']}", problem["hint"])
+    if any(problem["kind"] == "unreadable" for problem in problems):
+        raise typer.Exit(2)

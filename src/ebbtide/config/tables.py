@@ -1,0 +1,151 @@
+"""`tables/*.yml`: what people say of their tables: schedule, dates, labels, contracts (spec §3, design.md)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from ebbtide.config import yaml
+from ebbtide.config.classifiers import Classifiers, Kind
+from ebbtide.config.project import WrongValueError
+from ebbtide.errors import InputError
+from ebbtide.model.ids import DatasetId
+
+_PERIOD = re.compile(r"^\+?([1-9]\d*)([dwmy])$")
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionDate:
+    """Which partition column is the date, and whether it is the first day covered or the last (spec §3)."""
+
+    column: str
+    covers: Literal["leading", "trailing"] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reclassify:
+    """What becomes of the labels that flow into a column.
+
+    `instead` stands in the place of all of them (of none, where it is empty). Where it is None, `changes` maps single
+    labels to what stands in their place (None for nothing), and the others flow on.
+    """
+
+    instead: tuple[str, ...] | None = None
+    changes: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TableSettings:
+    """One table as people described it. `where` is `file:line`; periods are spelled with their sign."""
+
+    table_id: str
+    where: str
+    schedule: str | None = None
+    time_grain: str | None = None
+    partition_date: PartitionDate | None = None
+    labels: tuple[str, ...] = ()
+    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    reclassify: Mapping[str, Reclassify] = field(default_factory=dict)
+    is_pii: bool | None = None
+    enforce: bool = False
+
+
+def _period(text: str) -> str:
+    match = _PERIOD.match(text)
+    if not match:
+        raise WrongValueError(f"not a period: {text!r}", "write a number and d, w, m or y, such as +1d or +1m")
+    return f"+{match[1]}{match[2]}"
+
+
+Period = Annotated[str, AfterValidator(_period)]
+
+
+class _PartitionDate(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    column: str
+    covers: Literal["leading", "trailing"] | None = None
+
+
+class _Reclassify(BaseModel):
+    """Written as a list of labels, or as a map from label to label."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    instead: tuple[str, ...] | None = None
+    changes: dict[str, str | None] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _shape(cls, value: Any) -> Any:
+        if isinstance(value, list):
+            return {"instead": value}
+        if isinstance(value, dict):
+            return {"changes": value}
+        raise WrongValueError("not a reclassification", "[] stops all labels, [A.b] or {A.a: A.b} replaces them")
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    name: str
+    schedule: Period | None = None
+    time_grain: Period | None = None
+    partition_date: _PartitionDate | None = None
+    labels: tuple[str, ...] = ()
+    columns: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    reclassify: dict[str, _Reclassify] = Field(default_factory=dict)
+    is_pii: bool | None = None
+    enforce: bool = False
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    tables: tuple[_Table, ...]
+
+
+def load_tables(folder: Path, classifiers: Classifiers) -> dict[str, TableSettings]:
+    """Read all files of the folder, by table id. Anything wrong is an `InputError` with file, line and a hint."""
+    found: dict[str, TableSettings] = {}
+    for path in yaml.files_in(folder):
+        file, where = yaml.load_with_places(path, _File)
+        for n, table in enumerate(file.tables):
+            settings = _settings(table, where, ("tables", n), classifiers)
+            if settings.table_id in found:
+                hint = f"the other one is at {found[settings.table_id].where}: join them"
+                raise InputError(f"table {settings.table_id} is described twice", where=settings.where, hint=hint)
+            found[settings.table_id] = settings
+    return found
+
+
+def _settings(
+    table: _Table, at: Callable[[yaml.Place], str], place: yaml.Place, classifiers: Classifiers
+) -> TableSettings:
+    where = at((*place, "name"))
+    for n, label in enumerate(table.labels):
+        classifiers.check(label, Kind.TABLE, where=at((*place, "labels", n)))
+    for column, labels in table.columns.items():
+        for n, label in enumerate(labels):
+            classifiers.check(label, Kind.COLUMN, where=at((*place, "columns", column, n)))
+    for column, change in table.reclassify.items():
+        for label in [*(change.instead or ()), *change.changes, *filter(None, change.changes.values())]:
+            classifiers.check(label, Kind.COLUMN, where=at((*place, "reclassify", column, label)))
+    try:
+        table_id = str(DatasetId.parse(table.name))
+    except InputError as error:
+        raise InputError(error.message, where=where, hint=error.hint) from None
+    date = table.partition_date
+    return TableSettings(
+        table_id=table_id,
+        where=where,
+        schedule=table.schedule,
+        time_grain=table.time_grain,
+        partition_date=PartitionDate(date.column, date.covers) if date else None,
+        labels=table.labels,
+        columns=table.columns,
+        reclassify={column: Reclassify(c.instead, c.changes) for column, c in table.reclassify.items()},
+        is_pii=table.is_pii,
+        enforce=table.enforce,
+    )

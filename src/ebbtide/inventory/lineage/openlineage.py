@@ -1,0 +1,242 @@
+"""OpenLineage events, from files: which job filled which dataset, with the column lineage that the producer saw.
+
+Event schemas 1 and 2 are understood, and column lineage facets of version 1. Anything else is a problem that names the
+file, never a silent gap. What a job once did counts for as long as its events lie there: the rows that it wrote may.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ebbtide.inventory.lineage.names import Names
+from ebbtide.inventory.lineage.values import WHOLE, ColumnRef, Edge, EdgeKind, Flow, Problem, ProblemKind
+
+_EVENT = re.compile(r"/spec/(\d+)-(\d+)-(\d+)/OpenLineage\.json")
+_FACET = re.compile(r"/(\d+)-\d+-\d+/ColumnLineageDatasetFacet\.json")
+_EVENTS_KNOWN, _FACETS_KNOWN = {"1", "2"}, {"1"}
+_URI = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+class EventError(ValueError):
+    """An event that is not understood. The text says why, without anything that the event holds but versions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event with what lineage needs of it. Datasets stay as the producer wrote them."""
+
+    where: str
+    job: str
+    inputs: tuple[Mapping[str, Any], ...]
+    outputs: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(slots=True)
+class _Job:
+    """All that events say of one job and one dataset that it fills."""
+
+    where: str
+    has_columns: bool = False
+    inputs: set[str] = field(default_factory=set)
+    edges: set[Edge] = field(default_factory=set)
+    rows: set[ColumnRef] = field(default_factory=set)
+    fields: dict[str, None] = field(default_factory=dict)
+
+
+def parse_event(value: object, where: str) -> Event:
+    """Check one event: run, job and dataset events of the schemas that are known."""
+    if not isinstance(value, dict):
+        raise EventError("not an event: no JSON object")
+    version = _EVENT.search(str(value.get("schemaURL")))
+    if version is None:
+        raise EventError("not an OpenLineage event: no schemaURL that names a version")
+    if version[1] not in _EVENTS_KNOWN:
+        raise EventError(f"OpenLineage {version[1]}-{version[2]}-{version[3]} is not known (1 and 2 are)")
+    if "dataset" in value:
+        inputs: list[Any] = []
+        outputs, job = [value["dataset"]], "dataset"
+    else:
+        named = value.get("job")
+        if not isinstance(named, dict) or not named.get("name"):
+            raise EventError("an event without job and without dataset")
+        job = f"{named.get('namespace', '')}/{named['name']}"
+        inputs, outputs = value.get("inputs") or [], value.get("outputs") or []
+    for dataset in (*inputs, *outputs):
+        if not isinstance(dataset, dict) or not isinstance(dataset.get("name"), str):
+            raise EventError("a dataset without a name")
+        facet = _facet(dataset, "columnLineage")
+        known = _FACET.search(str(facet.get("_schemaURL", "/1-0-0/ColumnLineageDatasetFacet.json")))
+        if facet and (known is None or known[1] not in _FACETS_KNOWN):
+            raise EventError("a column lineage facet of a version that is not known (1 is)")
+    return Event(where, job, tuple(inputs), tuple(outputs))
+
+
+def read_events(folder: Path, root: Path) -> tuple[list[Event], list[Problem]]:
+    """Every event of a folder: a JSON file holds one event or a list, other lines are an event each."""
+    events: list[Event] = []
+    problems: list[Problem] = []
+    for path in sorted([folder] if folder.is_file() else folder.glob("**/*")):
+        if path.suffix not in (".json", ".jsonl", ".ndjson", ".log") or not path.is_file():
+            continue
+        name = str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
+        for where, value in _values(path, name):
+            try:
+                events.append(parse_event(value, where))
+            except EventError as error:
+                hint = "post it again with a producer of a known version, or move the file away"
+                problems.append(Problem(ProblemKind.UNREADABLE, where, name, str(error), hint))
+    return events, problems
+
+
+def _values(path: Path, name: str) -> Iterator[tuple[str, object]]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        yield name, None
+        return
+    try:
+        whole = json.loads(text)
+    except ValueError:
+        for number, line in enumerate(text.splitlines(), 1):
+            if line.strip():
+                try:
+                    yield f"{name}:{number}", json.loads(line)
+                except ValueError:
+                    yield f"{name}:{number}", None
+        return
+    yield from ((name, value) for value in (whole if isinstance(whole, list) else [whole]))
+
+
+def flows_of(
+    events: Iterable[Event], names: Names, columns: Mapping[str, Sequence[str]]
+) -> tuple[list[Flow], list[Problem]]:
+    """One flow per job and dataset. Where no event has column lineage, every input column is taken, with a note."""
+    jobs: dict[tuple[str, str], _Job] = {}
+    problems: dict[tuple[str, str], Problem] = {}
+    for event in events:
+        seen = {_key(d): _dataset_id(d, names) for d in (*event.inputs, *event.outputs)}
+        for dataset in (*event.inputs, *event.outputs):
+            if seen[_key(dataset)] is None:
+                problems.setdefault(_key(dataset), _unmatched(event.where, dataset))
+        for output in event.outputs:
+            target = seen[_key(output)] or _text(output)
+            job = jobs.setdefault((event.job, target), _Job(event.where))
+            job.inputs |= {seen[_key(d)] or _text(d) for d in event.inputs} - {target}
+            job.fields |= dict.fromkeys(_fields(output))
+            if facet := _facet(output, "columnLineage"):
+                job.has_columns = True
+                job.edges |= set(_edges(facet, target, seen, names))
+                job.rows |= {_field(one, seen, names) for one in facet.get("dataset") or ()}
+                job.inputs |= {ref.table_id for ref in (*(e.source for e in job.edges), *job.rows)} - {target}
+    flows = [_flow(name, target, job, columns) for (name, target), job in sorted(jobs.items())]
+    return flows, sorted(problems.values())
+
+
+def _flow(name: str, target: str, job: _Job, columns: Mapping[str, Sequence[str]]) -> Flow:
+    problems: tuple[Problem, ...] = ()
+    edges = job.edges
+    if not job.has_columns and job.inputs:
+        targets = [ColumnRef(target, c) for c in (columns.get(target) or list(job.fields) or [WHOLE])]
+        sources = [ColumnRef(id_, c) for id_ in job.inputs for c in columns.get(id_) or [WHOLE]]
+        edges = {Edge(source, to, EdgeKind.DIRECT) for source in sources for to in targets}
+        message = f"job {name} sent no column lineage: every input column was taken"
+        problems = (Problem(ProblemKind.FALLBACK, job.where, target, message, "use a producer that sends it"),)
+    spelled = {_spelled(edge, columns) for edge in edges}
+    return Flow(
+        target=target,
+        provenance=f"openlineage:{name}",
+        inputs=tuple(sorted(job.inputs)),
+        columns=tuple(columns.get(target) or job.fields),
+        edges=tuple(sorted(edge for edge in spelled if edge.source != edge.target)),
+        rows=tuple(sorted(_spelled_ref(ref, columns) for ref in job.rows)),
+        problems=problems,
+    )
+
+
+def _edges(
+    facet: Mapping[str, Any], target: str, seen: Mapping[tuple[str, str], str | None], names: Names
+) -> Iterator[Edge]:
+    for column, lineage in (facet.get("fields") or {}).items():
+        legacy = str(lineage.get("transformationType") or "").upper()
+        for source in lineage.get("inputFields") or ():
+            steps = source.get("transformations") or [{"type": "DIRECT", "masking": legacy == "MASKED"}]
+            kinds = {str(step.get("type") or "DIRECT").upper() for step in steps}
+            ref = _field(source, seen, names)
+            if kinds - {"INDIRECT"}:
+                # A kind that is not known is taken as direct: labels rather flow too far than not far enough.
+                masking = all(bool(s.get("masking")) for s in steps if str(s.get("type")).upper() != "INDIRECT")
+                yield Edge(ref, ColumnRef(target, column), EdgeKind.DIRECT, masking)
+            if "INDIRECT" in kinds:
+                yield Edge(ref, ColumnRef(target, column), EdgeKind.INDIRECT)
+
+
+def _field(source: Mapping[str, Any], seen: Mapping[tuple[str, str], str | None], names: Names) -> ColumnRef:
+    table_id = seen.get(_key(source)) or _dataset_id(source, names) or _text(source)
+    return ColumnRef(table_id, str(source.get("field") or WHOLE))
+
+
+def _dataset_id(dataset: Mapping[str, Any], names: Names) -> str | None:
+    """By what the project says, by location, by symlinks, by name."""
+    namespace, name = _key(dataset)
+    if found := names.mapped(f"{namespace}/{name}") or names.mapped(name):
+        return found
+    if found := _at(namespace, name, names):
+        return found
+    for link in _facet(dataset, "symlinks").get("identifiers") or ():
+        link_namespace, link_name = _key(link)
+        found = names.mapped(link_name) or _at(link_namespace, link_name, names) or _named(link_name, names)
+        if found:
+            return found
+    return _named(name, names)
+
+
+def _named(name: str, names: Names) -> str | None:
+    return None if "/" in name else names.find(name.split("."))
+
+
+def _at(namespace: str, name: str, names: Names) -> str | None:
+    if namespace == "file":
+        return names.at(f"file:{name}")
+    return names.at(f"{namespace.rstrip('/')}/{name.lstrip('/')}") if _URI.match(namespace) else None
+
+
+def _unmatched(where: str, dataset: Mapping[str, Any]) -> Problem:
+    text = _text(dataset)
+    hint = f"map it under `lineage: names:` as {text!r}"
+    return Problem(ProblemKind.UNMATCHED, where, text, f"nothing is known of {text}", hint)
+
+
+def _key(dataset: Mapping[str, Any]) -> tuple[str, str]:
+    return str(dataset.get("namespace") or ""), str(dataset.get("name") or "")
+
+
+def _text(dataset: Mapping[str, Any]) -> str:
+    return "/".join(_key(dataset))
+
+
+def _facet(dataset: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    facets = dataset.get("facets")
+    found = facets.get(name) if isinstance(facets, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _fields(dataset: Mapping[str, Any]) -> list[str]:
+    return [
+        str(f["name"]) for f in _facet(dataset, "schema").get("fields") or () if isinstance(f, dict) and "name" in f
+    ]
+
+
+def _spelled(edge: Edge, columns: Mapping[str, Sequence[str]]) -> Edge:
+    return Edge(_spelled_ref(edge.source, columns), _spelled_ref(edge.target, columns), edge.kind, edge.masking)
+
+
+def _spelled_ref(ref: ColumnRef, columns: Mapping[str, Sequence[str]]) -> ColumnRef:
+    known = columns.get(ref.table_id, ())
+    if ref.column in known:
+        return ref
+    return ColumnRef(ref.table_id, next((name for name in known if name.lower() == ref.column.lower()), ref.column))

@@ -1,0 +1,171 @@
+"""OpenLineage events: which datasets they mean, which edges flow, and which versions are known."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbtide.inventory.lineage.names import Names
+from ebbtide.inventory.lineage.openlineage import EventError, flows_of, parse_event, read_events
+from ebbtide.inventory.lineage.values import Flow, Problem, ProblemKind
+from tests.inventory.lineage.flows import direct, rows
+
+COLUMNS = {"lake.app.users": ["uid", "Email", "country"], "lake.app.t": ["uid", "mail", "n"]}
+NAMES = Names(
+    {"lake.app.users": "file:/wh/app/users", "lake.app.t": "s3a://bucket/app/t"}, {"legacy/people": "lake.app.users"}
+)
+RUN = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent"
+FACET = "https://openlineage.io/spec/facets/1-2-0/ColumnLineageDatasetFacet.json#/$defs/ColumnLineageDatasetFacet"
+USERS: dict[str, Any] = {"namespace": "file", "name": "/wh/app/users"}
+TARGET: dict[str, Any] = {"namespace": "s3://bucket", "name": "app/t"}
+
+
+def field(column: str, *transformations: dict[str, Any], dataset: dict[str, Any] = USERS) -> dict[str, Any]:
+    made = {"namespace": dataset["namespace"], "name": dataset["name"], "field": column}
+    return {**made, "transformations": list(transformations)} if transformations else made
+
+
+def event(
+    fields: dict[str, Any] | None = None,
+    *,
+    inputs: list[Any] | None = None,
+    output: dict[str, Any] = TARGET,
+    **more: Any,
+) -> dict[str, Any]:
+    facets: dict[str, Any] = {}
+    if fields is not None:
+        facets["columnLineage"] = {"_schemaURL": FACET, "fields": fields, **more}
+    return {
+        "schemaURL": RUN, "eventType": "COMPLETE", "job": {"namespace": "etl", "name": "load"},
+        "inputs": [USERS] if inputs is None else inputs, "outputs": [{**output, "facets": facets}],
+    }  # fmt: skip
+
+
+def flows(*events: dict[str, Any]) -> tuple[list[Flow], list[Problem]]:
+    return flows_of([parse_event(value, "events.json") for value in events], NAMES, COLUMNS)
+
+
+def test_direct_masking_and_indirect_edges_are_told_apart() -> None:
+    identity, hashed = {"type": "DIRECT", "subtype": "IDENTITY"}, {"type": "DIRECT", "masking": True}
+    filter_ = {"type": "INDIRECT", "subtype": "FILTER"}
+    ((flow,), problems) = flows(
+        event(
+            {
+                "uid": {"inputFields": [field("uid", identity), field("country", filter_)]},
+                "mail": {"inputFields": [field("email", hashed)]},
+                "n": {"inputFields": [field("uid", hashed, filter_)]},
+            }
+        )
+    )
+    assert direct(flow) == {"users.uid > t.uid", "users.Email ~> t.mail", "users.uid ~> t.n"}
+    assert rows(flow) == {"users.country", "users.uid"}
+    assert flow.provenance == "openlineage:etl/load"
+    assert (flow.target, flow.inputs, problems) == ("lake.app.t", ("lake.app.users",), [])
+
+
+def test_old_facets_without_transformations_are_direct() -> None:
+    old = {"mail": {"inputFields": [field("email")], "transformationType": "MASKED"}}
+    ((flow,), _) = flows(event({"uid": {"inputFields": [field("uid")]}, **old}))
+    assert direct(flow) == {"users.uid > t.uid", "users.Email ~> t.mail"}
+
+
+def test_a_transformation_of_an_unknown_kind_is_taken_as_direct() -> None:
+    ((flow,), _) = flows(event({"uid": {"inputFields": [field("uid", {"type": "TELEPATHIC"})]}}))
+    assert direct(flow) == {"users.uid > t.uid"}
+
+
+def test_what_decides_about_the_whole_dataset_is_indirect_for_each_column() -> None:
+    ((flow,), _) = flows(event({"uid": {"inputFields": [field("uid")]}}, dataset=[field("country")]))
+    assert direct(flow) == {"users.uid > t.uid"}
+    assert rows(flow) == {"users.country"}
+    assert {edge.target.column for edge in flow.all_edges()} == {"uid", "mail", "n"}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        USERS,
+        {"namespace": "file:///wh", "name": "app/users"},
+        {"namespace": "legacy", "name": "people"},
+        {"namespace": "spark://host", "name": "lake.app.users"},
+        {"namespace": "hive://host", "name": "app.users"},
+        {
+            "namespace": "file", "name": "/elsewhere",
+            "facets": {"symlinks": {"identifiers": [{"namespace": "hive://h", "name": "app.users", "type": "TABLE"}]}},
+        },
+    ],
+)  # fmt: skip
+def test_datasets_are_found_by_location_symlink_name_and_by_hand(source: dict[str, Any]) -> None:
+    ((flow,), problems) = flows(event({"uid": {"inputFields": [field("uid", dataset=source)]}}, inputs=[source]))
+    assert direct(flow) == {"users.uid > t.uid"}
+    assert problems == []
+
+
+def test_a_dataset_that_matches_nothing_is_told_and_stays_in_the_graph() -> None:
+    unknown = {"namespace": "s3://landing", "name": "x.csv"}
+    ((flow,), (problem,)) = flows(event({"uid": {"inputFields": [field("a", dataset=unknown)]}}, inputs=[unknown]))
+    assert problem.kind is ProblemKind.UNMATCHED
+    assert problem.subject == "s3://landing/x.csv"
+    assert flow.inputs == ("s3://landing/x.csv",)
+
+
+def test_without_column_lineage_every_input_column_is_taken_and_it_is_said() -> None:
+    ((flow,), _) = flows(event())
+    assert {f"users.{a} > t.{b}" for a in COLUMNS["lake.app.users"] for b in COLUMNS["lake.app.t"]} == direct(flow)
+    assert "every input column" in flow.problems[0].message
+
+
+def test_a_start_without_columns_does_not_drown_the_end_with_them() -> None:
+    ((flow,), _) = flows(event(), event({"uid": {"inputFields": [field("uid")]}}))
+    assert direct(flow) == {"users.uid > t.uid"}
+    assert flow.problems == ()
+
+
+def test_job_and_dataset_events_count_too() -> None:
+    job = event({"uid": {"inputFields": [field("uid")]}})
+    del job["eventType"]
+    dataset = {"schemaURL": RUN, "dataset": job["outputs"][0]}
+    found, _ = flows(job, dataset)
+    assert [direct(flow) for flow in found] == [{"users.uid > t.uid"}] * 2
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"schemaURL": RUN.replace("2-0-2", "3-0-0")}, "OpenLineage 3-0-0 is not known"),
+        ({"schemaURL": None}, "no schemaURL"),
+        ({"schemaURL": "https://example.org/other.json"}, "no schemaURL"),
+        ({"job": {}}, "without job"),
+        ({"inputs": [{"namespace": "file"}]}, "without a name"),
+        ({"inputs": ["text"]}, "without a name"),
+    ],
+)
+def test_events_that_are_not_understood_are_refused_with_the_reason(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(EventError, match=message):
+        parse_event({**event({}), **change}, "e")
+
+
+def test_a_column_facet_of_an_unknown_version_is_refused() -> None:
+    made = event({"uid": {"inputFields": [field("uid")]}})
+    made["outputs"][0]["facets"]["columnLineage"]["_schemaURL"] = FACET.replace("1-2-0", "2-0-0")
+    with pytest.raises(EventError, match="facet of a version"):
+        parse_event(made, "e")
+
+
+def test_files_of_one_event_of_a_list_and_of_lines_are_read_and_bad_ones_named(tmp_path: Path) -> None:
+    good = event({"uid": {"inputFields": [field("uid")]}})
+    folder = tmp_path / "events"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "one.json").write_text(json.dumps(good))
+    (folder / "list.json").write_text(json.dumps([good, good]))
+    (folder / "deep" / "lines.jsonl").write_text(
+        f"{json.dumps(good)}\n\n{{broken\n{json.dumps({**good, 'schemaURL': ''})}\n"
+    )
+    (folder / "notes.txt").write_text("not an event")
+    events, problems = read_events(folder, tmp_path)
+    assert len(events) == 4
+    assert [problem.where for problem in problems] == ["events/deep/lines.jsonl:3", "events/deep/lines.jsonl:4"]
+    assert read_events(tmp_path / "none", tmp_path) == ([], [])

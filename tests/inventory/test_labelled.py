@@ -1,0 +1,83 @@
+"""The information schema with labels: every table and column of the scan, with what spec §3 says of it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from ebbtide.app.ebbtide import Ebbtide
+from ebbtide.config import load_project
+from ebbtide.errors import InputError
+from ebbtide.formats.base import Depth
+from ebbtide.inventory.information_schema import Inventory
+from ebbtide.inventory.labelled import label_inventory
+from tests.inventory.lakes import SmallLake
+
+PROJECT = """\
+project: acme
+catalogs:
+  lake: {format: iceberg, type: jdbc, uri: "jdbc:sqlite:catalog.db", warehouse: ./lake}
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    lake = SmallLake(tmp_path)
+    lake.create("users")
+    lake.create("daily")
+    lake.create("plain")
+    (tmp_path / "ebbtide.yml").write_text(PROJECT)
+    for folder in ("classifiers", "tables", "lineage"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "classifiers" / "c.yml").write_text(
+        "classifiers: [{name: PII, kind: column, propagate: true, labels: [tag]}]\n"
+    )
+    (tmp_path / "tables" / "t.yml").write_text(
+        "tables: [{name: lake.db.users, schedule: +1m, columns: {NAME: [PII.tag]}}]\n"
+    )
+    (tmp_path / "lineage" / "lake.db.daily.sql").write_text("SELECT id, name FROM lake.db.users")
+    from ebbtide.app.scan import run_scan
+
+    run_scan(load_project(tmp_path), now=datetime.now(UTC), depth=Depth.HISTORY)
+    return tmp_path
+
+
+def test_sections_are_filled_row_by_row(root: Path) -> None:
+    project = load_project(root)
+    inventory = Inventory.open(project.inventory)
+    labelled = label_inventory(project, inventory)
+    tables = {row["table_id"]: row for row in labelled.section(inventory, "tables").to_pylist()}
+    assert set(tables) == {"lake.db.users", "lake.db.daily", "lake.db.plain"}
+    daily = tables["lake.db.daily"]
+    assert daily["classifiers"] == "TableContent.user_data,TimeGrain.+1m"
+    assert daily["labels"] == ["TableContent.user_data", "TimeGrain.+1m"]
+    assert (daily["depends"], daily["is_root"], daily["is_pii"]) == ("lake.db.users", False, True)
+    assert (daily["schedule"], daily["time_grain"]) == (None, "+1m")
+    plain = tables["lake.db.plain"]
+    assert (plain["classifiers"], plain["labels"], plain["is_root"], plain["is_pii"]) == (None, [], True, False)
+    assert plain["format"] == "iceberg"
+    columns = {(r["table_id"], r["column_id"]): r["labels"] for r in labelled.section(inventory, "columns").to_pylist()}
+    assert columns["lake.db.users", "name"] == columns["lake.db.daily", "name"] == ["PII.tag"]
+    assert columns["lake.db.users", "id"] == columns["lake.db.plain", "name"] == []
+    lineage = labelled.section(inventory, "lineage").to_pylist()
+    assert {(row["source_column"], row["target_column"]) for row in lineage} == {
+        ("lake.db.users.id", "lake.db.daily.id"), ("lake.db.users.name", "lake.db.daily.name"),
+    }  # fmt: skip
+    assert labelled.problems == []
+
+
+def test_a_table_that_became_unreadable_keeps_its_labels(root: Path) -> None:
+    tide = Ebbtide(root)
+    SmallLake(root).metadata_file("daily").unlink()
+    tide.scan(history_only=True, full=True)
+    assert tide.errors()
+    assert "TableContent.user_data" in tide.labels("lake.db.daily")["labels"]
+
+
+@pytest.mark.parametrize("key", ["sql: nowhere/", "dbt: nowhere", "openlineage: nowhere/"])
+def test_a_lineage_source_that_is_named_and_not_there_is_an_error_and_not_empty(root: Path, key: str) -> None:
+    (root / "ebbtide.yml").write_text(f"{PROJECT}lineage: {{{key}}}\n")
+    with pytest.raises(InputError, match="nowhere"):
+        Ebbtide(root).labels()

@@ -1,0 +1,1 @@
+SELECT code, name, region FROM lake.raw.country_codes

@@ -1,0 +1,1 @@
+SELECT DISTINCT region FROM lake.app.countries

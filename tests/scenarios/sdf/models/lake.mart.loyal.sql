@@ -1,0 +1,3 @@
+SELECT uid FROM lake.app.l7_active_users
+INTERSECT
+SELECT uid FROM lake.app.payment_totals
