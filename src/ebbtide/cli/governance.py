@@ -73,7 +73,7 @@ def lineage(
     json: JsonOption = False,
 ) -> None:
     """Show column lineage with where each edge is known from. Exit 2 where a file cannot be read."""
-    ctx.obj = project
+    ctx.obj = project or ctx.obj
     if ctx.invoked_subcommand is not None:
         return
     found = _open(ctx, project).lineage(table=table)

@@ -16,5 +16,5 @@ DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say what wou
 
 def project_file(ctx: typer.Context, project: Path | None) -> Path:
     """The project that was named after the verb, before it, or not at all."""
-    before: Path | None = ctx.find_root().obj
+    before: Path | None = ctx.obj  # a verb inherits it from whatever stands before it
     return project or before or Path("ebbtide.yml")
