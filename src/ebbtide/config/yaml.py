@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -47,6 +48,11 @@ class _Document:
 
 def load(path: Path, model: type[Model]) -> Model:
     """Read one file as `model`; anything wrong is an `InputError` with file, line and a hint."""
+    return load_with_places(path, model)[0]
+
+
+def load_with_places(path: Path, model: type[Model]) -> tuple[Model, Callable[[Place], str]]:
+    """The same, and a function that says `file:line` of a place in the file, for what only several files show."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -62,7 +68,7 @@ def load(path: Path, model: type[Model]) -> Model:
     except yaml.YAMLError as error:
         raise InputError(f"not YAML: {error}", where=str(path)) from None
     try:
-        return model.model_validate(document.values)
+        return model.model_validate(document.values), document.where
     except ValidationError as error:
         raise _explain(error, document, model) from None
 
@@ -86,11 +92,18 @@ def _nearest(word: str, place: Place, model: type[BaseModel]) -> str:
     known: list[str] = list(model.model_fields)
     for part in place:
         field = model.model_fields.get(str(part))
-        inner = getattr(field, "annotation", None)
-        if isinstance(inner, type) and issubclass(inner, BaseModel):
+        inner = _model_in(getattr(field, "annotation", None))
+        if inner is not None:
             model, known = inner, list(inner.model_fields)
     close = difflib.get_close_matches(word, known, 1)
     return f"did you mean {close[0]!r}?" if close else f"known keys: {', '.join(sorted(known))}"
+
+
+def _model_in(annotation: Any) -> type[BaseModel] | None:
+    """The model that an annotation holds: itself, the items of its list, or the other half of an optional."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for part in get_args(annotation) if (found := _model_in(part))), None)
 
 
 def nearest(word: str, known: list[str]) -> str:
