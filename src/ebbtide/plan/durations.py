@@ -18,22 +18,38 @@ _TEXT = r"^([+-]?[0-9]{1,6})([dwmy])\z"
 
 def add_to_day(day: Column, duration: Duration) -> Column:
     """`add` for a column of dates and one duration."""
-    if duration.months:
-        return F.add_months(day, duration.months)
-    hours = abs(int(duration.exact.total_seconds())) // 3600
-    days = -(-hours // 24)
-    return F.date_add(day, days if duration.count >= 0 else -days)
+    return move_day(day, F.lit(duration.months), F.lit(days_of(duration)))
 
 
 def add_to_instant(instant: Column, duration: Duration) -> Column:
     """`add` for a column of timestamps and one duration."""
-    micros = F.unix_micros(instant)
-    if not duration.months:
-        return F.timestamp_micros(micros + F.lit(int(duration.exact.total_seconds()) * 1_000_000))
-    rest = F.pmod(micros, F.lit(_DAY))
-    day = F.date_from_unix_date(F.round((micros - rest) / F.lit(_DAY)).cast("int"))
-    moved = F.unix_date(F.add_months(day, duration.months)).cast("long")
-    return F.timestamp_micros(moved * F.lit(_DAY) + rest)
+    return move_instant(instant, F.lit(duration.months), F.lit(micros_of(duration)))
+
+
+def move_instant(instant: Column, months: Column, micros: Column) -> Column:
+    """`add` where the duration, too, differs from row to row: its calendar part and its part of fixed length."""
+    at = F.unix_micros(instant)
+    rest = F.pmod(at, F.lit(_DAY))
+    day = F.date_from_unix_date(F.round((at - rest) / F.lit(_DAY)).cast("int"))
+    by_calendar = F.unix_date(F.add_months(day, months)).cast("long") * F.lit(_DAY) + rest
+    return F.timestamp_micros(F.when(months == 0, at).otherwise(by_calendar) + micros)
+
+
+def move_day(day: Column, months: Column, days: Column) -> Column:
+    """`add` for days, where the duration differs from row to row."""
+    return F.when(months == 0, F.date_add(day, days)).otherwise(F.add_months(day, months))
+
+
+def micros_of(duration: Duration) -> int:
+    """The part of fixed length in microseconds."""
+    return int(duration.exact.total_seconds()) * 1_000_000
+
+
+def days_of(duration: Duration) -> int:
+    """The part of fixed length in days; started days count, as for days in `model.durations.add`."""
+    hours = abs(int(duration.exact.total_seconds())) // 3600
+    days = -(-hours // 24)
+    return days if duration.count >= 0 else -days
 
 
 def day_is_older(day: Column, retention: Duration, now: datetime) -> Column:
