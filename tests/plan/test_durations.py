@@ -19,7 +19,7 @@ HOURS = [Duration(1, "h"), Duration(24, "h"), Duration(36, "h"), Duration(1000, 
 
 @pytest.fixture(params=["UTC", "America/New_York", "Pacific/Kiritimati"])
 def zone(spark: SparkSession, request: pytest.FixtureRequest) -> object:
-    before = spark.conf.get("spark.sql.session.timeZone")
+    before = str(spark.conf.get("spark.sql.session.timeZone"))
     spark.conf.set("spark.sql.session.timeZone", request.param)
     yield request.param
     spark.conf.set("spark.sql.session.timeZone", before)

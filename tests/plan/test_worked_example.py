@@ -110,3 +110,13 @@ policies:
     assert found["transactions:T2"]["decision"] == "keep"  # 40 days: the second would take it, but does not own it
     assert found["transactions:T1"]["decision"] == "mark"
     assert owners["versions:T2"] == "second"
+
+
+def test_totals_count_a_file_once_however_many_objects_name_it(spark: SparkSession, tmp_path: Path) -> None:
+    rules = policy(tmp_path, "transactions: {older_than: 0d}, versions: {older_than: 0d}", ABC)
+    made = plan(spark, rules, world(spark, example().drop("xyz")))
+    named = made.files.collect()
+    paths = list(made.paths())
+    assert paths == sorted({row["path"] for row in named})
+    assert len(named) > len(paths) == made.totals["mark"].files == 3
+    assert sum(row["bytes"] for row in decided(made).values()) > made.totals["mark"].bytes == 300

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ebbtide.cli import plan as plan_commands
 from ebbtide.cli import render, show
 
 if TYPE_CHECKING:
@@ -136,3 +137,6 @@ def demo(
     from ebbtide.app.demo import run_demo
 
     run_demo(folder, tell=show.Story())
+
+
+plan_commands.register(app)

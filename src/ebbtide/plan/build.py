@@ -101,7 +101,6 @@ class _Work:
             )
             theirs = settled(partitions.files_of_partitions(parts, files, self.shared))
             objects.append(parts.withColumn("cutoff", F.lit(None).cast("string")).select(*others.COLUMNS))
-            named.append(theirs.where(F.size("stay") == 0).select(*_FILE))
             if self.marks is not None:
                 along = _or_none(settled(partitions.taken_along(theirs, self.world)))
         if self.targets.intersection(_HISTORY):
@@ -113,8 +112,13 @@ class _Work:
                 named.append(freed.files_of_lifted(rows, files, self.shared).select(*_FILE))
             if self.marks is not None:
                 waits += [freed.waits(rows, files, kept, self.shared), freed.oldest_first(rows)]
-        if parts is not None and theirs is not None and self.marks is not None:
-            waits.append(partitions.waits_of_partitions(parts, theirs, kept))
+        if parts is not None and theirs is not None:
+            free = theirs.where(F.size("stay") == 0).select(*_FILE)
+            if self.marks is not None:
+                waiting = settled(partitions.waits_of_partitions(parts, theirs, kept))
+                waits.append(waiting)
+                free = free.join(waiting.where(F.size("waits") > 0), ["table_id", "target", "object_id"], "left_anti")
+            named.append(free.select(*_FILE))
         self._add_others(objects, named)
         if not objects:
             raise InputError("there is no policy", hint="write one into policies/, as in `policies/retention.yml`")

@@ -121,9 +121,9 @@ def waits(timeline: DataFrame, files: DataFrame, kept: DataFrame, shared: DataFr
         .join(ready, ["table_id", "first_transaction"])
         .select("table_id", "path", "first_transaction", "lifted", "refs", F.explode("versions").alias("run"))
         .withColumn("position", F.col("run.first"))
-        .join(kept, ["table_id", "position"], "left")
+        .join(kept, ["table_id", "position"])
     )
-    blocked = F.col("kept_now").isNotNull() & (F.col("kept_now.position") <= F.col("run.last"))
+    blocked = F.coalesce(F.col("kept_now.position") <= F.col("run.last"), F.lit(False))
     in_head = F.exists(
         "refs",
         lambda ref: (

@@ -120,6 +120,7 @@ def _decide(policies: PolicySet, rows: DataFrame, now: datetime) -> DataFrame:
     )  # fmt: skip
 
 
+_NOBODY_EXPIRES = "versions that no policy expires"
 _CONTENTS = ("files", "bytes", "rows", "last_transaction")
 
 
@@ -205,12 +206,15 @@ def waits_of_partitions(objects: DataFrame, theirs: DataFrame, kept: DataFrame |
     """What deleted partitions wait for: names that keep a file, and versions that are not yet old enough."""
     gone = theirs.where(~F.col("in_head") & (F.col("decision") == READY))
     runs = gone.select("table_id", "object_id", "stay", F.explode_outer("versions").alias("run"))
+    by_version = only_if(F.col("run").isNotNull(), _NOBODY_EXPIRES)
     if kept is not None:
-        blocked = F.col("kept_now").isNotNull() & (F.col("kept_now.position") <= F.col("run.last"))
-        runs = runs.withColumn("position", F.col("run.first")).join(kept, ["table_id", "position"], "left")
-        by_version = F.when(blocked, F.array(F.concat(F.lit("version:"), "kept_now.id"))).otherwise(no_texts())
-    else:
-        by_version = only_if(F.col("run").isNotNull(), "versions that no policy expires")
+        known = kept.withColumn("known", F.lit(True))
+        runs = runs.withColumn("position", F.col("run.first")).join(known, ["table_id", "position"], "left")
+        blocked = F.col("kept_now.position") <= F.col("run.last")
+        # A dataset whose versions no policy looks at is not in `kept`: nothing there frees a version.
+        by_version = F.when(
+            F.col("known"), only_if(F.coalesce(blocked, F.lit(False)), F.concat(F.lit("version:"), "kept_now.id"))
+        ).otherwise(by_version)
     found = runs.groupBy("table_id", "object_id").agg(
         F.flatten(F.collect_set(joined(F.col("stay"), by_version))).alias("waits")
     )
