@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks import labels, ledger_append, ledger_check, scan
+from benchmarks import labels, ledger_append, ledger_check, plan, scan
 from benchmarks.results import Result
 
 BENCHMARKS: dict[str, Callable[[Path], Iterator[Result]]] = {
@@ -21,6 +21,7 @@ BENCHMARKS: dict[str, Callable[[Path], Iterator[Result]]] = {
     "ledger-append": ledger_append.main,
     "ledger-check": ledger_check.main,
     "labels": labels.main,
+    "plan": plan.main,
 }
 _FILE = Path(__file__).with_name("RESULTS.md")
 _HEAD = """\

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ebbtide.cli import governance, ledger, render, show, state
+from ebbtide.cli import governance, ledger, plan, render, show, state
 from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, project_file
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ app = typer.Typer(
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(state.app, name="state")
 governance.register(app)
+plan.register(app)
 
 
 @app.callback()

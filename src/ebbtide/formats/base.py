@@ -27,6 +27,8 @@ class Capability(StrEnum):
     PARTITION_EVOLUTION = "partition evolution"
     SCHEMA_EVOLUTION = "schema evolution"
     EMPTY_TABLE = "table without a commit"
+    DROPS_FILES = "drop exact data files"
+    ANY_ORDER = "remove versions in any order"
     ODD_NAMES = "names with spaces, dots, percent signs and unicode"
 
 

@@ -1,0 +1,108 @@
+"""`ebbtide plan`: what would be marked and swept, and why. Writes nothing but the file that it is asked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ebbtide.config import Project
+from ebbtide.config.policies import load_policies
+from ebbtide.errors import InputError
+from ebbtide.inventory.information_schema import Inventory
+from ebbtide.inventory.labelled import label_inventory
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from ebbtide.plan.plan import Plan
+    from ebbtide.plan.world import World
+
+
+def parse_time(text: str) -> datetime:
+    """`--as-of`: a date (its first moment in UTC) or an instant. An instant without a zone is UTC."""
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError(f"not a time: {text!r}", hint="write 2026-11-15 or 2026-11-15T12:00:00Z") from None
+    if len(text) == len(date.min.isoformat()) and time.time() == datetime.min.time():
+        return time.replace(tzinfo=UTC)
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+
+
+def make_plan(project: Project, *, now: datetime) -> Plan:
+    """Plan the whole project on its last inventory, at `now`."""
+    from ebbtide.app.scan import start_session
+    from ebbtide.plan.build import build_plan
+
+    policies = load_policies(project.root)
+    inventory = Inventory.open(project.inventory)
+    if not policies.policies:
+        raise InputError("there are no policies", hint=f"write one into {project.root / 'policies'}/retention.yml")
+    spark = start_session(project)
+    marks, unmarks, holds = state_frames(spark)
+    world = world_of(project, inventory, spark)
+    return build_plan(policies, world, marks, unmarks, holds, now=now, limits=project.limits)
+
+
+def world_of(project: Project, inventory: Inventory, spark: SparkSession) -> World:
+    """The inventory with its labels as the plan's world. Catalogs that did not answer are errors of it."""
+    from ebbtide.plan.world import World
+
+    errors = tuple(f"{failed.catalog}: {failed.error}" for failed in inventory.current.catalog_errors)
+    return World(
+        tables=_labelled(project, inventory, spark),
+        columns=inventory.frame(spark, "columns"),
+        partitions=inventory.frame(spark, "partitions"),
+        branches=inventory.frame(spark, "branches"),
+        transactions=inventory.frame(spark, "transactions"),
+        files=inventory.frame(spark, "files"),
+        errors=errors,
+    )
+
+
+def _labelled(project: Project, inventory: Inventory, spark: SparkSession) -> DataFrame:
+    """The section `tables` with what labels and lineage say, in place of the scan's empty columns."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    found = label_inventory(project, inventory).tables()
+    rows = [tuple(row.values()) for row in found.to_pylist()]
+    labels = spark.createDataFrame(rows, from_arrow_schema(found.schema))
+    scanned = inventory.frame(spark, "tables").drop(*(name for name in found.column_names if name != "table_id"))
+    return scanned.join(F.broadcast(labels), "table_id", "left")
+
+
+def state_frames(spark: SparkSession) -> tuple[Any, Any, Any]:
+    """Marks, unmarks and holds. Without a state there are none."""
+    from ebbtide.plan.world import HOLDS
+
+    return None, None, spark.createDataFrame([], HOLDS)
+
+
+def as_json(plan: Plan) -> dict[str, Any]:
+    """The plan in the shape of design.md."""
+    return {**plan.head(), "objects": list(plan.rows())}
+
+
+def write_plan(plan: Plan, path: Path) -> None:
+    """Write the plan to `path`, and the files that it names, sorted, a file a line, to `path.files`.
+
+    Object by object, because a plan can be larger than memory.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    names = path.with_name(path.name + ".files")
+    with names.open("w", encoding="utf-8") as out:
+        out.writelines(f"{name}\n" for name in plan.paths())
+    with path.open("w", encoding="utf-8") as out:
+        out.writelines(_lines(plan))
+
+
+def _lines(plan: Plan) -> Iterator[str]:
+    head = json.dumps(plan.head(), indent=1, ensure_ascii=False)
+    yield head.removesuffix("\n}") + ',\n "objects": ['
+    for number, row in enumerate(plan.rows()):
+        yield ("," if number else "") + "\n  " + json.dumps(row, ensure_ascii=False)
+    yield "\n ]\n}\n"

@@ -1,0 +1,301 @@
+"""`policies/*.yml`: what may live how long (spec §2), with the promises and floors beside it (spec §3).
+
+Files are read in the order of their names, policies in the order in which they stand. Everything wrong is found before
+anything runs: an `InputError` with file, line and a hint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, field_validator, model_validator
+
+from ebbtide.config import yaml
+from ebbtide.config.project import FORMATS, WrongValueError
+from ebbtide.errors import InputError
+from ebbtide.model.durations import Duration, parse_duration
+
+TARGETS = ("transactions", "versions", "partitions", "rows", "orphans", "branches", "tables")
+"""The targets in the order in which they are taken inside a policy (spec §2)."""
+
+AUTO: Literal["auto"] = "auto"
+
+
+def _duration(*, hours: bool = False, auto: bool = False) -> PlainValidator:
+    def read(value: Any) -> Any:
+        if isinstance(value, Duration) or (auto and value == AUTO):
+            return value
+        try:
+            return parse_duration(value, hours=hours)
+        except InputError as error:
+            raise WrongValueError(error.message, error.hint or "") from None
+
+    return PlainValidator(read)
+
+
+def _not_empty(values: Any) -> Any:
+    if not values:
+        raise WrongValueError("an empty list selects nothing", "leave the key out to select everything")
+    return values
+
+
+Retention = Annotated[Duration | Literal["auto"], _duration(auto=True)]
+Days = Annotated[Duration, _duration()]
+Hours = Annotated[Duration, _duration(hours=True)]
+Texts = Annotated[tuple[str, ...], AfterValidator(_not_empty)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _Selection(_Strict):
+    tables: Texts | None = None
+    formats: Texts | None = None
+    branches: Texts | None = None
+    any_labels: Texts | None = None
+    all_labels: Texts | None = None
+    properties: dict[str, str] | None = None
+
+    @field_validator("formats")
+    @classmethod
+    def _known(cls, value: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        for name in value or ():
+            if name not in FORMATS:
+                raise WrongValueError(f"unknown format {name!r}", yaml.nearest(name, list(FORMATS)))
+        return value
+
+    @field_validator("properties", mode="before")
+    @classmethod
+    def _texts(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return {key: str(v).lower() if isinstance(v, bool) else str(v) for key, v in _not_empty(value).items()}
+
+    @property
+    def is_empty(self) -> bool:
+        return not any(getattr(self, name) is not None for name in _Selection.model_fields)
+
+
+class Exclude(_Selection):
+    """What is left out of a selection: a dataset to which any of the keys applies (rather too much than too little)."""
+
+
+class Select(_Selection):
+    """Which datasets: every key that stands here must apply. Branches are all branches where none are named."""
+
+    exclude: Exclude | None = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Select:
+        if self.is_empty:
+            raise WrongValueError("the selection is empty", 'write tables: ["**"] where every dataset is meant')
+        return self
+
+
+class Transactions(_Strict):
+    """The data that a transaction brought in. `keep_views`: the last n views of each branch, the latest included."""
+
+    older_than: Retention
+    keep_views: int = Field(1, ge=1)
+    allow_latest_view: bool = False
+    staged: bool = False
+
+
+class Versions(_Strict):
+    """Old versions for time travel. Without `keep_min` it is 10 on Paimon and 1 elsewhere."""
+
+    older_than: Annotated[Duration | Literal["auto"], _duration(hours=True, auto=True)] | None = None
+    keep_min: int | None = Field(None, ge=1)
+    keep_max: int | None = Field(None, ge=1)
+    limit: int | None = Field(None, ge=1)
+
+    @model_validator(mode="after")
+    def _sensible(self) -> Versions:
+        if self.older_than is None and self.keep_max is None:
+            raise WrongValueError("versions needs older_than or keep_max", "write older_than: 7d")
+        if self.keep_max is not None and self.keep_min is not None and self.keep_max < self.keep_min:
+            raise WrongValueError(
+                f"keep_max {self.keep_max} is less than keep_min {self.keep_min}", "raise keep_max or lower keep_min"
+            )
+        return self
+
+
+class Partitions(_Strict):
+    older_than: Retention
+    age_of: Literal["newest", "oldest"] = "newest"
+
+
+class Rows(_Strict):
+    """Rows past a time to live by `column`, or matching a predicate."""
+
+    column: str | None = Field(None, min_length=1)
+    older_than: Retention | None = None
+    where: str | None = Field(None, min_length=1)
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Rows:
+        if (self.where is None) == (self.column is None) or (self.column is None) != (self.older_than is None):
+            raise WrongValueError("rows goes by age or by predicate", "write {column, older_than}, or {where}")
+        return self
+
+
+class Orphans(_Strict):
+    older_than: Days = Duration(3, "d")
+
+    @field_validator("older_than")
+    @classmethod
+    def _guarded(cls, value: Duration) -> Duration:
+        if value.count < 1:
+            raise WrongValueError(
+                "a guard age below a day takes files of writers that still run", "write at least 1d; 3d is the default"
+            )
+        return value
+
+
+class Branches(_Strict):
+    unused_for: Days
+
+
+class Tables(_Strict):
+    older_than: Retention
+
+
+class Policy(_Strict):
+    """One policy: whom it selects, what goes per target, and how long a mark waits."""
+
+    name: str = Field(min_length=1, pattern=r"\S")
+    select: Select
+    grace: Hours = Duration(7, "d")
+    transactions: Transactions | None = None
+    versions: Versions | None = None
+    partitions: Partitions | None = None
+    rows: Rows | None = None
+    orphans: Orphans | None = None
+    branches: Branches | None = None
+    tables: Tables | None = None
+
+    @model_validator(mode="after")
+    def _has_a_target(self) -> Policy:
+        if not self.targets:
+            raise WrongValueError(f"policy {self.name!r} has no target", f"add one of {', '.join(TARGETS)}")
+        whole = [target for target in ("orphans", "tables") if getattr(self, target) is not None]
+        if whole and self.select.branches is not None:
+            raise WrongValueError(
+                f"{whole[0]} concerns all branches of a dataset", "leave select.branches out, or use two policies"
+            )
+        return self
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        return tuple(target for target in TARGETS if getattr(self, target) is not None)
+
+
+def _select_in_place(value: Any) -> Any:
+    """Floors and promises may name their selection in place, as in `{any_labels: […], gone_within: 110d}`."""
+    if not isinstance(value, dict) or "select" in value:
+        return value
+    inside = {key: value[key] for key in Select.model_fields if key in value}
+    return {**{key: v for key, v in value.items() if key not in inside}, "select": inside}
+
+
+class Promise(_Strict):
+    """What is proved of every selected table: gone within this time."""
+
+    select: Select
+    gone_within: Days
+    name: str | None = None
+    _in_place = model_validator(mode="before")(_select_in_place)
+
+
+class Floor(_Strict):
+    """A statutory minimum, with the law it rests on (spec §3, "Holds and floors")."""
+
+    select: Select
+    keep_at_least: Days
+    basis: str = Field(min_length=1)
+    name: str | None = None
+    _in_place = model_validator(mode="before")(_select_in_place)
+
+    @property
+    def label(self) -> str:
+        """How a plan names it."""
+        return self.name or f"{self.keep_at_least} ({self.basis})"
+
+
+class _PolicyFile(_Strict):
+    policies: tuple[Policy, ...] = ()
+    promises: tuple[Promise, ...] = ()
+    floors: tuple[Floor, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PolicySet:
+    """All policies of a project in order, with its promises and floors."""
+
+    policies: tuple[Policy, ...] = ()
+    promises: tuple[Promise, ...] = ()
+    floors: tuple[Floor, ...] = ()
+
+    def canonical(self) -> dict[str, Any]:
+        """Plain values that say everything that can change a plan, for its digest."""
+        return {
+            "policies": [_plain(policy) for policy in self.policies],
+            "floors": [_plain(floor) for floor in self.floors],
+            "promises": [_plain(promise) for promise in self.promises],
+        }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return {key: _plain(v) for key in type(value).model_fields if (v := getattr(value, key)) is not None}
+    if isinstance(value, dict):
+        return dict(sorted(value.items()))
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return str(value) if isinstance(value, Duration) else value
+
+
+def load_policies(root: Path) -> PolicySet:
+    """Read `policies/*.yml` under the project's folder. No folder means no policies."""
+    files = [(path, *yaml.load_with_places(path, _PolicyFile)) for path in _policy_files(root / "policies")]
+    _refuse_double_names((path, file, where) for path, file, where in files)
+    return PolicySet(
+        tuple(policy for _, file, _ in files for policy in file.policies),
+        tuple(promise for _, file, _ in files for promise in file.promises),
+        tuple(floor for _, file, _ in files for floor in file.floors),
+    )
+
+
+def _policy_files(folder: Path) -> list[Path]:
+    # A file that is passed over in silence could hold a floor, so both endings count.
+    found = [path for ending in ("*.yml", "*.yaml") for path in folder.glob(ending)]
+    return sorted(found, key=lambda path: path.name)
+
+
+def _refuse_double_names(files: Iterator[tuple[Path, _PolicyFile, Callable[[yaml.Place], str]]]) -> None:
+    first: dict[str, str] = {}
+    for _, file, where in files:
+        for number, policy in enumerate(file.policies):
+            here = where(("policies", number, "name"))
+            if policy.name in first:
+                raise InputError(
+                    f"two policies are named {policy.name!r}",
+                    where=here,
+                    hint=f"the other one stands at {first[policy.name]}; rename one of them",
+                )
+            first[policy.name] = here
+
+
+def refuse_auto(policies: PolicySet) -> None:
+    """`older_than: auto` needs promises to derive it from: until something derives it, it is refused."""
+    for policy in policies.policies:
+        for target in policy.targets:
+            if getattr(getattr(policy, target), "older_than", None) == AUTO:
+                raise InputError(
+                    f"policy {policy.name!r}: {target}.older_than is auto, and nothing derives it",
+                    hint="write a duration, as in older_than: 71d",
+                )

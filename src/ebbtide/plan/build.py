@@ -1,0 +1,272 @@
+"""`build_plan`: all datasets and all policies in a handful of Spark jobs, never a loop over datasets (spec §1).
+
+1. One row per dataset (`datasets`), and the files that several datasets share.
+2. Objects with their decisions: partitions, then transactions and versions (`timeline`), then the rest.
+3. Files that are free once what goes has gone (`freed`), and from them what each object frees and waits for.
+4. Limits, the digest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import reduce
+
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from ebbtide.config.policies import PolicySet, refuse_auto
+from ebbtide.config.project import Limits
+from ebbtide.errors import InputError
+from ebbtide.plan import freed, others, partitions, select
+from ebbtide.plan.datasets import prepare
+from ebbtide.plan.limited import limit_versions
+from ebbtide.plan.measure import OverLimit, over_limits, per_dataset, sums
+from ebbtide.plan.plan import Plan, digest_and_counts, plan_digest, shape
+from ebbtide.plan.references import shared_files
+from ebbtide.plan.select import setting
+from ebbtide.plan.timeline import timeline
+from ebbtide.plan.verdict import READY, open_marks, pins
+from ebbtide.plan.world import World, joined, no_texts
+
+_HISTORY = ("transactions", "versions")
+
+
+def build_plan(
+    policies: PolicySet,
+    world: World,
+    marks: DataFrame | None,
+    unmarks: DataFrame | None,
+    holds: DataFrame,
+    *,
+    now: datetime,
+    limits: Limits | None = None,
+) -> Plan:
+    """Decide on every object. `marks` are the open ones, `unmarks` and `holds` those that were not released."""
+    refuse_auto(policies)
+    marks, unmarks = _or_none(marks), _or_none(unmarks)
+    work = _Work(policies, world, marks, unmarks, holds, now)
+    objects, named = work.decide()
+    return _finish(policies, world, objects, named, work, limits or Limits(), now)
+
+
+def settled(frame: DataFrame) -> DataFrame:
+    """The frame computed now, and without its past: what builds on it is neither computed nor analysed again."""
+    return frame.localCheckpoint()
+
+
+def _or_none(frame: DataFrame | None) -> DataFrame | None:
+    return None if frame is None or frame.isEmpty() else frame
+
+
+class _Work:
+    """The steps of one plan."""
+
+    def __init__(
+        self,
+        policies: PolicySet,
+        world: World,
+        marks: DataFrame | None,
+        unmarks: DataFrame | None,
+        holds: DataFrame,
+        now: datetime,
+    ) -> None:
+        self.policies, self.world, self.now = policies, world, now
+        self.marks, self.pinned = marks, None if unmarks is None else pins(unmarks, now)
+        self.datasets = settled(prepare(policies, world, holds))
+        self.has_ranges = not self.datasets.where(
+            F.exists("holds", lambda h: h["first"].isNotNull() | h["last"].isNotNull())
+        ).isEmpty()
+        self.shared = _or_none(settled(shared_files(world.files)))
+        self.targets = {target for policy in policies.policies for target in policy.targets}
+        if marks is not None:
+            self.targets |= {row[0] for row in marks.select("target").distinct().collect()}
+
+    def _marks(self, *targets: str) -> DataFrame | None:
+        return None if self.marks is None else _or_none(settled(open_marks(self.marks, *targets)))
+
+    def decide(self) -> tuple[DataFrame, DataFrame]:
+        """All objects with final decisions but for limits, and the files that each of them names."""
+        objects: list[DataFrame] = []
+        named: list[DataFrame] = []
+        waits: list[DataFrame] = []
+        files = self.world.files
+        parts = theirs = along = rows = kept = None
+        if "partitions" in self.targets:
+            parts = settled(
+                partitions.partition_objects(
+                    self.policies, self.world, self.datasets, self._marks("partitions"), self.pinned, self.now
+                )
+            )
+            theirs = settled(partitions.files_of_partitions(parts, files, self.shared))
+            objects.append(parts.withColumn("cutoff", F.lit(None).cast("string")).select(*others.COLUMNS))
+            if self.marks is not None:
+                along = _or_none(settled(partitions.taken_along(theirs, self.world)))
+        if self.targets.intersection(_HISTORY):
+            rows = settled(self._history(along))
+            kept = freed.next_kept(rows)
+            objects += [_objects(rows, "transactions", "t", "owner_t"), _objects(rows, "versions", "v", "owner_v")]
+            named.append(freed.files_of_history(rows, freed.free_files(files, kept, self.shared)).select(*_FILE))
+            if any(p.transactions and p.transactions.allow_latest_view for p in self.policies.policies):
+                named.append(freed.files_of_lifted(rows, files, self.shared).select(*_FILE))
+            if self.marks is not None:
+                waits += [freed.waits(rows, files, kept, self.shared), freed.oldest_first(rows)]
+        if parts is not None and theirs is not None:
+            free = theirs.where(F.size("stay") == 0).select(*_FILE)
+            if self.marks is not None:
+                waiting = settled(partitions.waits_of_partitions(parts, theirs, kept))
+                waits.append(waiting)
+                free = free.join(waiting.where(F.size("waits") > 0), ["table_id", "target", "object_id"], "left_anti")
+            named.append(free.select(*_FILE))
+        self._add_others(objects, named)
+        if not objects:
+            raise InputError("there is no policy", hint="write one into policies/, as in `policies/retention.yml`")
+        whole = reduce(DataFrame.unionByName, objects)
+        if self.marks is not None:
+            whole = whole.unionByName(self._leftover(whole))
+        return _with_waits(whole, waits), reduce(DataFrame.unionByName, named)
+
+    def _history(self, along: DataFrame | None) -> DataFrame:
+        held = settled(partitions.held_versions(self.world, self.datasets)) if self.has_ranges else None
+        rows = timeline(
+            self.policies, self.world, self.datasets, self._marks(*_HISTORY), self.pinned, held, along, self.shared,
+            self.now,
+        )  # fmt: skip
+        return limit_versions(self.policies, rows)
+
+    def _add_others(self, objects: list[DataFrame], named: list[DataFrame]) -> None:
+        facts = (self.policies, self.world, self.datasets)
+        if "rows" in self.targets:
+            objects.append(others.row_objects(*facts, self._marks("rows"), self.pinned, self.now))
+        if "branches" in self.targets:
+            objects.append(others.branch_objects(*facts, self._marks("branches"), self.pinned, self.now))
+        if "tables" in self.targets:
+            tables = others.table_objects(*facts, self._marks("tables"), self.pinned, self.shared, self.now)
+            objects.append(tables)
+            named.append(_files_with(tables, self.world.files.withColumn("object_id", F.col("table_id"))))
+        if "orphans" in self.targets:
+            found = others.orphan_objects(*facts, self._marks("orphans"), self.pinned, self.now)
+            if found is not None:
+                objects.append(found[0])
+                named.append(_files_with(*found))
+        if not named:
+            named.append(self.world.files.where(F.lit(False)).transform(_no_files))
+
+    def _leftover(self, objects: DataFrame) -> DataFrame:
+        """Marks of what no longer is: history waits for the proof that its files are gone, the rest is sent back."""
+        assert self.marks is not None
+        key = ["table_id", "target", "object_id"]
+        gone = F.col("target").isin(*_HISTORY, "partitions")
+        number = F.lit(None).cast("int")
+        return self.marks.join(objects.select(*key), key, "left_anti").select(
+            *key,
+            no_texts().alias("branches"),
+            number.alias("policy"),
+            "fingerprint",
+            "cutoff",
+            F.when(gone, "wait").otherwise("unmarked").alias("decision"),
+            F.when(gone, "it is no longer in the inventory")
+            .otherwise("unmarked: no policy selects it any more, or it is gone")
+            .alias("because"),
+            F.when(gone, F.array(F.lit("the proof that its files are gone"))).otherwise(no_texts()).alias("waits_for"),
+            no_texts().alias("protected_by"),
+        )
+
+
+_FILE = ("table_id", "target", "object_id", "path", "bytes", "rows", "decision")
+
+
+def _no_files(files: DataFrame) -> DataFrame:
+    empty = {"target": "string", "object_id": "string", "decision": "string"}
+    return files.withColumns({name: F.lit(None).cast(type_) for name, type_ in empty.items()}).select(*_FILE)
+
+
+def _files_with(objects: DataFrame, files: DataFrame) -> DataFrame:
+    """Files of objects that go whole."""
+    going = objects.where(F.col("decision").isin("mark", "marked", READY)).select(
+        "table_id", "target", "object_id", "decision"
+    )
+    return files.drop("target").join(going, ["table_id", "object_id"]).select(*_FILE)
+
+
+def _objects(rows: DataFrame, target: str, part: str, owner: str) -> DataFrame:
+    return rows.where(F.col(f"{part}.exists")).select(
+        "table_id", F.lit(target).alias("target"), "object_id", "branches", F.col(owner).alias("policy"), "fingerprint",
+        F.lit(None).cast("string").alias("cutoff"),
+        *(f"{part}.{name}" for name in ("decision", "because", "waits_for", "protected_by")),
+    ).select(*others.COLUMNS)  # fmt: skip
+
+
+def _with_waits(objects: DataFrame, waits: Sequence[DataFrame]) -> DataFrame:
+    """`ready` becomes `wait` where something still references the object's files, else `sweep`."""
+    found: Column = no_texts()
+    if waits:
+        key = ["table_id", "target", "object_id"]
+        together = reduce(DataFrame.unionByName, waits).groupBy(*key).agg(F.flatten(F.collect_set("waits")).alias("w"))
+        objects, found = objects.join(together, key, "left"), F.coalesce("w", no_texts())
+    ready = F.col("decision") == READY
+    waiting = ready & (F.size(found) > 0)
+    return objects.select(
+        *(c for c in others.COLUMNS if c not in ("decision", "waits_for")),
+        F.when(waiting, "wait").when(ready, "sweep").otherwise(F.col("decision")).alias("decision"),
+        F.when(waiting, joined(found)).otherwise(F.col("waits_for")).alias("waits_for"),
+    )
+
+
+def _finish(
+    policies: PolicySet,
+    world: World,
+    objects: DataFrame,
+    named: DataFrame,
+    work: _Work,
+    limits: Limits,
+    now: datetime,
+) -> Plan:
+    named = settled(named)
+    totals, over = over_limits(per_dataset(named, world.files), limits)
+    objects = _leave_out(objects, over)
+    empty = F.sha2(F.lit(""), 256)
+    unknown = F.col("target") == "rows"  # what matches a predicate is counted by the sweep, not guessed here
+    names = setting([policy.name for policy in policies.policies], F.col("policy"), "string")
+    measured = objects.join(sums(named), ["table_id", "target", "object_id"], "left").withColumns(
+        {
+            "rows": F.when(~unknown, F.coalesce("rows", F.lit(0))),
+            "bytes": F.when(~unknown, F.coalesce("bytes", F.lit(0))),
+            "file_count": F.coalesce("file_count", F.lit(0)),
+            "file_digest": F.coalesce("file_digest", empty),
+            "policy": names,
+        }
+    )
+    shaped = shape(measured).persist(StorageLevel.DISK_ONLY)
+    root, counts = digest_and_counts(shaped)
+    if limits.max_objects is not None:
+        over += [
+            OverLimit(None, verb, f"{verb} of {counts[verb]:,} objects, more than {limits.max_objects:,}")
+            for verb in ("mark", "sweep")
+            if counts[verb] > limits.max_objects
+        ]
+    warnings = tuple(select.warnings(policies, work.datasets, world.tables))
+    digest = plan_digest(now, root, policies.canonical())
+    return Plan(now, digest, shaped, named, counts, totals, tuple(over), warnings)
+
+
+def _leave_out(objects: DataFrame, over: Sequence[OverLimit]) -> DataFrame:
+    """Objects of a dataset past its limit are left out: not marked, not swept (spec §2, "Limits")."""
+    texts = {(o.dataset, o.verb): f"limit:{o.text}" for o in over if o.dataset is not None}
+    if not texts:
+        return objects
+    spark = objects.sparkSession
+    rows = [(dataset, verb, text) for (dataset, verb), text in sorted(texts.items())]
+    limited = spark.createDataFrame(rows, "table_id string, decision string, limit string")
+    joined_ = objects.join(F.broadcast(limited), ["table_id", "decision"], "left")
+    hit = F.col("limit").isNotNull()
+    return joined_.select(
+        *(c for c in objects.columns if c not in ("decision", "waits_for", "because")),
+        F.when(hit & (F.col("decision") == "mark"), "keep")
+        .when(hit, "wait")
+        .otherwise(F.col("decision"))
+        .alias("decision"),
+        F.when(hit & (F.col("decision") == "sweep"), F.array("limit")).otherwise(F.col("waits_for")).alias("waits_for"),
+        F.when(hit, F.concat("because", F.lit("; "), "limit")).otherwise(F.col("because")).alias("because"),
+    )

@@ -1,0 +1,169 @@
+"""Which files go when what is to go has gone: reachability over the retained versions (spec §2, "A sweep removes").
+
+A position is kept while its transaction is not to go, or a branch or tag names it. A run of positions is free when the
+next kept position lies behind it; a file is free when all of its runs are, and no other dataset references it. Twice:
+`later`, with everything that is marked or will be, and `now`, with what is past its grace.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from ebbtide.plan.verdict import GOING, READY
+from ebbtide.plan.world import CONTENT, joined, no_texts, texts
+
+
+def next_kept(timeline: DataFrame) -> DataFrame:
+    """Per position the first kept one from there on: with all that goes (`later`), and with what is ready (`now`)."""
+    is_named = F.exists("refs", lambda ref: (ref["head"] == F.col("object_id")) & ~ref["name"].startswith("staged:"))
+    going = F.col("t.decision").isin(*GOING) & F.col("t.exists") | F.col("v.decision").isin(*GOING) & F.col("v.exists")
+    ready = (F.col("t.decision") == READY) & F.col("t.exists") | (F.col("v.decision") == READY) & F.col("v.exists")
+    at = F.struct("position", F.col("object_id").alias("id"))
+    # From the newest down, so that the frame grows by one row at a time; a frame that ends at the newest would be
+    # computed anew for each row.
+    down = Window.partitionBy("table_id").orderBy(F.col("position").desc())
+    return timeline.select(
+        "table_id",
+        "position",
+        F.last(F.when(~going | is_named, F.col("position")), ignorenulls=True).over(down).alias("kept_later"),
+        F.last(F.when(~ready | is_named, at), ignorenulls=True).over(down).alias("kept_now"),
+    )
+
+
+def free_files(files: DataFrame, kept: DataFrame, shared: DataFrame | None) -> DataFrame:
+    """Files that nothing but what goes references: with `now` where that holds for what is ready alone.
+
+    `last` is the position of the last version that references the file.
+    """
+    runs = files.select(
+        "table_id", "path", "role", "bytes", "rows", "first_transaction", F.size("versions").alias("runs"),
+        F.array_max("versions.last").alias("last_version"), F.explode("versions").alias("run"),
+    )  # fmt: skip
+    open_runs = (
+        runs.withColumn("position", F.col("run.first"))
+        .join(kept, ["table_id", "position"])
+        .where(F.col("kept_later").isNull() | (F.col("kept_later") > F.col("run.last")))
+    )
+    now = F.col("kept_now").isNull() | (F.col("kept_now.position") > F.col("run.last"))
+    free = (
+        open_runs.withColumn("now", now)
+        .groupBy("table_id", "path")
+        .agg(
+            F.count("*").alias("open"),
+            F.max("runs").alias("runs"),
+            F.min("now").alias("now"),
+            *(F.max(name).alias(name) for name in ("role", "bytes", "rows", "first_transaction", "last_version")),
+        )
+        .where("open = runs")
+        .drop("open", "runs")
+    )
+    return free if shared is None else free.join(F.broadcast(shared.select("path")), "path", "left_anti")
+
+
+def files_of_history(timeline: DataFrame, free: DataFrame) -> DataFrame:
+    """Free files under the transaction that added them and under the last version that references them."""
+    stage = F.col("decision")
+    counts = stage.isin("mark", "marked") | ((stage == READY) & F.col("now"))
+    objects = {
+        name: timeline.where(F.col(f"{name}.exists") & F.col(f"{name}.decision").isin(*GOING)) for name in ("t", "v")
+    }
+    added = (
+        objects["t"]
+        .where(F.size("lifted") == 0)
+        .select("table_id", F.col("object_id").alias("first_transaction"), F.col("t.decision").alias("decision"))
+    )
+    last = objects["v"].select(
+        "table_id", F.col("position").alias("last_version"), "object_id", F.col("v.decision").alias("decision")
+    )
+    by_transaction = free.join(added, ["table_id", "first_transaction"]).where(counts)
+    by_version = free.join(last, ["table_id", "last_version"]).where(counts)
+    columns: list[Column | str] = [
+        "path",
+        "bytes",
+        F.when(F.col("role") == "data", F.col("rows")).alias("rows"),
+        "decision",
+    ]
+    return by_transaction.select(
+        "table_id", F.lit("transactions").alias("target"), F.col("first_transaction").alias("object_id"), *columns
+    ).unionByName(by_version.select("table_id", F.lit("versions").alias("target"), "object_id", *columns))
+
+
+def files_of_lifted(timeline: DataFrame, files: DataFrame, shared: DataFrame | None) -> DataFrame:
+    """The files that leave the heads with the transactions of the latest view that a policy lifts.
+
+    Versions between still reference them: the object waits for those after its commit, and they do not make it smaller.
+    """
+    lifted = timeline.where((F.size("lifted") > 0) & F.col("t.exists") & F.col("t.decision").isin(*GOING)).select(
+        "table_id", F.col("object_id").alias("first_transaction"), F.col("t.decision").alias("decision")
+    )
+    theirs = files.where(F.col("role").isin(*CONTENT)).join(lifted, ["table_id", "first_transaction"])
+    if shared is not None:
+        theirs = theirs.join(F.broadcast(shared.select("path")), "path", "left_anti")
+    return theirs.select(
+        "table_id",
+        F.lit("transactions").alias("target"),
+        F.col("first_transaction").alias("object_id"),
+        "path",
+        "bytes",
+        F.when(F.col("role") == "data", F.col("rows")).alias("rows"),
+        "decision",
+    )
+
+
+def waits(timeline: DataFrame, files: DataFrame, kept: DataFrame, shared: DataFrame | None) -> DataFrame:
+    """What ready transactions wait for: versions and datasets that still reference a file that they added."""
+    ready = timeline.where(F.col("t.exists") & (F.col("t.decision") == READY)).select(
+        "table_id", F.col("object_id").alias("first_transaction"), "lifted", "refs"
+    )
+    runs = (
+        files.where(F.col("role").isin(*CONTENT))
+        .join(ready, ["table_id", "first_transaction"])
+        .select("table_id", "path", "first_transaction", "lifted", "refs", F.explode("versions").alias("run"))
+        .withColumn("position", F.col("run.first"))
+        .join(kept, ["table_id", "position"])
+    )
+    blocked = F.coalesce(F.col("kept_now.position") <= F.col("run.last"), F.lit(False))
+    in_head = F.exists(
+        "refs",
+        lambda ref: (
+            F.array_contains("lifted", ref["name"])
+            & (F.col("run.first") <= ref["position"])
+            & (ref["position"] <= F.col("run.last"))
+        ),
+    )
+    by_version = F.when(blocked, F.array(F.concat(F.lit("version:"), "kept_now.id"))).otherwise(no_texts())
+    by_dataset = no_texts()
+    if shared is not None:
+        runs = runs.join(F.broadcast(shared), "path", "left")
+        others = F.array_except("datasets", F.array("table_id"))
+        by_dataset = F.when(
+            F.col("datasets").isNotNull(), F.transform(others, lambda o: F.concat(F.lit("reference:"), o))
+        ).otherwise(no_texts())
+    return (
+        runs.withColumn("waits", joined(by_version, by_dataset))
+        .groupBy("table_id", F.col("first_transaction").alias("object_id"))
+        .agg(F.flatten(F.collect_set("waits")).alias("file_waits"), F.max(in_head).alias("in_head"))
+        # While a lifted head still has the files there is a commit to make: nothing to wait for yet.
+        .select(
+            "table_id",
+            F.lit("transactions").alias("target"),
+            "object_id",
+            F.when(F.col("in_head"), no_texts()).otherwise(F.sort_array(F.array_distinct("file_waits"))).alias("waits"),
+        )
+    )
+
+
+def oldest_first(timeline: DataFrame) -> DataFrame:
+    """Where removal is oldest first: what ready objects wait for is the oldest kept version before them (spec §2)."""
+    line = F.regexp_extract("object_id", "^(.*)/", 1)
+    ready = (F.col("t.exists") & (F.col("t.decision") == READY)) | (F.col("v.exists") & (F.col("v.decision") == READY))
+    up = Window.partitionBy("table_id", line).orderBy("position")
+    oldest = F.first(F.when(~ready, F.col("object_id")), ignorenulls=True).over(up)
+    rows = timeline.where(~F.col("any_order")).withColumn("oldest", oldest).where(ready & F.col("oldest").isNotNull())
+    return rows.select(
+        "table_id",
+        F.explode(texts("transactions", "versions")).alias("target"),
+        "object_id",
+        F.array(F.concat(F.lit("oldest first:"), "oldest")).alias("waits"),
+    )

@@ -1,0 +1,277 @@
+"""Targets that concern a dataset as a whole, or what lies beside it: rows, branches, tables, orphans (spec §2)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from ebbtide.config.policies import PolicySet
+from ebbtide.model.durations import Duration, first_kept_day, first_kept_instant
+from ebbtide.model.times import as_text
+from ebbtide.plan.datasets import any_holds, under_floor, whole_holds
+from ebbtide.plan.durations import instant_is_older, micros_of, move_instant
+from ebbtide.plan.select import owner, setting
+from ebbtide.plan.verdict import MARK_TYPE, VERDICT, verdict
+from ebbtide.plan.world import World, joined, no_texts, only_if, texts
+
+COLUMNS = (
+    "table_id", "target", "object_id", "branches", "policy", "fingerprint", "cutoff", "decision", "because",
+    "waits_for", "protected_by",
+)  # fmt: skip
+
+
+def _with_state(rows: DataFrame, target: str, marks: DataFrame | None, pinned: DataFrame | None) -> DataFrame:
+    for frame, name, type_ in ((marks, f"mark_{target}", MARK_TYPE), (pinned, "pin", "string")):
+        if frame is None:
+            rows = rows.withColumn(name, F.lit(None).cast(type_))
+        else:
+            rows = rows.join(frame.select("table_id", "object_id", name), ["table_id", "object_id"], "left")
+    return rows
+
+
+def _finish(rows: DataFrame, target: str, branches: Column) -> DataFrame:
+    return rows.select(
+        "table_id", F.lit(target).alias("target"), "object_id", branches.alias("branches"),
+        F.col("owner").alias("policy"), "fingerprint", F.col("cutoff").cast("string").alias("cutoff"), *VERDICT,
+    ).select(*COLUMNS)  # fmt: skip
+
+
+def row_objects(
+    policies: PolicySet,
+    world: World,
+    datasets: DataFrame,
+    marks: DataFrame | None,
+    pinned: DataFrame | None,
+    now: datetime,
+) -> DataFrame:
+    """One object per dataset and owning policy; its cutoff is frozen by the mark (spec §2)."""
+    number = F.col("owner")
+    each = [p.rows for p in policies.policies]
+    ages = [r.older_than if r is not None and isinstance(r.older_than, Duration) else None for r in each]
+    names = [p.name for p in policies.policies]
+    rows = datasets.withColumn("owner", owner(policies, F.col("for_rows"), texts("main"))).where("owner IS NOT NULL")
+    rows = rows.withColumn("object_id", setting(names, number, "string")).withColumn(
+        "wanted", setting([None if r is None else r.column for r in each], number, "string")
+    )
+    types = world.columns.select("table_id", F.col("column_id").alias("wanted"), F.lower("type").alias("type"))
+    rows = _with_state(rows.join(types, ["table_id", "wanted"], "left"), "rows", marks, pinned)
+    is_day, is_instant = F.col("type") == "date", F.col("type").startswith("timestamp")
+    day = setting([None if d is None else first_kept_day(d, now).isoformat() for d in ages], number, "string")
+    instant = setting([None if d is None else as_text(first_kept_instant(d, now)) for d in ages], number, "string")
+    where = setting([None if r is None else r.where for r in each], number, "string")
+    fresh = F.coalesce(F.when(is_day, day).when(is_instant, instant))
+    said = setting([None if d is None else str(d) for d in ages], number, "string")
+    rows = rows.withColumns(
+        {
+            "cutoff": F.coalesce(F.col("mark_rows.cutoff"), fresh),
+            "where": where,
+            # The policy as it was marked; the rows themselves change every day.
+            "fingerprint": F.sha2(
+                F.concat_ws("|", "object_id", F.coalesce(where, F.concat_ws(":", "wanted", said))), 256
+            ),
+        }
+    )
+    cutoff, where = F.col("cutoff"), F.col("where")
+
+    def age(_: Column) -> Column:
+        return (
+            F.when(where.isNotNull(), F.concat(F.lit("rows where "), where))
+            .when(F.col("type").isNull(), F.concat(F.lit("the table has no column "), "wanted"))
+            .when(cutoff.isNull(), F.concat("wanted", F.lit(" is "), "type", F.lit(", neither a date nor a timestamp")))
+            .otherwise(F.concat(F.lit("rows with "), "wanted", F.lit(" before "), cutoff, F.lit(", older than "), said))
+        )
+
+    floors = joined(
+        *(
+            only_if(F.array_contains("floor_numbers", n) & ~_reaches(ages, floor.keep_at_least, now, number),
+                    f"floor:{floor.label}")
+            for n, floor in enumerate(policies.floors)
+        ),
+        no_texts(),
+    )  # fmt: skip
+    rows = verdict(
+        rows, policies, owner=number, due=where.isNotNull() | cutoff.isNotNull(), age=age,
+        protections=joined(floors, F.col("floor_gc")), blocks=F.col("blocks"), held=any_holds(),
+        mark=F.col("mark_rows"), fingerprint=F.col("fingerprint"), now=now,
+    )  # fmt: skip
+    return _finish(rows, "rows", texts("main"))
+
+
+def _reaches(ages: list[Duration | None], floor: Duration, now: datetime, number: Column) -> Column:
+    """Whether all that the owner takes is older than a floor too; what goes by predicate has no age."""
+    border = first_kept_day(floor, now)
+    return setting([d is not None and first_kept_day(d, now) <= border for d in ages], number, "boolean")
+
+
+def branch_objects(
+    policies: PolicySet,
+    world: World,
+    datasets: DataFrame,
+    marks: DataFrame | None,
+    pinned: DataFrame | None,
+    now: datetime,
+) -> DataFrame:
+    """Branches that nobody wrote to for `unused_for`, counted from the head's commit. Never main."""
+    number = F.col("owner")
+    heads = world.transactions.select("table_id", F.col("transaction_id").alias("head"), "committed_at")
+    rows = world.branches.where(F.col("kind") == "branch").join(datasets, "table_id")
+    rows = rows.withColumn("owner", owner(policies, F.col("for_branches"), F.array("name"))).where("owner IS NOT NULL")
+    rows = rows.join(heads, ["table_id", "head"], "left").withColumn("object_id", F.col("name"))
+    rows = _with_state(rows, "branches", marks, pinned)
+    ages = [None if p.branches is None else p.branches.unused_for for p in policies.policies]
+    text = setting([None if d is None else str(d) for d in ages], number, "string")
+    moved = move_instant(
+        F.col("committed_at"),
+        setting([None if d is None else d.months for d in ages], number, "int"),
+        setting([None if d is None else micros_of(d) for d in ages], number, "bigint"),
+    )
+    due = F.coalesce(moved < F.lit(now), F.lit(False))
+
+    def age(due: Column) -> Column:
+        return (
+            F.when(due, F.concat(F.lit("last written more than "), text, F.lit(" ago")))
+            .when(F.col("committed_at").isNull(), F.lit("no commit: never due"))
+            .otherwise(F.concat(F.lit("written in the last "), text))
+        )
+
+    fingerprint = F.sha2(F.concat_ws("|", "name", F.coalesce("head", F.lit(""))), 256)
+    rows = rows.withColumn("fingerprint", fingerprint).withColumn("cutoff", F.lit(None))
+    protections = joined(
+        only_if(F.coalesce("main", F.lit(True)), "main branch"),
+        under_floor(policies, F.col("committed_at"), now),
+        F.col("floor_gc"),
+    )
+    rows = verdict(
+        rows, policies, owner=number, due=due, age=age, protections=protections, blocks=F.col("blocks"),
+        held=any_holds(), mark=F.col("mark_branches"), fingerprint=F.col("fingerprint"), now=now,
+    )  # fmt: skip
+    return _finish(rows, "branches", F.array("name"))
+
+
+def table_objects(
+    policies: PolicySet,
+    world: World,
+    datasets: DataFrame,
+    marks: DataFrame | None,
+    pinned: DataFrame | None,
+    shared: DataFrame | None,
+    now: datetime,
+) -> DataFrame:
+    """Ad hoc tables (without a schedule) whose last commit on any branch is past retention. A tag keeps its table."""
+    number = F.col("owner")
+    rows = datasets.withColumn("owner", F.get("for_tables", F.lit(0))).where("owner IS NOT NULL")
+    last = world.transactions.groupBy("table_id").agg(F.max("committed_at").alias("committed_at"))
+    rows = rows.join(last, "table_id", "left").withColumn("object_id", F.col("table_id"))
+    if shared is not None:
+        others = (
+            shared.select(F.explode("datasets").alias("table_id"), "datasets")
+            .groupBy("table_id")
+            .agg(F.array_distinct(F.flatten(F.collect_set("datasets"))).alias("sharing"))
+        )
+        rows = rows.join(others, "table_id", "left")
+    else:
+        rows = rows.withColumn("sharing", no_texts())
+    rows = _with_state(rows, "tables", marks, pinned)
+    ages = [p.tables.older_than if p.tables and isinstance(p.tables.older_than, Duration) else None
+            for p in policies.policies]  # fmt: skip
+    text = setting([None if d is None else str(d) for d in ages], number, "string")
+    moved = move_instant(
+        F.col("committed_at"),
+        setting([None if d is None else d.months for d in ages], number, "int"),
+        setting([None if d is None else micros_of(d) for d in ages], number, "bigint"),
+    )
+    past = F.coalesce(moved < F.lit(now), F.lit(False))
+    due = past & F.col("schedule").isNull()
+
+    def age(due: Column) -> Column:
+        return (
+            F.when(F.col("schedule").isNotNull(), F.concat(F.lit("not ad hoc: its schedule is "), "schedule"))
+            .when(F.col("committed_at").isNull(), F.lit("no commit: never due"))
+            .when(due, F.concat(F.lit("last written more than "), text, F.lit(" ago")))
+            .otherwise(F.concat(F.lit("written in the last "), text))
+        )
+
+    kept = F.filter("refs", lambda ref: ~ref["name"].startswith("branch:"))
+    sharing = F.array_except(F.coalesce("sharing", no_texts()), F.array("table_id"))
+    fingerprint = F.sha2(F.array_join(F.transform("refs", lambda r: F.concat_ws("|", r["name"], r["head"])), "\n"), 256)
+    protections = joined(
+        F.transform(kept, lambda ref: ref["name"]),
+        F.transform(sharing, lambda other: F.concat(F.lit("reference:"), other)),
+        under_floor(policies, F.col("committed_at"), now),
+        F.col("floor_gc"),
+    )
+    rows = rows.withColumn("fingerprint", fingerprint).withColumn("cutoff", F.lit(None))
+    rows = verdict(
+        rows, policies, owner=number, due=due, age=age, protections=protections, blocks=F.col("blocks"),
+        held=any_holds(), mark=F.col("mark_tables"), fingerprint=F.col("fingerprint"), now=now,
+    )  # fmt: skip
+    branches = F.sort_array(
+        F.transform(
+            F.filter("refs", lambda ref: ref["name"].startswith("branch:")),
+            lambda ref: F.substring(ref["name"], len("branch:") + 1, 1 << 20),
+        )
+    )
+    return _finish(rows, "tables", branches)
+
+
+def orphan_objects(
+    policies: PolicySet,
+    world: World,
+    datasets: DataFrame,
+    marks: DataFrame | None,
+    pinned: DataFrame | None,
+    now: datetime,
+) -> tuple[DataFrame, DataFrame] | None:
+    """Folders with files that nothing references, and the files of each; None where nobody listed the storage.
+
+    Ages are measured by the store's clock at the time of the listing, whatever `now` is (spec §2).
+    """
+    if world.orphans is None or world.listed_at is None:
+        return None
+    rows = world.orphans.join(world.files.select("path"), "path", "left_anti").join(
+        datasets.withColumn("owner", F.get("for_orphans", F.lit(0))).where("owner IS NOT NULL"), "table_id"
+    )
+    number = F.col("owner")
+    old = F.lit(False)
+    for n, policy in enumerate(policies.policies):
+        if policy.orphans is not None:
+            guard = policy.orphans.older_than
+            old = old | ((number == n) & instant_is_older(F.col("modified_at"), guard, world.listed_at))
+    kept = ("blocks", "holds", "floor_numbers", "floor_gc")
+    folders = (
+        rows.withColumn("old", old)
+        .groupBy("table_id", F.col("folder").alias("object_id"), "owner")
+        .agg(
+            F.sort_array(F.collect_list(F.when(F.col("old"), F.concat_ws("|", "path", "bytes")))).alias("named"),
+            F.max(F.when(F.col("old"), F.col("modified_at"))).alias("newest"),
+            *(F.first(name).alias(name) for name in kept),
+        )
+    )
+    folders = _with_state(folders, "orphans", marks, pinned)
+    due = F.size("named") > 0
+    guard_text = setting(
+        [None if p.orphans is None else str(p.orphans.older_than) for p in policies.policies], number, "string"
+    )
+    count = F.size("named").cast("string")
+
+    def age(due: Column) -> Column:
+        some = F.concat(count, F.lit(" files that nothing references, older than "), guard_text)
+        return F.when(due, some).otherwise(F.concat(F.lit("no file is older than "), guard_text))
+
+    fingerprint = F.sha2(F.array_join("named", "\n"), 256)
+    folders = folders.withColumn("fingerprint", fingerprint).withColumn("cutoff", F.lit(None))
+    unread = texts(*(f"unknown:{error}" for error in world.errors))
+    folders = verdict(
+        folders, policies, owner=number, due=due, age=age,
+        protections=joined(under_floor(policies, F.col("newest"), now), F.col("floor_gc")),
+        blocks=joined(F.col("blocks"), unread), held=whole_holds(), mark=F.col("mark_orphans"),
+        fingerprint=F.col("fingerprint"), now=now,
+    )  # fmt: skip
+    files = rows.where(old).select(
+        "table_id", F.lit("orphans").alias("target"), F.col("folder").alias("object_id"), "path", "bytes",
+        F.lit(None).cast("bigint").alias("rows"),
+    )  # fmt: skip
+    # What the folder's decision is decides whether its files are named: they are joined with it later.
+    return _finish(folders, "orphans", no_texts()), files

@@ -1,0 +1,91 @@
+"""What a plan is made from: the information schema and the state, as DataFrames that others hand in (spec §2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+MARKS = (
+    "table_id string, target string, object_id string, policy string, fingerprint string, marked_at timestamp, "
+    "grace_until timestamp, cutoff string"
+)
+UNMARKS = "table_id string, target string, object_id string, until timestamp, reason string"
+HOLDS = "table_id string, partition_from date, partition_to date, owner string, reason string"
+ORPHANS = "table_id string, folder string, path string, bytes long, modified_at timestamp"
+
+DROPS_FILES = "drop exact data files"
+"""The capability of dropping named data files from a head; `allow_latest_view` rests on it."""
+ANY_ORDER = "remove versions in any order"
+"""The capability of removing versions by id or their files by list. Without it removal is oldest first (spec §2)."""
+
+CONTENT = ("data", "delete file", "deletion vector", "changelog", "change data", "index")
+"""Roles of files that carry rows, or say which of them are deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """The information schema of one scan.
+
+    An ancestor's `transactions.position` is less than its descendants'. `orphans` are files that the caller's listing
+    found and no dataset references, with the area's owner; `listed_at` is that listing's time by the store's clock.
+    `errors` are the reasons why references of other datasets may be missing, a catalog that did not answer, say.
+    """
+
+    tables: DataFrame
+    columns: DataFrame
+    partitions: DataFrame
+    branches: DataFrame
+    transactions: DataFrame
+    files: DataFrame
+    orphans: DataFrame | None = None
+    listed_at: datetime | None = None
+    errors: tuple[str, ...] = ()
+
+    def only(self, table_id: str) -> World:
+        """The same, with the objects of one dataset. Files stay whole: other datasets' references still count."""
+        mine = F.col("table_id") == table_id
+        return World(
+            self.tables.where(mine),
+            self.columns.where(mine),
+            self.partitions.where(mine),
+            self.branches.where(mine),
+            self.transactions.where(mine),
+            self.files,
+            None if self.orphans is None else self.orphans.where(mine),
+            self.listed_at,
+            self.errors,
+        )
+
+
+def texts(*values: str) -> Column:
+    """A constant array of texts, typed also where it is empty."""
+    return F.array(*(F.lit(value) for value in values)).cast("array<string>")
+
+
+def no_texts() -> Column:
+    return F.array().cast("array<string>")
+
+
+def joined(*arrays: Column) -> Column:
+    """The elements of several arrays of texts, sorted, each once, NULLs left out."""
+    whole = F.concat(*(F.coalesce(array, no_texts()) for array in arrays))
+    return F.sort_array(F.array_distinct(F.array_compact(whole)))
+
+
+def only_if(condition: Column, value: Column | str) -> Column:
+    """An array with the text where the condition holds, an empty one elsewhere."""
+    return F.when(condition, F.array(F.lit(value) if isinstance(value, str) else value)).otherwise(no_texts())
+
+
+def instant_text(instant: Column) -> Column:
+    """An instant as `YYYY-MM-DDTHH:MM:SSZ`, whatever the session's time zone is."""
+    micros = F.unix_micros(instant)
+    second = F.pmod(micros, F.lit(86_400_000_000)) / F.lit(1_000_000)
+    day = F.date_from_unix_date(F.round((micros - F.pmod(micros, F.lit(86_400_000_000))) / 86_400_000_000).cast("int"))
+    whole = F.floor(second).cast("int")
+    parts = [F.floor(whole / 3600), F.floor(whole / 60) % 60, whole % 60]
+    clock = F.concat_ws(":", *(F.lpad(part.cast("int").cast("string"), 2, "0") for part in parts))
+    return F.concat(day.cast("string"), F.lit("T"), clock, F.lit("Z"))

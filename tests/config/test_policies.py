@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ebbtide.config.policies import TARGETS, load_policies, refuse_auto
+from ebbtide.errors import InputError
+from ebbtide.model.durations import Duration
+
+GOOD = """\
+policies:
+  - name: user-data
+    select: {tables: ["**"], any_labels: [TableContent.user_data], exclude: {any_labels: [LegalHold.is_true]}}
+    partitions: {older_than: 90d, age_of: oldest}
+    versions: {older_than: 36h, keep_min: 2, keep_max: 9, limit: 50}
+    grace: 12h
+  - name: everything
+    select: {tables: ["lake.raw.*"], formats: [iceberg], branches: [main], properties: {owner: risk, x: true}}
+    transactions: {older_than: 1m, keep_views: 2, allow_latest_view: true, staged: true}
+    branches: {unused_for: 6m}
+    rows: {column: at, older_than: 2y}
+floors:
+  - {any_labels: [LegalHold.is_true], keep_at_least: 7y, basis: tax code}
+promises:
+  - {any_labels: [TableContent.user_data], gone_within: 110d}
+"""
+
+
+def write(root: Path, text: str, name: str = "a.yml") -> Path:
+    (root / "policies").mkdir(exist_ok=True)
+    (root / "policies" / name).write_text(text)
+    return root
+
+
+def test_every_target_and_key_is_read(tmp_path: Path) -> None:
+    found = load_policies(write(tmp_path, GOOD))
+    user, rest = found.policies
+    assert user.partitions is not None
+    assert user.versions is not None
+    assert rest.transactions is not None
+    assert rest.branches is not None
+    assert rest.rows is not None
+    assert user.targets == ("versions", "partitions")
+    assert (user.partitions.older_than, user.partitions.age_of) == (Duration(90, "d"), "oldest")
+    assert (user.versions.older_than, user.versions.keep_min, user.versions.keep_max) == (Duration(36, "h"), 2, 9)
+    assert (user.grace, rest.grace) == (Duration(12, "h"), Duration(7, "d"))
+    assert rest.select.properties == {"owner": "risk", "x": "true"}
+    assert rest.transactions.keep_views == 2
+    assert rest.transactions.allow_latest_view
+    assert found.floors[0].keep_at_least == Duration(7, "y")
+    assert found.promises[0].gone_within == Duration(110, "d")
+
+
+def test_policies_are_ordered_by_file_name_then_position(tmp_path: Path) -> None:
+    one = "policies:\n  - {{name: {0}1, select: {{tables: [a.b.c]}}, tables: {{older_than: 1d}}}}\n" \
+          "  - {{name: {0}2, select: {{tables: [a.b.c]}}, orphans: {{}}}}\n"  # fmt: skip
+    write(tmp_path, one.format("b"), "20-b.yml")
+    write(tmp_path, one.format("a"), "10-a.yml")
+    write(tmp_path, one.format("c"), "30-c.yaml")
+    found = load_policies(tmp_path)
+    assert [policy.name for policy in found.policies] == ["a1", "a2", "b1", "b2", "c1", "c2"]
+    assert found.policies[1].orphans is not None
+    assert found.policies[1].orphans.older_than == Duration(3, "d")
+
+
+def test_no_policies_is_an_empty_set(tmp_path: Path) -> None:
+    assert load_policies(tmp_path).policies == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "line", "message", "hint"),
+    [
+        (("older_than: 90d", "older_than: -3d"), 4, "lies in the future", "write 3d"),
+        (("older_than: 90d", "older_than: 90"), 4, "not a duration: 90", "as in 90d"),
+        (("older_than: 90d", "older_than: 1x"), 4, "not a duration: '1x'", "d, w, m or y"),
+        (("older_than: 90d", "older_than: 5h"), 4, "hours make no sense", None),
+        (("older_than: 90d", "older_than: 2030-01-01"), 4, "not a duration: 2030-01-01", None),
+        (("older_than: 36h", "older_than: 1m"), 5, "m could be minutes", None),
+        (("grace: 12h", "grace: 2m"), 6, "m could be minutes", None),
+        (("grace: 12h", "grace: -1d"), 6, "lies in the future", None),
+        (("keep_max: 9", "keep_max: 1"), 5, "keep_max 1 is less than keep_min 2", "raise keep_max"),
+        (("keep_min: 2", "keep_min: 0"), 5, "keep_min", None),
+        (("unused_for: 6m", "unused_for: -6m"), 10, "lies in the future", None),
+        (("age_of: oldest", "age_of: eldest"), 4, "age_of", None),
+        (("partitions: {older_than", "partitions: {oldr_than"), 4, "older_than' is missing", None),
+        (("age_of: oldest", "age_off: oldest"), 4, "unknown key 'policies.0.partitions.age_off'", "'age_of'"),
+        (("grace:", "grase:"), 6, "unknown key 'policies.0.grase'", "'grace'"),
+        (("formats: [iceberg]", "formats: [iceburg]"), 8, "unknown format 'iceburg'", "'iceberg'"),
+        (("branches: [main]", "branches: []"), 8, "empty list", "leave the key out"),
+        (
+            ('select: {tables: ["lake.raw.*"]', 'selekt: {tables: ["lake.raw.*"]'),
+            7,
+            "'policies.1.select' is missing",
+            "",
+        ),
+        (("name: everything", "name: user-data"), 7, "two policies are named 'user-data'", "a.yml:2"),
+        (("rows: {column: at, older_than: 2y}", "rows: {column: at}"), 11, "by age or by predicate", None),
+        (("rows: {column: at, older_than: 2y}", "rows: {where: x, column: at}"), 11, "by age or by predicate", None),
+        (("rows: {column: at, older_than: 2y}", "orphans: {older_than: 0d}"), 11, "guard age", "1d"),
+        (("rows: {column: at, older_than: 2y}", "tables: {older_than: 1d}"), 7, "all branches", "two policies"),
+        (("keep_at_least: 7y", "keep_at_least: seven"), 13, "not a duration: 'seven'", None),
+        (("basis: tax code", "bases: tax code"), 13, "basis", None),
+    ],
+)
+def test_what_is_wrong_is_named_with_file_line_and_hint(
+    tmp_path: Path, change: tuple[str, str], line: int, message: str, hint: str | None
+) -> None:
+    assert change[0] in GOOD
+    with pytest.raises(InputError) as caught:
+        load_policies(write(tmp_path, GOOD.replace(*change, 1)))
+    assert f"a.yml:{line}: " in str(caught.value)
+    assert message in str(caught.value)
+    assert hint is None or hint in str(caught.value.hint)
+
+
+def test_two_policies_of_one_name_are_refused_across_files(tmp_path: Path) -> None:
+    write(tmp_path, GOOD)
+    write(tmp_path, 'policies:\n\n  - {name: everything, select: {tables: ["**"]}, orphans: {}}\n', "b.yml")
+    with pytest.raises(InputError, match=r"b\.yml:3: two policies are named 'everything'") as caught:
+        load_policies(tmp_path)
+    assert "a.yml:7" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("select", ["{}", "{exclude: {tables: [a]}}", "{tables: []}", "{properties: {}}"])
+def test_an_empty_selection_is_invalid_not_permissive(tmp_path: Path, select: str) -> None:
+    text = f"policies:\n  - {{name: a, select: {select}, orphans: {{}}}}\n"
+    with pytest.raises(InputError, match="empty"):
+        load_policies(write(tmp_path, text))
+
+
+def test_a_policy_without_a_target_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="has no target") as caught:
+        load_policies(write(tmp_path, 'policies:\n  - {name: a, select: {tables: ["**"]}}\n'))
+    assert all(target in str(caught.value.hint) for target in TARGETS)
+
+
+def test_auto_is_read_and_refused_while_nothing_derives_it(tmp_path: Path) -> None:
+    found = load_policies(write(tmp_path, GOOD.replace("older_than: 90d", "older_than: auto")))
+    with pytest.raises(InputError, match=r"'user-data': partitions.older_than is auto"):
+        refuse_auto(found)
+    refuse_auto(load_policies(write(tmp_path, GOOD)))
+
+
+def test_the_canonical_form_tells_every_setting(tmp_path: Path) -> None:
+    base = load_policies(write(tmp_path, GOOD)).canonical()
+    for old, new in [("90d", "91d"), ("age_of: oldest", "age_of: newest"), ("limit: 50", "limit: 51"), ("7y", "8y")]:
+        assert load_policies(write(tmp_path, GOOD.replace(old, new))).canonical() != base

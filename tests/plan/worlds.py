@@ -1,0 +1,180 @@
+"""Small worlds for tests: histories written by hand, turned into the information schema by the real inventory code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import ArrayType, StringType
+
+from ebbtide.config.policies import PolicySet, load_policies
+from ebbtide.config.project import Limits
+from ebbtide.inventory.rows import rows_of
+from ebbtide.inventory.schema import SECTIONS
+from ebbtide.model.dataset import Column, FileRef, Partition, Reading, Role
+from ebbtide.model.history import Kind, Ref, RefKind, Transaction
+from ebbtide.model.ids import DatasetId
+from ebbtide.plan.build import build_plan
+from ebbtide.plan.plan import Plan
+from ebbtide.plan.world import ANY_ORDER, DROPS_FILES, HOLDS, MARKS, ORPHANS, UNMARKS, World
+
+NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
+EXACT = (ANY_ORDER, DROPS_FILES)
+
+
+def ago(days: float) -> datetime:
+    return NOW - timedelta(days=days)
+
+
+@dataclass
+class Table:
+    """One dataset, commit by commit. Each commit adds one file named after it unless told otherwise."""
+
+    name: str
+    format: str = "iceberg"
+    capabilities: Sequence[str] = EXACT
+    floors: Mapping[str, str] = field(default_factory=dict)
+    properties: Mapping[str, str] = field(default_factory=dict)
+    unknown: tuple[str, ...] = ()
+    columns: tuple[Column, ...] = ()
+    partitions: tuple[Partition, ...] = ()
+    extra: dict[str, Any] = field(default_factory=dict)
+    transactions: list[Transaction] = field(default_factory=list)
+    refs: dict[str, Ref] = field(default_factory=dict)
+    live: dict[str, frozenset[str]] = field(default_factory=dict)
+    files: dict[str, FileRef] = field(default_factory=dict)
+
+    def commit(
+        self,
+        id_: str,
+        days: float,
+        *,
+        on: str | None = "main",
+        parent: str | None = None,
+        kind: Kind = Kind.APPEND,
+        adds: Sequence[str] | None = None,
+        removes: Iterable[str] = (),
+        staged: bool = False,
+        size: int = 100,
+        partition: str | None = None,
+    ) -> Table:
+        """Commit `days` ago. `on` moves that branch; `parent` is its head unless given. SNAPSHOT removes everything."""
+        head = self.refs[on].head if on in self.refs else None
+        parent = parent if parent is not None else head
+        before = self.live.get(parent or "", frozenset())
+        gone = before if kind is Kind.SNAPSHOT else frozenset(removes)
+        added = [id_] if adds is None else list(adds)
+        for path in added:
+            where = path if "/" in path else f"file:///lake/{self.name}/{path}"
+            known = FileRef(where, Role.DATA, size, id_, False, partition=partition, rows=10)
+            self.files.setdefault(path, known)
+        self.live[id_] = (before - gone) | frozenset(added)
+        starts = bool(before) and not (before - gone)
+        self.transactions.append(Transaction(id_, parent, kind, ago(days), starts, staged))
+        if on is not None and not staged:
+            self.refs[on] = Ref(on, RefKind.BRANCH, id_, main=on == "main")
+        return self
+
+    def branch(self, name: str, at: str) -> Table:
+        self.refs[name] = Ref(name, RefKind.BRANCH, at, main=name == "main")
+        return self
+
+    def tag(self, name: str, at: str) -> Table:
+        self.refs[f"tag {name}"] = Ref(name, RefKind.TAG, at)
+        return self
+
+    def drop(self, name: str) -> Table:
+        del self.refs[name]
+        return self
+
+    def reading(self) -> Reading:
+        heads = [r.head for r in self.refs.values() if r.kind is RefKind.BRANCH]
+        files = []
+        for path, ref in self.files.items():
+            mask = sum(1 << n for n, t in enumerate(self.transactions) if path in self.live[t.id])
+            files.append(replace(ref, versions=mask, live=any(path in self.live[h] for h in heads if h)))
+        return Reading(
+            DatasetId.parse(self.name), self.format, f"file:///lake/{self.name}", self.properties, self.columns,
+            tuple(self.refs.values()), tuple(self.transactions), self.partitions, tuple(files), self.floors,
+            self.unknown,
+        )  # fmt: skip
+
+
+def world(spark: SparkSession, *tables: Table, orphans: Sequence[tuple[Any, ...]] | None = None, **facts: Any) -> World:
+    sections: dict[str, list[tuple[object, ...]]] = {name: [] for name in SECTIONS}
+    extras = {}
+    for table in tables:
+        extras[table.name] = table.extra
+        for section, rows in rows_of(table.reading(), sorted(table.capabilities), "scan", NOW):
+            sections[section] += rows
+    frames = {name: _frame(spark, name, rows, extras) for name, rows in sections.items()}
+    if orphans is not None:
+        facts = {"orphans": spark.createDataFrame(orphans, ORPHANS), "listed_at": NOW, **facts}
+    return World(**frames, **facts)
+
+
+def _frame(spark: SparkSession, section: str, rows: list[tuple[object, ...]], extras: Mapping[str, Any]) -> Any:
+    schema = SECTIONS[section]
+    columns = {f.name: pa.array([row[n] for row in rows], f.type) for n, f in enumerate(schema)}
+    values = pa.table(columns, schema=schema).to_pylist(maps_as_pydicts="lossy")
+    struct = from_arrow_schema(schema)
+    if section == "tables":
+        struct = struct.add("locked_by", ArrayType(StringType())).add("scan_error", "string").add("covers", "string")
+        for value in values:
+            value.update({"locked_by": [], "scan_error": None, "covers": None})
+            value.update(extras[value["table_id"]])
+    made = spark.createDataFrame([tuple(value[name] for name in struct.names) for value in values], struct)
+    return made.drop("scan_id")
+
+
+def policies(folder: Path, text: str) -> PolicySet:
+    (folder / "policies").mkdir(exist_ok=True)
+    (folder / "policies" / "p.yml").write_text(text)
+    return load_policies(folder)
+
+
+def policy(folder: Path, targets: str, select: str = '{tables: ["**"]}', more: str = "") -> PolicySet:
+    return policies(folder, f"policies:\n  - {{name: p, select: {select}, {targets}}}\n{more}")
+
+
+def plan(
+    spark: SparkSession,
+    policies_: PolicySet,
+    world_: World,
+    *,
+    marks: Sequence[tuple[Any, ...]] = (),
+    unmarks: Sequence[tuple[Any, ...]] = (),
+    holds: Sequence[tuple[Any, ...]] = (),
+    now: datetime = NOW,
+    limits: Limits | None = None,
+) -> Plan:
+    return build_plan(
+        policies_, world_, spark.createDataFrame(list(marks), MARKS), spark.createDataFrame(list(unmarks), UNMARKS),
+        spark.createDataFrame(list(holds), HOLDS), now=now, limits=limits,
+    )  # fmt: skip
+
+
+def decided(made: Plan) -> dict[str, dict[str, Any]]:
+    """The objects by `target:id`, or `dataset#target:id` where there are several datasets."""
+    rows = list(made.rows())
+    several = len({row["dataset"] for row in rows}) > 1
+    return {(f"{r['dataset']}#" if several else "") + f"{r['target']}:{r['object']}": r for r in rows}
+
+
+def decisions(made: Plan) -> dict[str, str]:
+    return {key: row["decision"] for key, row in decided(made).items()}
+
+
+def marked(made: Plan) -> set[str]:
+    return {key.split(":", 1)[1] for key, decision in decisions(made).items() if decision == "mark"}
+
+
+def day_partition(day: date, *, files: int = 1, days: tuple[date | None, date | None] | None = None) -> Partition:
+    first, last = days or (day, day)
+    return Partition(f"0/day={day}", day, first, last, ago(1), 10, files, 100, "1")
