@@ -141,6 +141,7 @@ def test_job_and_dataset_events_count_too() -> None:
         ({"job": {}}, "without job"),
         ({"inputs": [{"namespace": "file"}]}, "without a name"),
         ({"inputs": ["text"]}, "without a name"),
+        ({"inputs": {"a": 1}}, "no lists"),
     ],
 )
 def test_events_that_are_not_understood_are_refused_with_the_reason(change: dict[str, Any], message: str) -> None:
@@ -153,6 +154,24 @@ def test_a_column_facet_of_an_unknown_version_is_refused() -> None:
     made["outputs"][0]["facets"]["columnLineage"]["_schemaURL"] = FACET.replace("1-2-0", "2-0-0")
     with pytest.raises(EventError, match="facet of a version"):
         parse_event(made, "e")
+
+
+@pytest.mark.parametrize(
+    "facets",
+    [
+        {"columnLineage": {"fields": ["uid"]}},
+        {"columnLineage": {"fields": {"uid": "email"}}},
+        {"columnLineage": {"fields": {"uid": {"inputFields": "email"}}}},
+        {"columnLineage": {"fields": {"uid": {"inputFields": [1]}}}},
+        {"columnLineage": {"fields": {"uid": {"inputFields": [{"transformations": ["DIRECT"]}]}}}},
+        {"columnLineage": {"dataset": {"field": "uid"}}},
+        {"symlinks": {"identifiers": "app.users"}},
+        {"schema": {"fields": {"uid": "string"}}},
+    ],
+)
+def test_facets_of_another_shape_are_refused_and_never_an_internal_error(facets: dict[str, Any]) -> None:
+    with pytest.raises(EventError, match="not shaped"):
+        parse_event({**event(), "outputs": [{**TARGET, "facets": facets}]}, "e")
 
 
 def test_files_of_one_event_of_a_list_and_of_lines_are_read_and_bad_ones_named(tmp_path: Path) -> None:

@@ -180,6 +180,23 @@ def test_inputs_are_every_table_that_is_read_even_without_a_column() -> None:
     assert flow.inputs == ("lake.a.b.deep", "lake.app.orders", "lake.app.users")
 
 
+def test_functions_that_make_rows_are_no_tables() -> None:
+    flow = trace("SELECT r.id AS n, u.email FROM range(10) r CROSS JOIN users u")
+    assert flow.inputs == ("lake.app.users",)
+    assert direct(flow) == {"users.email > t.email"}
+
+
+def test_a_function_that_gives_several_columns_fills_each_of_them() -> None:
+    flow = trace("SELECT stack(2, 'a', email, 'b', name) AS (k, v) FROM users")
+    assert direct(flow) == {f"users.{source} > t.{target}" for source in ("email", "name") for target in ("k", "v")}
+
+
+def test_the_star_of_a_struct_is_not_the_star_of_its_table() -> None:
+    flow = trace("SELECT addr.* FROM users", "lake.app.people", {**TABLES, "lake.app.people": ["city", "zip"]})
+    assert {"users.addr.city > people.city", "users.addr.zip > people.zip"} <= direct(flow)
+    assert flow.problems
+
+
 def test_two_tables_of_one_name_are_told_apart() -> None:
     tables = {"lake.a.users": ["uid", "x"], "lake.b.users": ["uid", "y"], "lake.app.t": ["a", "b"]}
     flow = trace("SELECT a.users.uid AS a, b.users.y AS b FROM lake.a.users JOIN lake.b.users", tables=tables)

@@ -66,6 +66,8 @@ def parse_event(value: object, where: str) -> Event:
             raise EventError("an event without job and without dataset")
         job = f"{named.get('namespace', '')}/{named['name']}"
         inputs, outputs = value.get("inputs") or [], value.get("outputs") or []
+        if not isinstance(inputs, list) or not isinstance(outputs, list):
+            raise EventError("inputs and outputs are no lists")
     for dataset in (*inputs, *outputs):
         if not isinstance(dataset, dict) or not isinstance(dataset.get("name"), str):
             raise EventError("a dataset without a name")
@@ -73,7 +75,25 @@ def parse_event(value: object, where: str) -> Event:
         known = _FACET.search(str(facet.get("_schemaURL", "/1-0-0/ColumnLineageDatasetFacet.json")))
         if facet and (known is None or known[1] not in _FACETS_KNOWN):
             raise EventError("a column lineage facet of a version that is not known (1 is)")
+        if not _is_shaped(facet, dataset):
+            raise EventError("a facet that is not shaped as its version says")
     return Event(where, job, tuple(inputs), tuple(outputs))
+
+
+def _is_shaped(facet: Mapping[str, Any], dataset: Mapping[str, Any]) -> bool:
+    fields = facet.get("fields") or {}
+    if not isinstance(fields, dict) or not all(isinstance(lineage, dict) for lineage in fields.values()):
+        return False
+    sources = [lineage.get("inputFields") for lineage in fields.values()] + [facet.get("dataset")]
+    if not all(_are_objects(one) for one in sources):
+        return False
+    steps = [one.get("transformations") for some in sources for one in some or ()]
+    links = _facet(dataset, "symlinks").get("identifiers")
+    return all(_are_objects(one) for one in [*steps, links, _facet(dataset, "schema").get("fields")])
+
+
+def _are_objects(some: object) -> bool:
+    return some is None or (isinstance(some, list) and all(isinstance(one, dict) for one in some))
 
 
 def read_events(folder: Path, root: Path) -> tuple[list[Event], list[Problem]]:

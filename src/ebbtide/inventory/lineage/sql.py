@@ -11,7 +11,7 @@ from sqlglot.optimizer.scope import Scope, build_scope, traverse_scope
 from sqlglot.schema import MappingSchema
 
 from ebbtide.inventory.lineage.names import Parts, written
-from ebbtide.inventory.lineage.statements import Outline, Part, is_cte, parts_of, queries_of
+from ebbtide.inventory.lineage.statements import Outline, Part, is_base_table, parts_of, queries_of
 from ebbtide.inventory.lineage.trace import Output, Reads, Tracer
 from ebbtide.inventory.lineage.values import WHOLE, ColumnRef, Edge, EdgeKind, Flow, Problem, ProblemKind
 
@@ -91,7 +91,7 @@ def _flatten(query: exp.Query, ids: Resolved) -> dict[str, str]:
     for scope in traverse_scope(query):
         aliases: dict[Parts, str] = {}
         taken = {name for name, source in scope.sources.items() if isinstance(source, Scope)}
-        for table in [t for t in scope.tables if not is_cte(t, scope)]:
+        for table in [t for t in scope.tables if is_base_table(t, scope)]:
             parts = parts_of(table)
             alias = table.alias or parts[-1]
             while not table.alias and alias in taken:

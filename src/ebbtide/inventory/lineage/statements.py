@@ -159,12 +159,14 @@ def _base_tables(statement: exp.Expr) -> list[exp.Table]:
         for query in queries
         for scope in traverse_scope(query)
         for table in scope.tables
-        if not is_cte(table, scope)
+        if is_base_table(table, scope)
     ]
 
 
-def is_cte(table: exp.Table, scope: Scope) -> bool:
-    return not table.db and table.name in scope.cte_sources
+def is_base_table(table: exp.Table, scope: Scope) -> bool:
+    """Whether a name in FROM is a table of a catalog: no CTE, and no function that makes rows."""
+    is_cte = not table.db and table.name in scope.cte_sources
+    return not is_cte and isinstance(table.this, (exp.Identifier, exp.Dot))
 
 
 def parts_of(table: exp.Table) -> Parts:

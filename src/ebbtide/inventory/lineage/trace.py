@@ -155,9 +155,17 @@ class Tracer:
     def _project(self, item: exp.Expr, scope: Scope) -> Iterator[Output]:
         if item.is_star:
             table = item.text("table")
-            for name, (_, source) in scope.selected_sources.items():
-                if not table or name == table:
-                    yield from self._all_of(source)
+            sources = {name: source for name, (_, source) in scope.selected_sources.items() if table in ("", name)}
+            if isinstance(item, exp.Dot) or not sources:  # the fields of a struct
+                self.notes.append("the fields of a star could not be told")
+                yield Output(WHOLE, self._everything(scope))
+                return
+            for source in sources.values():
+                yield from self._all_of(source)
+            return
+        if isinstance(item, exp.Aliases):  # a function that gives several columns
+            reads = self._read(item.this, scope)
+            yield from (Output(name.name, reads) for name in item.expressions)
             return
         inner = item.this if isinstance(item, exp.Alias) else item
         yield Output(item.alias_or_name, self._read(inner, scope), self._passed_on(inner, scope))
@@ -168,7 +176,7 @@ class Tracer:
             return None
         column, fields = path
         source = _source(column, scope) or self._only_unknown(column, scope)
-        if isinstance(source, exp.Table) and not source.args.get("pivots"):
+        if isinstance(source, exp.Table) and source.name in self._tables and not source.args.get("pivots"):
             return ColumnRef(self._tables[source.name], ".".join([column.name, *fields]))
         if isinstance(source, Scope):
             same = next((o.same_as for o in self.outputs(source) if o.name == column.name), None)
@@ -230,6 +238,8 @@ class Tracer:
             if not any(o.name == WHOLE for o in outputs) and outputs:
                 self.notes.append(f"column {column.name} could not be told")
             return _joined(outputs)
+        if source.name not in self._tables:
+            return _joined(self._all_of(source))
         if source.args.get("pivots"):
             self.notes.append(f"column {column.name} comes out of a pivot")
             return _joined(self._all_of(source))
@@ -240,7 +250,8 @@ class Tracer:
         if column.table:
             return None
         sources = [source for _, source in scope.selected_sources.values()]
-        unknown = [s for s in sources if isinstance(s, exp.Table) and not self._columns.get(self._tables[s.name])]
+        tables = [s for s in sources if isinstance(s, exp.Table) and s.name in self._tables]
+        unknown = [s for s in tables if not self._columns.get(self._tables[s.name])]
         is_open = [s for s in sources if isinstance(s, Scope) and any(o.name == WHOLE for o in self.outputs(s))]
         return unknown[0] if len(unknown) == 1 and not is_open and not scope.is_subquery else None
 
@@ -270,6 +281,8 @@ class Tracer:
     def _all_of(self, source: exp.Expr | Scope) -> list[Output]:
         if isinstance(source, Scope):
             return self.outputs(source)
+        if source.name not in self._tables:  # a table function: nothing but its arguments goes in
+            return [Output(WHOLE, Reads())]
         outputs = self._all_columns(self._tables[source.name])
         return [Output(WHOLE, _joined(outputs))] if source.args.get("pivots") else outputs
 
