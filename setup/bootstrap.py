@@ -25,12 +25,18 @@ def cache_dir() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ebbtide"
 
 
+def certificates() -> dict[str, str]:
+    """Let pip and uv trust what the machine trusts, where nobody said otherwise: both bring lists of their own."""
+    bundle = "/etc/ssl/certs/ca-certificates.crt"
+    return {"SSL_CERT_FILE": bundle, "PIP_CERT": bundle} if Path(bundle).is_file() else {}
+
+
 def say(text: str) -> None:
     print(f"setup: {text}", file=sys.stderr, flush=True)
 
 
 def run(*command: str | Path, **env: str) -> None:
-    result = subprocess.run([str(part) for part in command], cwd=ROOT, env={**os.environ, **env})
+    result = subprocess.run([str(part) for part in command], cwd=ROOT, env={**certificates(), **os.environ, **env})
     if result.returncode:
         raise SystemExit(f"setup: failed with exit {result.returncode}: {' '.join(map(str, command))}")
 

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from ebbtide.errors import SetupError
 from ebbtide.spark.java import launch_environment
+from ebbtide.spark.trust import java_options
 
 _JDBC = ("org.xerial:sqlite-jdbc:3.50.3.0", "org.postgresql:postgresql:42.7.14")
 
@@ -108,7 +109,7 @@ def resolve(coordinates: list[str], ivy: Path) -> dict[str, Path]:
         "SparkSession.builder.master('local[1]').config('spark.jars.packages', sys.argv[1])"
         ".config('spark.jars.ivy', sys.argv[2]).config('spark.ui.enabled', 'false').getOrCreate().stop()"
     )
-    env = os.environ | launch_environment()
+    env = os.environ | launch_environment() | {"JAVA_TOOL_OPTIONS": java_options(ivy)}
     answer = subprocess.run(
         [sys.executable, "-c", program, ",".join(coordinates), str(ivy)], env=env, capture_output=True, text=True
     )
