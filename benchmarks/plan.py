@@ -39,7 +39,9 @@ def write_world(spark: Any, root: Path, datasets: int) -> None:
     ids = spark.range(datasets).withColumn("table_id", F.format_string("lake.ns%d.t%d", F.col("id") % 50, "id"))
     ids = ids.repartition(8).withColumn("forked", F.col("id") % 5 == 0).withColumn("tagged", F.col("id") % 3 == 0)
     none = F.array().cast("array<string>")
-    formats = F.element_at(F.array(*(F.lit(f) for f in ("iceberg", "delta", "paimon"))), (F.col("id") % 3 + 1).cast("int"))
+    formats = F.element_at(
+        F.array(*(F.lit(f) for f in ("iceberg", "delta", "paimon"))), (F.col("id") % 3 + 1).cast("int")
+    )
     tables = ids.select(
         "table_id", formats.alias("format"), F.array(F.format_string("Class.c%d", F.col("id") % 60)).alias("labels"),
         F.lit(None).cast("string").alias("schedule"), F.lit(None).cast("string").alias("time_grain"),
@@ -74,7 +76,8 @@ def write_world(spark: Any, root: Path, datasets: int) -> None:
     )  # fmt: skip
     end = F.least((view + 1) * 10 - 1, F.lit(COMMITS - 1)).cast("long")
     path = F.when(
-        (F.col("id") % 10 == 0) & (F.col("n") == 1), F.format_string("file:///shared/%d", (F.col("id") / 20).cast("long"))
+        (F.col("id") % 10 == 0) & (F.col("n") == 1),
+        F.format_string("file:///shared/%d", (F.col("id") / 20).cast("long")),
     ).otherwise(F.format_string("file:///lake/%s/data/%d.parquet", "table_id", "n"))
     files = commits.select(
         "table_id", path.alias("path"), F.lit("data").alias("role"), F.lit(1 << 20).cast("long").alias("bytes"),
@@ -123,7 +126,9 @@ def write_policies(root: Path) -> PolicySet:
     lines = ["policies:"]
     for n in range(POLICIES - 1):
         lines.append(f"  - {{name: p{n}, select: {selects[n % 4].format(n)}, {targets[n % 5]}}}")
-    lines.append('  - {name: rest, select: {tables: ["**"]}, transactions: {older_than: 1y}, versions: {older_than: 60d}}')
+    lines.append(
+        '  - {name: rest, select: {tables: ["**"]}, transactions: {older_than: 1y}, versions: {older_than: 60d}}'
+    )
     (root / "policies").mkdir(parents=True)
     (root / "policies" / "all.yml").write_text("\n".join(lines))
     return load_policies(root)
