@@ -123,8 +123,8 @@ def write_policies(root: Path) -> PolicySet:
         '{{tables: ["**"], all_labels: [Class.c{0}], properties: {{team: x1}}}}',
         "{{formats: [iceberg], any_labels: [Class.c{0}], branches: [main]}}",
     )
-    lines = ["policies:"]
-    lines += [f"  - {{name: p{n}, select: {selects[n % 4].format(n)}, {targets[n % 5]}}}" for n in range(POLICIES - 1)]
+    each = (f"  - {{name: p{n}, select: {selects[n % 4].format(n)}, {targets[n % 5]}}}" for n in range(POLICIES - 1))
+    lines = ["policies:", *each]
     lines.append(
         '  - {name: rest, select: {tables: ["**"]}, transactions: {older_than: 1y}, versions: {older_than: 60d}}'
     )

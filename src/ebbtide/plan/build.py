@@ -28,7 +28,7 @@ from ebbtide.plan.references import shared_files
 from ebbtide.plan.select import setting
 from ebbtide.plan.timeline import timeline
 from ebbtide.plan.verdict import READY, open_marks, pins
-from ebbtide.plan.world import World, joined, no_texts
+from ebbtide.plan.world import World, joined, no_texts, settled
 
 _HISTORY = ("transactions", "versions")
 
@@ -49,11 +49,6 @@ def build_plan(
     work = _Work(policies, world, marks, unmarks, holds, now)
     objects, named = work.decide()
     return _finish(policies, world, objects, named, work, limits or Limits(), now)
-
-
-def settled(frame: DataFrame) -> DataFrame:
-    """The frame computed now, and without its past: what builds on it is neither computed nor analysed again."""
-    return frame.localCheckpoint()
 
 
 def _or_none(frame: DataFrame | None) -> DataFrame | None:

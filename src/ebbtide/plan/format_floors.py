@@ -66,7 +66,7 @@ def rules() -> dict[str, Column]:
 
 
 def kept_by(now: datetime) -> Column:
-    """The rules that keep a version: for rows with `places`, `committed_at`, `superseded_at` and `transaction_id`."""
+    """The rules that keep a version: for rows with `places`, `committed_at`, `superseded_at` and `object_id`."""
     counts = F.filter(
         "floor_counts",
         lambda rule: (
@@ -89,14 +89,15 @@ def kept_by(now: datetime) -> Column:
             F.lit(True),
         ),
     )
-    line = F.regexp_extract("transaction_id", _LINE_AND_NUMBER, 1)
-    number = _whole(F.regexp_extract("transaction_id", _LINE_AND_NUMBER, 2))
+    line = F.regexp_extract("object_id", _LINE_AND_NUMBER, 1)
+    number = _whole(F.regexp_extract("object_id", _LINE_AND_NUMBER, 2))
     consumers = F.filter(
         "floor_consumers",
         lambda rule: (rule["line"] == line) & F.coalesce(rule["number"] <= number, F.lit(True)),
     )
-    kept = [F.when(F.size(found) > 0, F.transform(found, lambda r: r["text"])) for found in (counts, times, consumers)]
-    return joined(*kept, F.col("floor_gc"))
+    kept = joined(*(F.transform(found, lambda rule: rule["text"]) for found in (counts, times, consumers)))
+    rules_ = F.size("floor_counts") + F.size("floor_times") + F.size("floor_consumers")
+    return F.when(rules_ == 0, F.col("floor_gc")).otherwise(joined(kept, F.col("floor_gc")))
 
 
 def asks_for_lines() -> Column:

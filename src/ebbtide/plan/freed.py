@@ -62,31 +62,44 @@ def free_files(files: DataFrame, kept: DataFrame, shared: DataFrame | None) -> D
 
 
 def files_of_history(timeline: DataFrame, free: DataFrame) -> DataFrame:
-    """Free files under the transaction that added them and under the last version that references them."""
-    stage = F.col("decision")
-    counts = stage.isin("mark", "marked") | ((stage == READY) & F.col("now"))
-    objects = {
-        name: timeline.where(F.col(f"{name}.exists") & F.col(f"{name}.decision").isin(*GOING)) for name in ("t", "v")
-    }
-    added = (
-        objects["t"]
-        .where(F.size("lifted") == 0)
-        .select("table_id", F.col("object_id").alias("first_transaction"), F.col("t.decision").alias("decision"))
+    """Free files under the transaction that added them and under the last version that references them.
+
+    Where neither of them goes as such, the file is named by the transaction whose version is the last to reference it:
+    no file goes that no object names.
+    """
+    going = {name: F.when(F.col(f"{name}.exists") & F.col(f"{name}.decision").isin(*GOING), F.col(f"{name}.decision"))
+             for name in ("t", "v")}  # fmt: skip
+    adders = timeline.where(F.size("lifted") == 0).select(
+        "table_id", F.col("object_id").alias("first_transaction"), going["t"].alias("as_adder")
     )
-    last = objects["v"].select(
-        "table_id", F.col("position").alias("last_version"), "object_id", F.col("v.decision").alias("decision")
+    last = timeline.select(
+        "table_id",
+        F.col("position").alias("last_version"),
+        F.col("object_id").alias("last_id"),
+        going["t"].alias("as_last"),
+        going["v"].alias("as_version"),
     )
-    by_transaction = free.join(added, ["table_id", "first_transaction"]).where(counts)
-    by_version = free.join(last, ["table_id", "last_version"]).where(counts)
-    columns: list[Column | str] = [
-        "path",
-        "bytes",
-        F.when(F.col("role") == "data", F.col("rows")).alias("rows"),
-        "decision",
-    ]
-    return by_transaction.select(
-        "table_id", F.lit("transactions").alias("target"), F.col("first_transaction").alias("object_id"), *columns
-    ).unionByName(by_version.select("table_id", F.lit("versions").alias("target"), "object_id", *columns))
+    found = free.join(adders.where("as_adder IS NOT NULL"), ["table_id", "first_transaction"], "left").join(
+        last, ["table_id", "last_version"]
+    )
+
+    def named(target: str, id_: str, decision: str, when: Column) -> Column:
+        ready = (F.col(decision) != READY) | F.col("now")
+        whole = F.struct(
+            F.lit(target).alias("target"), F.col(id_).alias("object_id"), F.col(decision).alias("decision")
+        )
+        return F.when(when & ready, whole)
+
+    adder, version = F.col("as_adder").isNotNull(), F.col("as_version").isNotNull()
+    by = F.array(
+        named("transactions", "first_transaction", "as_adder", adder),
+        named("versions", "last_id", "as_version", version),
+        named("transactions", "last_id", "as_last", ~adder & ~version & F.col("as_last").isNotNull()),
+    )
+    return found.withColumn("by", F.explode(F.array_compact(by))).select(
+        "table_id", "by.target", "by.object_id", "path", "bytes",
+        F.when(F.col("role") == "data", F.col("rows")).alias("rows"), "by.decision",
+    )  # fmt: skip
 
 
 def files_of_lifted(timeline: DataFrame, files: DataFrame, shared: DataFrame | None) -> DataFrame:

@@ -19,7 +19,7 @@ from ebbtide.plan.durations import micros_of, move_instant
 from ebbtide.plan.references import lines, references_of_transactions, supersession
 from ebbtide.plan.select import owner, selected_branches, setting
 from ebbtide.plan.verdict import MARK_TYPE, READY, VERDICT, verdict
-from ebbtide.plan.world import ANY_ORDER, DROPS_FILES, World, joined, no_texts, only_if
+from ebbtide.plan.world import ANY_ORDER, DROPS_FILES, World, joined, no_texts, only_if, settled
 
 _PLACES = "array<struct<branch:string,rank:int,views_after:bigint>>"
 _KEPT_ON_PAIMON, _KEPT_ELSEWHERE = 10, 1
@@ -46,21 +46,27 @@ def timeline(
         with_mark = marks.select("table_id").distinct().withColumn("has_mark", F.lit(True))
         datasets = datasets.join(with_mark, "table_id", "left")
         concerned = concerned | F.coalesce(F.col("has_mark"), F.lit(False))
-    datasets = datasets.where(concerned)
+    datasets = settled(datasets.where(concerned))
     rows = world.transactions.select(
         "table_id", "transaction_id", "parent_id", "position", "kind", "committed_at", "starts_view",
         F.coalesce("staged", F.lit(False)).alias("staged"), F.coalesce("branches", no_texts()).alias("branches"),
         F.coalesce("in_views_of", no_texts()).alias("in_views_of"),
-    ).join(datasets, "table_id")  # fmt: skip
-    rows = _with_owners(policies, rows)
-    rows = _with_supersession(rows)
-    rows = _with_places(policies, rows)
-    rows = rows.join(
-        references_of_transactions(world, datasets.select("table_id", "refs"), shared),
-        ["table_id", "transaction_id"],
-        "left",
-    ).withColumn("referenced_by", F.coalesce("referenced_by", no_texts()))
-    rows = _with_state(rows, marks, pinned, held, taken_along)
+    ).join(datasets.select("table_id"), "table_id", "left_semi")  # fmt: skip
+    # Everything that is known of a single transaction first, on narrow rows; the dataset's columns come last.
+    key = ["table_id", "transaction_id"]
+    references = references_of_transactions(world, datasets.select("table_id", "refs"), shared)
+    facts = rows.join(supersession(rows), key, "left").join(_replaced(rows), key, "left")
+    facts = facts.join(_places(policies, rows, datasets), key, "left").join(references, key, "left")
+    facts = _with_state(facts, marks, pinned, held, taken_along)
+    facts = facts.withColumns(
+        {
+            "places": F.coalesce("places", F.array().cast(_PLACES)),
+            "referenced_by": F.coalesce("referenced_by", no_texts()),
+        }
+    )
+    rows = facts.drop("parent_id", "starts_view", "transaction_id").join(datasets, "table_id")
+    rows = rows.withColumn("held", joined(whole_holds(), F.col("held_days")))
+    rows = _with_supersession(_with_owners(policies, rows))
     return _decide(policies, rows, now)
 
 
@@ -70,31 +76,39 @@ def _with_owners(policies: PolicySet, rows: DataFrame) -> DataFrame:
     )
 
 
+def _replaced(rows: DataFrame) -> DataFrame:
+    """When the next commit of the dataset came, for transactions that no branch reaches."""
+    unreached = rows.where(F.size("branches") == 0)
+    by_time = Window.partitionBy("table_id").orderBy("committed_at", "position")
+    some = rows.select("table_id", "transaction_id", "committed_at", "position", "branches").join(
+        unreached.select("table_id").distinct(), "table_id", "left_semi"
+    )
+    return (
+        some.withColumn("next_at", F.lead("committed_at").over(by_time))
+        .where(F.size("branches") == 0)
+        .select("table_id", "transaction_id", "next_at")
+    )
+
+
 def _with_supersession(rows: DataFrame) -> DataFrame:
     """`superseded_at`: by its child; where no branch reaches it and it has none, by the commit that came next.
 
     A head was not superseded. What nothing followed is as old as its commit.
     """
-    by_time = Window.partitionBy("table_id").orderBy("committed_at", "position")
-    rows = rows.withColumn("next_at", F.lead("committed_at").over(by_time))
-    rows = rows.join(supersession(rows), ["table_id", "transaction_id"], "left")
-    is_head = F.exists("refs", lambda ref: (ref["head"] == F.col("transaction_id")) & ref["name"].startswith("branch:"))
+    is_head = F.exists("refs", lambda ref: (ref["head"] == F.col("object_id")) & ref["name"].startswith("branch:"))
     unreached = F.when(F.size("branches") == 0, F.coalesce("next_at", "committed_at"))
     return rows.withColumn("superseded_at", F.when(~is_head, F.coalesce("child_at", unreached))).drop(
-        "next_at", "child_at", "parent_id"
+        "next_at", "child_at"
     )
 
 
-def _with_places(policies: PolicySet, rows: DataFrame) -> DataFrame:
-    """`places` on the branches, for the datasets whose policies or floors count versions or views."""
+def _places(policies: PolicySet, rows: DataFrame, datasets: DataFrame) -> DataFrame:
+    """Places on the branches, for the datasets whose policies or floors count versions or views."""
     counting = [n for n, policy in enumerate(policies.policies) if _counts(policy)]
     asked = format_floors.asks_for_lines() | ((F.col("format") == "paimon") & (F.size("for_versions") > 0))
     if counting:
         asked = asked | F.arrays_overlap("chosen", F.array(*(F.lit(n) for n in counting)))
-    places = lines(rows.where(asked))
-    return rows.join(places, ["table_id", "transaction_id"], "left").withColumn(
-        "places", F.coalesce("places", F.array().cast(_PLACES))
-    )
+    return lines(rows.join(datasets.where(asked).select("table_id"), "table_id", "left_semi"))
 
 
 def _counts(policy: Policy) -> bool:
@@ -121,9 +135,7 @@ def _with_state(
             rows = rows.join(frame, ["table_id", "object_id"], "left")
         else:
             rows = rows.withColumns({name: F.lit(None).cast(type_) for name, type_ in columns.items()})
-    return rows.withColumn("held", joined(whole_holds(), F.col("held_days"))).withColumn(
-        "taken_along", F.coalesce("taken_along", F.lit(False))
-    )
+    return rows.withColumn("taken_along", F.coalesce("taken_along", F.lit(False)))
 
 
 def _decide(policies: PolicySet, rows: DataFrame, now: datetime) -> DataFrame:

@@ -60,6 +60,11 @@ class World:
         )
 
 
+def settled(frame: DataFrame) -> DataFrame:
+    """The frame computed now, and without its past: what builds on it is neither computed nor analysed again."""
+    return frame.localCheckpoint()
+
+
 def texts(*values: str) -> Column:
     """A constant array of texts, typed also where it is empty."""
     return F.array(*(F.lit(value) for value in values)).cast("array<string>")
@@ -70,9 +75,9 @@ def no_texts() -> Column:
 
 
 def joined(*arrays: Column) -> Column:
-    """The elements of several arrays of texts, sorted, each once, NULLs left out."""
+    """The elements of several arrays of texts, sorted, each once. An array may be NULL, its elements not."""
     whole = F.concat(*(F.coalesce(array, no_texts()) for array in arrays))
-    return F.sort_array(F.array_distinct(F.array_compact(whole)))
+    return F.when(F.size(whole) == 0, no_texts()).otherwise(F.sort_array(F.array_distinct(whole)))
 
 
 def only_if(condition: Column, value: Column | str) -> Column:

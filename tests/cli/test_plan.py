@@ -1,0 +1,80 @@
+"""`plan` and `explain` as their users meet them, on a real Iceberg lake."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_commands import PROJECT, ebbtide
+from tests.inventory.lakes import SmallLake
+
+POLICIES = """\
+policies:
+  - {name: old-versions, select: {tables: ["lake.db.*"]}, versions: {older_than: 7d}}
+  - {name: misspelt, select: {tables: ["lake.db.payment"]}, transactions: {older_than: 7d}}
+"""
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("project")
+    SmallLake(root).create("payments", 3)
+    (root / "ebbtide.yml").write_text(PROJECT + 'spark: {master: "local[1]", conf: {spark.driver.memory: 2g}}\n')
+    assert ebbtide("scan", cwd=root).returncode == 0
+    return root
+
+
+def with_policies(project: Path, text: str) -> Path:
+    (project / "policies").mkdir(exist_ok=True)
+    (project / "policies" / "retention.yml").write_text(text)
+    return project
+
+
+def test_a_plan_names_objects_files_and_digest_and_explain_agrees(project: Path) -> None:
+    with_policies(project, POLICIES)
+    now = ebbtide("plan", "--json", cwd=project)
+    assert now.returncode == 0, now.stderr
+    assert "policy 'misspelt' selects nothing; nearest: lake.db.payments" in now.stderr
+    assert {row["decision"] for row in json.loads(now.stdout)["objects"]} == {"keep"}
+    later = ebbtide("plan", "--as-of", "2100-01-01", "-o", "plans/p.json", cwd=project)
+    assert later.returncode == 0, later.stderr
+    assert later.stdout == ""
+    made = json.loads((project / "plans/p.json").read_text())
+    assert made["as_of"] == "2100-01-01T00:00:00.000000Z"
+    assert made["digest"].startswith("sha256:")
+    assert sorted(row["decision"] for row in made["objects"]) == ["keep", "mark", "mark"]
+    files = (project / "plans/p.json.files").read_text().splitlines()
+    assert files == sorted(files)
+    assert len(files) == sum(row["files"]["count"] for row in made["objects"])
+    assert all("/metadata/snap-" in path for path in files)  # appends: old versions own their manifest lists alone
+    marked = next(row for row in made["objects"] if row["decision"] == "mark")
+    told = ebbtide(
+        "explain", f"lake.db.payments#versions:{marked['object']}", "--as-of", "2100-01-01", "--json", cwd=project
+    )
+    assert told.returncode == 0, told.stderr
+    assert json.loads(told.stdout)["planned"] == marked
+    assert [line["outcome"] for line in json.loads(told.stdout)["policies"]] == ["owns", "does not select"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "policies", "message"),
+    [
+        (["plan"], POLICIES.replace("older_than: 7d}}\n", "older_than: -3d}}\n", 1), "retention.yml:2: '-3d' lies in"),
+        (["plan"], POLICIES.replace("older_than: 7d", "older_then: 7d"), "older_than"),
+        (["plan"], "", "there are no policies"),
+        (["plan", "--as-of", "yesterday"], POLICIES, "not a time: 'yesterday'"),
+        (["explain", "lake.db.payments"], POLICIES, "not an object"),
+        (["explain", "lake.db.payments#version:1"], POLICIES, "unknown target 'version'"),
+        (["explain", "lake.db.nothing#versions:1"], POLICIES, "no dataset lake.db.nothing"),
+    ],
+)
+def test_bad_input_ends_with_2_before_anything_runs(
+    project: Path, arguments: list[str], policies: str, message: str
+) -> None:
+    done = ebbtide(*arguments, cwd=with_policies(project, policies))
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "hint:" in done.stderr
+    assert done.stdout == ""
