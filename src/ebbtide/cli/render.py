@@ -40,6 +40,7 @@ def note(message: str) -> None:
 
 def write_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, default=_plain) + "\n")
+    sys.stdout.flush()  # a closed pipe must show here, where it is met in silence, not at the interpreter's end
 
 
 def _plain(value: object) -> object:
