@@ -28,7 +28,7 @@ demo: setup ## Build a small real lake in all four formats and walk through it
 
 # Fast tests first, then real tables: two workers, one session each; Hudi keeps one of them busy.
 .PHONY: test
-test: test-fast test-lake test-cluster ## Run the whole suite on the default profile (Spark 3.5)
+test: test-fast test-plan test-lake test-cluster ## Run the whole suite on the default profile (Spark 3.5)
 
 FAST := tests/model tests/config tests/cli tests/state tests/ledger
 
@@ -36,9 +36,14 @@ FAST := tests/model tests/config tests/cli tests/state tests/ledger
 test-fast: setup
 	@$(BIN)/python -m pytest -q -n 2 $(FAST)
 
+# The plan's tests have a plain session of their own, which no other test may meet in its process.
+.PHONY: test-plan
+test-plan: setup
+	@$(BIN)/python -m pytest -q -n 2 tests/plan
+
 .PHONY: test-lake
 test-lake: setup
-	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup --durations=15 $(addprefix --ignore=,$(FAST))
+	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup --durations=15 $(addprefix --ignore=,$(FAST) tests/plan)
 
 .PHONY: test-cluster
 test-cluster: setup
