@@ -13,10 +13,10 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks import scan
+from benchmarks import plan, scan
 from benchmarks.results import Result
 
-BENCHMARKS: dict[str, Callable[[Path], Iterator[Result]]] = {"scan": scan.main}
+BENCHMARKS: dict[str, Callable[[Path], Iterator[Result]]] = {"scan": scan.main, "plan": plan.main}
 _FILE = Path(__file__).with_name("RESULTS.md")
 _HEAD = """\
 # Results
