@@ -12,14 +12,17 @@ import random
 import shutil
 import statistics
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
+import psutil
 from pyspark.sql import functions as F
 
 from benchmarks.results import Result
-from benchmarks.scan import PeakMemory, timed
+from benchmarks.scan import timed
 from ebbtide.config.policies import PolicySet, load_policies
 from ebbtide.plan.build import build_plan
 from ebbtide.plan.world import ANY_ORDER, DROPS_FILES, HOLDS, World
@@ -29,6 +32,29 @@ DATASETS = int(os.environ.get("EBBTIDE_BENCH_DATASETS", "100000"))
 COMMITS, POLICIES, BASELINE = 50, 50, 50
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
 SECTIONS = ("tables", "columns", "partitions", "branches", "transactions", "files")
+
+
+class PeakResident:
+    """The most resident memory of this process and the JVM together.
+
+    Sampled cheaply: reading exact shares of a JVM of several GiB five times a second would double what is timed.
+    """
+
+    def __enter__(self) -> PeakResident:
+        self.bytes, self._stop = 0, Event()
+        self._thread = Thread(target=self._watch, daemon=True)
+        self._thread.start()
+        return self
+
+    def _watch(self) -> None:
+        me = psutil.Process()
+        while not self._stop.wait(0.5):
+            with suppress(psutil.Error):
+                self.bytes = max(self.bytes, sum(p.memory_info().rss for p in [me, *me.children(recursive=True)]))
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
 
 
 def write_world(spark: Any, root: Path, datasets: int) -> None:
@@ -148,7 +174,7 @@ def main(root: Path) -> Iterator[Result]:
 
     run(read_world(spark, root / "warm"))
     quarter, _ = timed(lambda: run(read_world(spark, root / "quarter")))
-    with PeakMemory() as memory:
+    with PeakResident() as memory:
         whole, _ = timed(lambda: run(read_world(spark, root / "whole")))
     # One by one: each dataset's rows as a world of its own, laid out as a loop would find them.
     everything = read_world(spark, root / "warm")

@@ -25,6 +25,7 @@ policies:
   - {name: p, select: {tables: [lake.p.*]}, partitions: {older_than: 90d}, versions: {older_than: 7d, keep_min: 5}}
   - {name: only, select: {tables: [lake.only.*]}, partitions: {older_than: 90d}}
   - {name: v, select: {tables: [lake.v.*]}, versions: {older_than: 7d, keep_min: 1}}
+  - {name: lift, select: {tables: [lake.lift.*]}, transactions: {older_than: 90d, allow_latest_view: true}}
   - {name: rows, select: {tables: [lake.rows.*]}, rows: {where: "x = 1"}}
 """
 
@@ -61,7 +62,9 @@ def outcome(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> di
     """Plan once for the fingerprints, let the world change, and plan again with marks."""
     rules = policies(tmp_path_factory.mktemp("marks"), RULES)
     late = Table("lake.p.late", partitions=(part(),)).commit("1", 100, partition=part().id)
+    lifted = Table("lake.lift.dropped").commit("1", 100).commit("2", 50)
     before = [
+        lifted, Table("lake.lift.ready").commit("1", 100).commit("2", 50),
         *(old(f"lake.t.{name}") for name in ("grace", "edge", "ready", "first", "tagged", "changed", "renamed", "held",
                                              "rescued", "expired", "unread", "gone")),
         old("lake.t.ordered", capabilities=()), old("lake.v.free"), old("lake.rows.t"), late,
@@ -73,6 +76,7 @@ def outcome(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> di
         return first[f"lake.t.{name}#transactions:{id_}"]
 
     later = [table for table in before if table.name not in ("lake.t.tagged", "lake.t.unread", "lake.p.late")]
+    lifted.commit("3", 1, kind=Kind.DELETE, adds=[], removes=["1"])  # the sweep's own commit
     later.append(old("lake.t.tagged").tag("new", "T1"))
     later.append(old("lake.t.unread", extra={"scan_error": "no answer"}))
     later.append(Table("lake.p.late", partitions=(replace(part(2), last_transaction="2"),)).commit("1", 100))
@@ -89,6 +93,7 @@ def outcome(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> di
         mark(t("held")), mark(t("rescued")), mark(t("expired")), mark(t("unread")),
         mark({**t("gone"), "object": "T0"}),
         mark(t("ordered", "T2")),
+        mark(first["lake.lift.ready#transactions:1"]), mark(first["lake.lift.dropped#transactions:1"]),
         mark(first["lake.v.free#versions:T1"]),
         mark({**first["lake.rows.t#rows:rows"], "cutoff": "2020-01-01"}),
         mark({**first["lake.rows.t#rows:rows"], "object": "withdrawn", "policy": "withdrawn"}),
@@ -194,6 +199,13 @@ def test_without_a_versions_target_the_partition_waits_and_says_so(outcome: Any)
     assert decision == "wait"
     assert waits == ["a versions target in the policy", "versions that no policy expires"]
     assert outcome[f"lake.only.waits#partitions:0/day={OLD}"]["files"]["count"] == 0
+
+
+def test_what_is_lifted_leaves_the_head_first_and_then_waits_for_versions(outcome: Any) -> None:
+    assert verdict(outcome, "lift.ready#transactions:1") == ("sweep", [])
+    assert outcome["lake.lift.ready#transactions:1"]["files"]["count"] == 1
+    assert verdict(outcome, "lift.dropped#transactions:1") == ("wait", ["version:2"])
+    assert outcome["lake.lift.dropped#transactions:1"]["files"]["count"] == 0
 
 
 def test_a_dataset_past_its_limit_is_left_out_and_the_lakes_limit_is_named(spark: SparkSession, tmp_path: Path) -> None:

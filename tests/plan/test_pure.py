@@ -73,7 +73,7 @@ def test_the_digest_does_not_depend_on_order_or_partitioning(spark: SparkSession
 
 
 def _explained_like_planned(spark: SparkSession, rules: Any, world_: World, made: Plan) -> None:
-    chosen = {"dataset": "lake.db.t0", "target": "transactions", "object_id": "T1"}
+    chosen: dict[str, Any] = {"dataset": "lake.db.t0", "target": "transactions", "object_id": "T1"}
     told = explain(rules, world_, None, None, spark.createDataFrame([], HOLDS), now=NOW, **chosen)
     planned = [r for r in made.rows() if (r["dataset"], r["target"], r["object"]) == tuple(chosen.values())]
     assert [told.planned] == planned

@@ -45,7 +45,7 @@ def explain_object(project: Project, text: str, *, now: datetime) -> dict[str, A
     marks, unmarks, holds = state_frames(spark)
     found = explain(
         policies, world_of(project, inventory, spark), marks, unmarks, holds, dataset=dataset, target=target,
-        object_id=object_id, now=now,
+        object_id=object_id, now=now, limits=project.limits,
     )  # fmt: skip
     return {
         "as_of": as_text(now),

@@ -103,17 +103,14 @@ class _Work:
             kept = freed.next_kept(rows)
             objects += [_objects(rows, "transactions", "t", "owner_t"), _objects(rows, "versions", "v", "owner_v")]
             named.append(freed.files_of_history(rows, freed.free_files(files, kept, self.shared)).select(*_FILE))
+            if self.marks is not None:
+                waits += [settled(freed.waits(rows, files, kept, self.shared)), freed.oldest_first(rows)]
             if any(p.transactions and p.transactions.allow_latest_view for p in self.policies.policies):
-                named.append(freed.files_of_lifted(rows, files, self.shared).select(*_FILE))
-            if self.marks is not None:
-                waits += [freed.waits(rows, files, kept, self.shared), freed.oldest_first(rows)]
+                named.append(_without_waiting(freed.files_of_lifted(rows, files, self.shared), waits[:1]))
         if parts is not None and theirs is not None:
-            free = theirs.where(F.size("stay") == 0).select(*_FILE)
-            if self.marks is not None:
-                waiting = settled(partitions.waits_of_partitions(parts, theirs, kept))
-                waits.append(waiting)
-                free = free.join(waiting.where(F.size("waits") > 0), ["table_id", "target", "object_id"], "left_anti")
-            named.append(free.select(*_FILE))
+            found = [] if self.marks is None else [settled(partitions.waits_of_partitions(parts, theirs, kept))]
+            waits += found
+            named.append(_without_waiting(theirs.where(F.size("stay") == 0), found))
         self._add_others(objects, named)
         if not objects:
             raise InputError("there is no policy", hint="write one into policies/, as in `policies/retention.yml`")
@@ -170,6 +167,13 @@ class _Work:
 
 
 _FILE = ("table_id", "target", "object_id", "path", "bytes", "rows", "decision")
+
+
+def _without_waiting(files: DataFrame, waits: Sequence[DataFrame]) -> DataFrame:
+    """Files of objects that wait for nothing: a file that something still reads is not named."""
+    for found in waits:
+        files = files.join(found.where(F.size("waits") > 0), ["table_id", "target", "object_id"], "left_anti")
+    return files.select(*_FILE)
 
 
 def _no_files(files: DataFrame) -> DataFrame:

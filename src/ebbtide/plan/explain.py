@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from ebbtide.config.policies import Policy, PolicySet
+from ebbtide.config.project import Limits
 from ebbtide.errors import InputError
 from ebbtide.plan.build import build_plan
 from ebbtide.plan.select import conditions, looks_at_branches
@@ -47,6 +48,7 @@ def explain(
     target: str,
     object_id: str,
     now: datetime,
+    limits: Limits | None = None,
 ) -> Explanation:
     """Plan the dataset, with the references of all others, and tell what was decided and why."""
     mine = F.col("table_id") == dataset
@@ -71,6 +73,7 @@ def explain(
             None if unmarks is None else unmarks.where(mine),
             holds.where(mine),
             now=now,
+            limits=limits,
         ) as made:
             chosen = (F.col("target") == target) & (F.col("object") == object_id)
             row = made.objects.where(chosen).first()
