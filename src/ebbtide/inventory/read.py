@@ -91,7 +91,7 @@ def _on_driver(work: Sequence[Work], order: Order, spark: SparkSession | None, p
 
 def _in_tasks(work: Sequence[Work], order: Order, spark: SparkSession, progress: Progress) -> Iterator[Outcome]:
     context = spark.sparkContext
-    slices = min(len(work), context.defaultParallelism * 8)
+    slices = min(len(work), context.defaultParallelism * 4)
     group = f"ebbtide-scan-{order.scan_id}"
 
     def run() -> list[Outcome]:
