@@ -83,7 +83,6 @@ def _content_files(
     files: MetadataFiles, heads: set[int], names: PartitionNames, masks: dict[int, int]
 ) -> Iterator[FileRef]:
     """Data files, delete files and deletion vectors, from each distinct manifest once."""
-    order = {s.snapshot_id: n for n, s in enumerate(sorted(files.table.snapshots, key=lambda s: s.timestamp_ms))}
     manifests: dict[str, Manifest] = {}
     versions_of: dict[str, int] = {}
     in_heads: set[str] = set()
@@ -112,7 +111,7 @@ def _content_files(
             if manifest.path in in_heads:
                 live.add(path)
             # A file that was added twice (cherry-pick) belongs to the first; an expired adder is older than any other.
-            if by is not None and (path not in added or order.get(by, -1) < order.get(added[path], -1)):
+            if by is not None and (path not in added or masks.get(by, 0) < masks.get(added[path], 0)):
                 added[path] = by
     for path, entry in known.items():
         yield FileRef(

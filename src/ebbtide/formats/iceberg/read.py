@@ -8,13 +8,12 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import StructType
 
 from ebbtide.formats.base import Depth
-from ebbtide.formats.iceberg.avro import Status
 from ebbtide.formats.iceberg.files import files_of
 from ebbtide.formats.iceberg.metadata import MetadataFiles
 from ebbtide.formats.iceberg.partitions import PartitionNames, partitions_of
 from ebbtide.formats.iceberg.transactions import refs_of, transactions_of
-from ebbtide.model.dataset import Catalog, Column, Found, Reading
-from ebbtide.model.history import Ref
+from ebbtide.model.dataset import Catalog, Column, FileRef, Found, Reading
+from ebbtide.model.history import Ref, Transaction
 from ebbtide.model.paths import is_inside, normalise
 from ebbtide.storage.files import open_store
 
@@ -42,7 +41,7 @@ def read(found: Found, catalog: Catalog, depth: Depth) -> Reading:
     unknown += _short_lists(files)
     names = PartitionNames(table)
     referenced = files_of(files, refs, transactions, names, open_store(files.location, catalog.options))
-    partitions = partitions_of(referenced, names.days, transactions, _paths_of_main(files, refs))
+    partitions = partitions_of(referenced, names.days, transactions, _of_main(referenced, refs, transactions))
     return Reading(
         found.id, "iceberg", location, table.properties, _columns(table.schema()), refs, transactions,
         partitions, referenced, _floors(files), tuple(unknown),
@@ -98,14 +97,8 @@ def _short_lists(files: MetadataFiles) -> Iterator[str]:
             yield f"snapshot {snapshot.snapshot_id} counts {total} data files and its manifest list names {listed}"
 
 
-def _paths_of_main(files: MetadataFiles, refs: tuple[Ref, ...]) -> set[str]:
+def _of_main(referenced: tuple[FileRef, ...], refs: tuple[Ref, ...], transactions: tuple[Transaction, ...]) -> set[str]:
+    """The files that the main branch's head references."""
     head = next(ref.head for ref in refs if ref.main)
-    snapshot = next((s for s in files.table.snapshots if str(s.snapshot_id) == head), None)
-    if snapshot is None:
-        return set()
-    return {
-        normalise(entry.path)
-        for manifest in files.manifests(snapshot)
-        for entry in files.entries(manifest)
-        if entry.status is not Status.DELETED
-    }
+    bit = next((1 << n for n, t in enumerate(transactions) if t.id == head), 0)
+    return {file.path for file in referenced if (file.versions or 0) & bit}
