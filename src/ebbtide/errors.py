@@ -1,6 +1,7 @@
 """Every error that Ebbtide raises on purpose.
 
     EbbtideError                 exit 4: something failed or did not answer
+    ├── ConflictError            exit 4: writers kept coming between; nothing was changed
     ├── InputError               exit 2: what a person wrote is wrong
     ├── ProofError               exit 1: a proof, signature or hash was read and is false
     ├── RefusedError             exit 3: refused for safety
@@ -69,6 +70,10 @@ class RefusedError(EbbtideError):
     """Refused for safety: protected, changed, past a limit, or not known well enough."""
 
     exit_code = 3
+
+
+class ConflictError(EbbtideError):
+    """A commit lost against writers as often as it may be tried; the dataset is as they left it."""
 
 
 class LeaseError(RefusedError):

@@ -5,12 +5,13 @@ What is not declared is refused before anything starts (design.md, invariant 2).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 from ebbtide.model.dataset import Catalog, Found, NotFound, Reading
+from ebbtide.model.removal import Committed, Freed, Removal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,6 +29,11 @@ class Capability(StrEnum):
     SCHEMA_EVOLUTION = "schema evolution"
     EMPTY_TABLE = "table without a commit"
     DROPS_FILES = "drop exact data files"
+    DROPS_PARTITIONS = "drop whole partitions"
+    DELETES_ROWS = "delete rows"
+    DROPS_BRANCHES = "drop branches"
+    DROPS_TABLES = "drop tables"
+    EXPIRES = "expire versions"
     ANY_ORDER = "remove versions in any order"
     ODD_NAMES = "names with spaces, dots, percent signs and unicode"
 
@@ -76,6 +82,28 @@ class Format(Protocol):
 
     def read(self, found: Found, catalog: Catalog, depth: Depth, spark: SparkSession | None) -> Reading:
         """Read one dataset. What cannot be read whole raises `UnreadableError`: an error is never "nothing there"."""
+        ...
+
+    def commit(self, removal: Removal, catalog: Catalog, spark: SparkSession) -> Committed:
+        """Change metadata as asked, through the format's own operations; remove no file that a version references.
+
+        Asked again after a crash it does what is left of it. What changed since the plan saw it is sent back, never
+        forced; a conflict with a writer is tried again a few times against what the writer left, then `ConflictError`.
+        """
+        ...
+
+    def free(
+        self,
+        removal: Removal,
+        paths: Collection[str],
+        catalog: Catalog,
+        spark: SparkSession,
+        before_batch: Callable[[], None],
+    ) -> Freed:
+        """Remove exactly these files, of those that the removal names. `before_batch` raises once the lease is lost.
+
+        Formats whose own operation removes files (Hudi, Paimon) run it here, and only where it takes nothing else.
+        """
         ...
 
 
