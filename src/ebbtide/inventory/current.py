@@ -18,7 +18,7 @@ from ebbtide.errors import InputError
 from ebbtide.model.paths import is_inside
 
 _POINTER = "CURRENT"
-_LAYOUT = 1
+_LAYOUT = 2
 
 
 @dataclass(frozen=True, slots=True)

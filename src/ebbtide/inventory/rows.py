@@ -57,6 +57,7 @@ def rows_of(reading: Reading, capabilities: list[str], scan_id: str, now: dateti
                 t.rows_added, t.rows_removed, t.files_added, t.files_removed, t.bytes_added, t.bytes_removed,
                 t.operation, t.staged, t.starts_view or t.parent_id not in history.transactions,
                 views.get(t.id, []), carried.get(t.id, []), spans.positions[t.id],
+                t.expired,
             )
             for t in reading.transactions
         ],

@@ -66,6 +66,7 @@ SECTIONS: dict[str, pa.Schema] = {
         in_views_of=_TEXTS,
         carried_into=_TEXTS,
         position=_LONG,
+        expired=_BOOL,
     ),
     "files": _schema(
         path=_TEXT,

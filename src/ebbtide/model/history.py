@@ -68,7 +68,11 @@ def starts_view(change: Change) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """One commit on a dataset. Counts are None where the format no longer knows them."""
+    """One commit on a dataset. Counts are None where the format no longer knows them.
+
+    `expired` says that the format still lists it, while its version cannot be read any more because files of it are
+    gone (Delta after a VACUUM, Hudi after a clean): there is nothing left to protect or to remove.
+    """
 
     id: str
     parent_id: str | None
@@ -76,6 +80,7 @@ class Transaction:
     committed_at: datetime
     starts_view: bool
     staged: bool = False
+    expired: bool = False
     operation: str = ""
     rows_added: int | None = None
     rows_removed: int | None = None
