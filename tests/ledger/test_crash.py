@@ -103,7 +103,7 @@ def _sweep(ledger: Ledger, lease: Lease, folder: Path, say: Callable[[str], None
             if not acts:
                 acts = ["act-1"]
                 files = step.attach_files([("victim", 1)])
-                step.state.begin([mark.id])
+                step.state.begin([mark.id], act="a")
                 step.append(Intent(at=AT, act=acts[0], verb="sweep", marks=(mark.id,), files=files, fence=lease.fence))
         say("intent")
         lease.check()

@@ -155,7 +155,7 @@ def plan(
     limits: Limits | None = None,
 ) -> Plan:
     return build_plan(
-        policies_, world_, spark.createDataFrame(list(marks), MARKS), spark.createDataFrame(list(unmarks), UNMARKS),
+        policies_, world_, spark.createDataFrame([(*mark, *[None] * (9 - len(mark))) for mark in marks], MARKS), spark.createDataFrame(list(unmarks), UNMARKS),
         spark.createDataFrame(list(holds), HOLDS), now=now, limits=limits,
     )  # fmt: skip
 

@@ -163,7 +163,7 @@ def test_an_object_whose_removal_has_begun_cannot_be_rescued_any_more(database: 
     with database.sweeper(lease) as state:
         (answer,) = state.mark([PROPOSAL], run="r1", at=NOW)
         assert answer.mark
-        state.begin([answer.mark.id])
+        state.begin([answer.mark.id], act="a")
     with pytest.raises(RefusedError, match="being swept"), database.writer() as person:
         person.unmark(KEY.dataset, KEY.object, actor=person.actor("alice"), reason="", until=None, at=LATER)
     with database.reader() as reader:

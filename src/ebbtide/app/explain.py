@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import unquote
 
-from ebbtide.app.plan import state_frames, world_of
+from ebbtide.app.plan import read_state, state_frames, world_of
 from ebbtide.config import Project
 from ebbtide.config.policies import TARGETS, load_policies
 from ebbtide.config.yaml import nearest
@@ -42,7 +42,7 @@ def explain_object(project: Project, text: str, *, now: datetime) -> dict[str, A
             f"no dataset {dataset} in the inventory", hint=nearest(dataset, list(inventory.current.entries))
         )
     spark = start_session(project)
-    marks, unmarks, holds = state_frames(spark)
+    marks, unmarks, holds = state_frames(spark, read_state(project))
     found = explain(
         policies, world_of(project, inventory, spark), marks, unmarks, holds, dataset=dataset, target=target,
         object_id=object_id, now=now, limits=project.limits,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from ebbtide.plan.plan import Plan
     from ebbtide.plan.world import World
+    from ebbtide.state.values import Snapshot
 
 
 def parse_time(text: str) -> datetime:
@@ -42,7 +43,7 @@ def make_plan(project: Project, *, now: datetime) -> Plan:
     if not policies.policies:
         raise InputError("there are no policies", hint=f"write one into {project.root / 'policies'}/retention.yml")
     spark = start_session(project)
-    marks, unmarks, holds = state_frames(spark)
+    marks, unmarks, holds = state_frames(spark, read_state(project))
     world = world_of(project, inventory, spark)
     return build_plan(policies, world, marks, unmarks, holds, now=now, limits=project.limits)
 
@@ -75,11 +76,30 @@ def _labelled(project: Project, inventory: Inventory, spark: SparkSession) -> Da
     return scanned.join(F.broadcast(labels), "table_id", "left")
 
 
-def state_frames(spark: SparkSession) -> tuple[Any, Any, Any]:
-    """Marks, unmarks and holds. Without a state there are none."""
-    from ebbtide.plan.world import HOLDS
+def read_state(project: Project) -> Snapshot:
+    """Open marks, unmarks and holds, read in one transaction."""
+    from ebbtide.app.state import open_state
 
-    return None, None, spark.createDataFrame([], HOLDS)
+    with open_state(project).reader() as state:
+        return state.snapshot()
+
+
+def state_frames(spark: SparkSession, snapshot: Snapshot) -> tuple[DataFrame, DataFrame, DataFrame]:
+    """Marks, unmarks and holds as the plan takes them. A hold on a subject names no dataset: erasure traces it."""
+    from ebbtide.plan.world import HOLDS, MARKS, UNMARKS
+
+    marks = [
+        (m.key.dataset, m.key.target, m.key.object, m.policy, m.fingerprint, m.marked_at, m.grace_until, m.frozen,
+         m.acted_at)
+        for m in snapshot.marks
+    ]  # fmt: skip
+    unmarks = [(u.dataset, None, u.object, u.until, u.reason) for u in snapshot.unmarks if u.released_at is None]
+    holds = [(h.dataset, h.first_day, h.last_day, h.owner, h.reason) for h in snapshot.holds if h.dataset is not None]
+    return (
+        spark.createDataFrame(marks, MARKS),
+        spark.createDataFrame(unmarks, UNMARKS),
+        spark.createDataFrame(holds, HOLDS),
+    )
 
 
 def as_json(plan: Plan) -> dict[str, Any]:

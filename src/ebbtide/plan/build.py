@@ -78,6 +78,10 @@ class _Work:
         if marks is not None:
             self.targets |= {row[0] for row in marks.select("target").distinct().collect()}
 
+    @property
+    def _row_marks(self) -> DataFrame | None:
+        return self.marks if "rows" in self.targets else None
+
     def _marks(self, *targets: str) -> DataFrame | None:
         return None if self.marks is None else _or_none(settled(open_marks(self.marks, *targets)))
 
@@ -97,7 +101,11 @@ class _Work:
             theirs = settled(partitions.files_of_partitions(parts, files, self.shared))
             objects.append(parts.withColumn("cutoff", F.lit(None).cast("string")).select(*others.COLUMNS))
             if self.marks is not None:
-                along = _or_none(settled(partitions.taken_along(theirs, self.world)))
+                along = partitions.taken_along(theirs, self.world)
+        if self._row_marks is not None:
+            before = others.versions_before_delete(self._row_marks, self.world)
+            along = before if along is None else along.unionByName(before).distinct()
+        along = None if along is None else _or_none(settled(along))
         if self.targets.intersection(_HISTORY):
             rows = settled(self._history(along))
             kept = freed.next_kept(rows)
@@ -111,6 +119,8 @@ class _Work:
             found = [] if self.marks is None else [settled(partitions.waits_of_partitions(parts, theirs, kept))]
             waits += found
             named.append(_without_waiting(theirs.where(F.size("stay") == 0), found))
+        if self._row_marks is not None:
+            waits.append(settled(others.waits_of_rows(self._row_marks, rows, self.world)))
         self._add_others(objects, named)
         if not objects:
             raise InputError("there is no policy", hint="write one into policies/, as in `policies/retention.yml`")
@@ -163,6 +173,7 @@ class _Work:
             .alias("because"),
             F.when(gone, F.array(F.lit("the proof that its files are gone"))).otherwise(no_texts()).alias("waits_for"),
             no_texts().alias("protected_by"),
+            no_texts().alias("drops_from"),
         )
 
 
@@ -190,10 +201,12 @@ def _files_with(objects: DataFrame, files: DataFrame) -> DataFrame:
 
 
 def _objects(rows: DataFrame, target: str, part: str, owner: str) -> DataFrame:
+    lifted = F.transform("lifted", lambda name: F.substring(name, len("branch:") + 1, 1 << 20))
+    drops = lifted if target == "transactions" else no_texts()
     return rows.where(F.col(f"{part}.exists")).select(
         "table_id", F.lit(target).alias("target"), "object_id", "branches", F.col(owner).alias("policy"), "fingerprint",
         F.lit(None).cast("string").alias("cutoff"),
-        *(f"{part}.{name}" for name in ("decision", "because", "waits_for", "protected_by")),
+        *(f"{part}.{name}" for name in ("decision", "because", "waits_for", "protected_by")), drops.alias("drops_from"),
     ).select(*others.COLUMNS)  # fmt: skip
 
 

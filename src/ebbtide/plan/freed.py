@@ -17,6 +17,8 @@ from ebbtide.plan.world import CONTENT, joined, no_texts, texts
 def next_kept(timeline: DataFrame) -> DataFrame:
     """Per position the first kept one from there on: with all that goes (`later`), and with what is ready (`now`)."""
     is_named = F.exists("refs", lambda ref: (ref["head"] == F.col("object_id")) & ~ref["name"].startswith("staged:"))
+    # An expired version keeps nothing: what it referenced is gone in part already.
+    there = ~F.col("expired")
     going = F.col("t.decision").isin(*GOING) & F.col("t.exists") | F.col("v.decision").isin(*GOING) & F.col("v.exists")
     ready = (F.col("t.decision") == READY) & F.col("t.exists") | (F.col("v.decision") == READY) & F.col("v.exists")
     at = F.struct("position", F.col("object_id").alias("id"))
@@ -26,8 +28,8 @@ def next_kept(timeline: DataFrame) -> DataFrame:
     return timeline.select(
         "table_id",
         "position",
-        F.last(F.when(~going | is_named, F.col("position")), ignorenulls=True).over(down).alias("kept_later"),
-        F.last(F.when(~ready | is_named, at), ignorenulls=True).over(down).alias("kept_now"),
+        F.last(F.when((~going & there) | is_named, F.col("position")), ignorenulls=True).over(down).alias("kept_later"),
+        F.last(F.when((~ready & there) | is_named, at), ignorenulls=True).over(down).alias("kept_now"),
     )
 
 
@@ -172,7 +174,7 @@ def oldest_first(timeline: DataFrame) -> DataFrame:
     line = F.regexp_extract("object_id", "^(.*)/", 1)
     ready = (F.col("t.exists") & (F.col("t.decision") == READY)) | (F.col("v.exists") & (F.col("v.decision") == READY))
     up = Window.partitionBy("table_id", line).orderBy("position")
-    oldest = F.first(F.when(~ready, F.col("object_id")), ignorenulls=True).over(up)
+    oldest = F.first(F.when(~ready & ~F.col("expired"), F.col("object_id")), ignorenulls=True).over(up)
     rows = timeline.where(~F.col("any_order")).withColumn("oldest", oldest).where(ready & F.col("oldest").isNotNull())
     return rows.select(
         "table_id",

@@ -13,13 +13,14 @@ from ebbtide.model.times import as_text
 from ebbtide.plan.datasets import any_holds, under_floor, whole_holds
 from ebbtide.plan.durations import instant_is_older, micros_of, move_instant
 from ebbtide.plan.select import owner, setting
-from ebbtide.plan.verdict import MARK_TYPE, VERDICT, verdict
+from ebbtide.plan.verdict import MARK_TYPE, READY, VERDICT, verdict
 from ebbtide.plan.world import World, joined, no_texts, only_if, texts
 
 COLUMNS = (
     "table_id", "target", "object_id", "branches", "policy", "fingerprint", "cutoff", "decision", "because",
-    "waits_for", "protected_by",
+    "waits_for", "protected_by", "drops_from",
 )  # fmt: skip
+"""`drops_from`: the branches whose heads lose the object's data files before the files go."""
 
 
 def _with_state(rows: DataFrame, target: str, marks: DataFrame | None, pinned: DataFrame | None) -> DataFrame:
@@ -35,6 +36,7 @@ def _finish(rows: DataFrame, target: str, branches: Column) -> DataFrame:
     return rows.select(
         "table_id", F.lit(target).alias("target"), "object_id", branches.alias("branches"),
         F.col("owner").alias("policy"), "fingerprint", F.col("cutoff").cast("string").alias("cutoff"), *VERDICT,
+        no_texts().alias("drops_from"),
     ).select(*COLUMNS)  # fmt: skip
 
 
@@ -77,7 +79,8 @@ def row_objects(
 
     def age(_: Column) -> Column:
         return (
-            F.when(where.isNotNull(), F.concat(F.lit("rows where "), where))
+            F.when(F.col("mark_rows.acted_at").isNotNull(), F.lit("deleted from the head, versions before it remain"))
+            .when(where.isNotNull(), F.concat(F.lit("rows where "), where))
             .when(F.col("type").isNull(), F.concat(F.lit("the table has no column "), "wanted"))
             .when(cutoff.isNull(), F.concat("wanted", F.lit(" is "), "type", F.lit(", neither a date nor a timestamp")))
             .otherwise(F.concat(F.lit("rows with "), "wanted", F.lit(" before "), cutoff, F.lit(", older than "), said))
@@ -97,6 +100,42 @@ def row_objects(
         mark=F.col("mark_rows"), fingerprint=F.col("fingerprint"), now=now,
     )  # fmt: skip
     return _finish(rows, "rows", texts("main"))
+
+
+def versions_before_delete(marks: DataFrame, world: World) -> DataFrame:
+    """Versions that still hold rows which a sweep has deleted under a mark: they go under that mark (spec §2)."""
+    acted = marks.where((F.col("target") == "rows") & F.col("acted_at").isNotNull())
+    acted = acted.groupBy("table_id").agg(F.max("acted_at").alias("acted_at"))
+    found = world.transactions.join(F.broadcast(acted), "table_id").where(F.col("committed_at") < F.col("acted_at"))
+    return found.select("table_id", F.col("transaction_id").alias("object_id"), F.lit(True).alias("taken_along"))
+
+
+def waits_of_rows(marks: DataFrame, timeline: DataFrame | None, world: World) -> DataFrame:
+    """What deleted rows wait for: versions from before the delete that do not go now."""
+    acted = marks.where((F.col("target") == "rows") & F.col("acted_at").isNotNull())
+    acted = F.broadcast(acted.select("table_id", "target", F.col("object_id").alias("row_object"), "acted_at"))
+    there = world.transactions.select(
+        "table_id",
+        F.col("transaction_id").alias("object_id"),
+        "committed_at",
+        F.coalesce("expired", F.lit(False)).alias("gone"),
+    )
+    going, looked_at = F.lit(False), F.lit(False)
+    if timeline is not None:
+        ready = (F.col("t.exists") & (F.col("t.decision") == READY)) | (
+            F.col("v.exists") & (F.col("v.decision") == READY)
+        )
+        known = timeline.select(
+            "table_id", "object_id", ready.alias("going"), (F.col("owner_v").isNotNull()).alias("owned")
+        )
+        there = there.join(known, ["table_id", "object_id"], "left")
+        going, looked_at = F.coalesce("going", F.lit(False)), F.coalesce("owned", F.lit(False))
+    held = there.join(acted, "table_id").where((F.col("committed_at") < F.col("acted_at")) & ~F.col("gone") & ~going)
+    name = F.when(looked_at, F.concat(F.lit("version:"), "object_id")).otherwise(
+        F.lit("a versions target in the policy")
+    )
+    names = F.sort_array(F.collect_set(name))
+    return held.groupBy("table_id", "target", F.col("row_object").alias("object_id")).agg(names.alias("waits"))
 
 
 def _reaches(ages: list[Duration | None], floor: Duration, now: datetime, number: Column) -> Column:

@@ -117,6 +117,7 @@ def _decide(policies: PolicySet, rows: DataFrame, now: datetime) -> DataFrame:
         "table_id", F.lit("partitions").alias("target"), "object_id", F.array(F.lit("main")).alias("branches"),
         number.alias("policy"), "fingerprint", "in_head", "refs",
         F.coalesce(then_versions, F.lit(False)).alias("then_versions"), *VERDICT,
+        only_if(F.col("in_head"), "main").alias("drops_from"),
     )  # fmt: skip
 
 

@@ -87,6 +87,7 @@ def shape(rows: DataFrame) -> DataFrame:
         "cutoff",
         F.col("table_id").alias("dataset"),
         "decision",
+        "drops_from",
         F.struct(F.col("file_count").alias("count"), F.concat(F.lit("sha256:"), "file_digest").alias("digest")).alias(
             "files"
         ),

@@ -49,7 +49,8 @@ def timeline(
     datasets = settled(datasets.where(concerned))
     rows = world.transactions.select(
         "table_id", "transaction_id", "parent_id", "position", "kind", "committed_at", "starts_view",
-        F.coalesce("staged", F.lit(False)).alias("staged"), F.coalesce("branches", no_texts()).alias("branches"),
+        F.coalesce("staged", F.lit(False)).alias("staged"), F.coalesce("expired", F.lit(False)).alias("expired"),
+        F.coalesce("branches", no_texts()).alias("branches"),
         F.coalesce("in_views_of", no_texts()).alias("in_views_of"),
     ).join(datasets.select("table_id"), "table_id", "left_semi")  # fmt: skip
     # Everything that is known of a single transaction first, on narrow rows; the dataset's columns come last.
@@ -149,8 +150,8 @@ def _decide(policies: PolicySet, rows: DataFrame, now: datetime) -> DataFrame:
     )
     rows = _version(policies, _transaction(policies, rows, now), now)
     return rows.select(
-        "table_id", "object_id", "position", "branches", "superseded_at", "refs", "any_order", "lifted",
-        "fingerprint", "owner_t", "owner_v",
+        "table_id", "object_id", "position", "branches", "committed_at", "superseded_at", "refs", "any_order", "lifted",
+        "fingerprint", "owner_t", "owner_v", "expired",
         *(F.struct(*(F.col(f"{p}_{name}").alias(name) for name in (*VERDICT, "exists"))).alias(p) for p in "tv"),
     )  # fmt: skip
 
@@ -209,7 +210,7 @@ def _transaction(policies: PolicySet, rows: DataFrame, now: datetime) -> DataFra
             F.coalesce(why_not, F.lit("")),
         ),
     )  # fmt: skip
-    return rows.withColumn("t_exists", number.isNotNull() | F.col("mark_transactions").isNotNull())
+    return rows.withColumn("t_exists", _is_there(number, F.col("mark_transactions")))
 
 
 def _version(policies: PolicySet, rows: DataFrame, now: datetime) -> DataFrame:
@@ -266,9 +267,14 @@ def _version(policies: PolicySet, rows: DataFrame, now: datetime) -> DataFrame:
             "v_decision": F.when(F.col("_along"), READY).otherwise(F.col("v_decision")),
             "v_because": F.when(F.col("_along"), said).otherwise(F.col("v_because")),
             "v_waits_for": F.when(F.col("_along"), no_texts()).otherwise(F.col("v_waits_for")),
-            "v_exists": number.isNotNull() | F.col("mark_versions").isNotNull(),
+            "v_exists": _is_there(number, F.col("mark_versions")),
         }
     )
+
+
+def _is_there(owner: Column, mark: Column) -> Column:
+    """Whether it is an object of the plan. An expired version is none: a mark of it waits for the proof, as leftover."""
+    return (owner.isNotNull() | mark.isNotNull()) & ~F.col("expired")
 
 
 def _ages(values: list[Duration | str | None], number: Column) -> tuple[Column, Column, Column]:

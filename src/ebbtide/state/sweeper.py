@@ -49,10 +49,14 @@ class SweepWriter(StateWriter):
             self.connection.execute(insert(tables.marks), rows)
         return tuple(answers)
 
-    def begin(self, mark_ids: Sequence[str]) -> None:
+    def begin(self, mark_ids: Sequence[str], *, act: str) -> None:
         """An intent to sweep these is being written: from here on a person can no longer rescue them."""
         for mark_id in mark_ids:
-            self._set_mark(mark_id, MarkState.SWEEPING)
+            self._set_mark(mark_id, MarkState.SWEEPING, act=act)
+
+    def acted(self, mark_id: str, *, at: datetime) -> Mark:
+        """Rows were deleted under this mark: what is left of them lies in versions from before."""
+        return self._set_mark(mark_id, self.get_mark(mark_id).state, acted_at=at)
 
     def wait(self, mark_id: str, *, waits_for: Sequence[str]) -> Mark:
         """The object's files are still referenced: it waits, and says for what."""
@@ -94,6 +98,7 @@ def _new_mark(proposal: Proposal, run: str, at: datetime) -> Mark:
         fingerprint=proposal.fingerprint,
         frozen=proposal.frozen,
         files=proposal.files,
+        facts=proposal.facts,
         rows=proposal.rows,
         bytes=proposal.bytes,
         run=run,

@@ -49,6 +49,9 @@ marks = Table(
     Column("closed_at", Instant),
     Column("closed_because", Text),
     Column("salt", LargeBinary, nullable=False),
+    Column("act", Text),
+    Column("acted_at", Instant),
+    Column("facts", Text),
 )
 # One open mark an object: marking again finds the first one (spec §1).
 Index(

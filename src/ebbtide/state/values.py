@@ -93,11 +93,16 @@ class Proposal:
     days: tuple[date, date] | None = None
     frozen: str | None = None
     files: str | None = None
+    facts: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """An object that goes after its grace. `frozen` is a row policy's cutoff, `files` the digest of its file list."""
+    """An object that goes after its grace. `frozen` is a row policy's cutoff, `files` the digest of its file list.
+
+    `act` is the last act of the ledger that was to remove it, `acted_at` when rows were deleted under it (versions from
+    before still hold them). `facts` is JSON: what history tells of a transaction that is no longer there.
+    """
 
     id: str
     key: ObjectKey
@@ -116,6 +121,9 @@ class Mark:
     closed_at: datetime | None
     closed_because: str | None
     salt: Salt = field(repr=False)
+    act: str | None = None
+    acted_at: datetime | None = None
+    facts: str | None = None
 
     @property
     def is_open(self) -> bool:

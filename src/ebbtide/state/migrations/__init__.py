@@ -9,9 +9,13 @@ from __future__ import annotations
 from sqlalchemy import Connection, inspect, text
 
 from ebbtide.errors import StateError, StateVersionError
-from ebbtide.state.migrations import m0001_state, m0002_ledger
+from ebbtide.state.migrations import m0001_state, m0002_ledger, m0003_sweep
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (m0001_state.STATEMENTS, m0002_ledger.STATEMENTS)
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    m0001_state.STATEMENTS,
+    m0002_ledger.STATEMENTS,
+    m0003_sweep.STATEMENTS,
+)
 LATEST = len(MIGRATIONS)
 
 _TYPES = {

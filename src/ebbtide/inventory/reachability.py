@@ -1,0 +1,53 @@
+"""Which of some files anything still references, over all datasets of all formats (design.md, invariant 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from ebbtide.inventory.information_schema import Inventory
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_NAMED = "table_id string, path string"
+_GOING = "table_id string, transaction_id string, going boolean"
+
+
+def still_referenced(
+    spark: SparkSession,
+    inventory: Inventory,
+    named: Iterable[tuple[str, str]],
+    going: Mapping[str, Iterable[str]],
+) -> dict[str, str]:
+    """Of files that were named with their dataset, those that must stay, and who needs them.
+
+    A file may go when no other dataset references it, and its own dataset only through versions that are `going`: the
+    formats that keep no version by itself (Delta, Hudi, Paimon) still list those. Expired versions need nothing.
+    """
+    from pyspark.sql import functions as F
+
+    asked = spark.createDataFrame(sorted(set(named)), _NAMED).withColumnRenamed("table_id", "owner")
+    leaving = [(table_id, id_, True) for table_id, ids in going.items() for id_ in sorted(ids)]
+    gone = F.coalesce("expired", F.lit(False)) | F.coalesce("going", F.lit(False))
+    staying = (
+        inventory.frame(spark, "transactions")
+        .join(F.broadcast(spark.createDataFrame(leaving, _GOING)), ["table_id", "transaction_id"], "left")
+        .where(~gone)
+        .select("table_id", "transaction_id", "position")
+    )
+    files = inventory.frame(spark, "files").select("table_id", "path", "versions")
+    found = files.join(F.broadcast(asked), "path")
+    foreign = found.where(F.col("table_id") != F.col("owner")).select("path", F.col("table_id").alias("by"))
+    own = found.where(F.col("table_id") == F.col("owner"))
+    # A file without runs (a log, a catalog's own file) belongs to the dataset as a whole.
+    whole = own.where(F.coalesce(F.size("versions"), F.lit(0)) <= 0).select("path", F.lit("its dataset").alias("by"))
+    runs = own.select("table_id", "path", F.explode("versions").alias("run"))
+    inside = (F.col("run.first") <= F.col("position")) & (F.col("position") <= F.col("run.last"))
+    by_version = (
+        runs.join(staying, "table_id")
+        .where(inside)
+        .select("path", F.concat(F.lit("version:"), "transaction_id").alias("by"))
+    )
+    needed = foreign.unionByName(whole).unionByName(by_version).groupBy("path").agg(F.min("by").alias("by"))
+    return {row["path"]: row["by"] for row in needed.collect()}

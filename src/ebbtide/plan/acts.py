@@ -1,0 +1,32 @@
+"""What a sweep is to do: the objects that go now, with their files and the heads that still have them."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from ebbtide.plan.plan import Plan
+from ebbtide.plan.references import named_heads
+from ebbtide.plan.world import World, no_texts
+
+
+def files_to_sweep(plan: Plan, world: World) -> DataFrame:
+    """A row per file and object with decision `sweep`; `in_heads` are the branches whose head references the file."""
+    key = ["table_id", "target", "object_id"]
+    going = plan.objects.where(F.col("decision") == "sweep").select(
+        F.col("dataset").alias("table_id"), "target", F.col("object").alias("object_id")
+    )
+    named = plan.files.select(*key, "path", "bytes").join(going, key, "left_semi")
+    known = world.files.select("table_id", "path", "role", "versions").join(named_heads(world), "table_id", "left")
+    heads = F.filter(
+        F.coalesce("refs", F.array()),
+        lambda ref: (
+            ref["name"].startswith("branch:")
+            & F.exists("versions", lambda run: (run["first"] <= ref["position"]) & (ref["position"] <= run["last"]))
+        ),
+    )
+    names = F.transform(heads, lambda ref: F.substring(ref["name"], len("branch:") + 1, 1 << 20))
+    return named.join(known.withColumn("in_heads", names), ["table_id", "path"], "left").select(
+        *key, "path", F.coalesce("bytes", F.lit(0)).alias("bytes"), "role",
+        F.coalesce("in_heads", no_texts()).alias("in_heads"),
+    )  # fmt: skip

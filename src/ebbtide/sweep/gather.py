@@ -1,0 +1,128 @@
+"""From the plan to acts: what goes now, dataset by dataset, with the exact files (spec §2)."""
+
+from __future__ import annotations
+
+import secrets
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from ebbtide.config.policies import Rows
+from ebbtide.formats.registry import load_format
+from ebbtide.inventory.information_schema import Inventory
+from ebbtide.model.dataset import Catalog, Found
+from ebbtide.model.removal import Drop, Removal, RowDelete
+from ebbtide.plan.acts import files_to_sweep
+from ebbtide.plan.plan import Plan
+from ebbtide.plan.world import World
+from ebbtide.state.values import Mark, ObjectKey
+from ebbtide.sweep.values import Act, Going, NamedFile
+
+_OBJECTS_PER_ACT = 500
+"""An intent names its marks, and a leaf of the ledger holds at most 60,000 bytes."""
+_OWN_TARGETS = ("branches", "partitions", "rows", "transactions", "versions")
+
+
+def decided(plan: Plan, *decisions: str) -> dict[ObjectKey, dict[str, Any]]:
+    """The plan's objects with one of these decisions."""
+    from pyspark.sql import functions as F
+
+    rows = plan.objects.where(F.col("decision").isin(*decisions)).orderBy("dataset", "target", "object").collect()
+    found = (row.asDict(recursive=True) for row in rows)
+    return {ObjectKey(row["dataset"], row["target"], row["object"]): row for row in found}
+
+
+def going_now(plan: Plan, world: World, marks: Mapping[ObjectKey, Mark]) -> list[Going]:
+    """The objects with decision `sweep`, with their marks and files."""
+    rows = decided(plan, "sweep")
+    files: dict[ObjectKey, list[NamedFile]] = defaultdict(list)
+    for row in files_to_sweep(plan, world).collect() if rows else ():
+        named = NamedFile(row["path"], row["bytes"], row["role"], tuple(row["in_heads"]))
+        files[ObjectKey(row["table_id"], row["target"], row["object_id"])].append(named)
+    return [Going(key, row, marks.get(key), tuple(sorted(files[key], key=lambda f: f.path))) for key, row in rows.items()]
+
+
+def find_datasets(catalogs: Iterable[Catalog]) -> dict[str, tuple[Catalog, Found]]:
+    """Every dataset that the catalogs list now, with what opens it: one answer a catalog."""
+    return {
+        str(found.id): (catalog, found)
+        for catalog in catalogs
+        for found in load_format(catalog.format).discover(catalog)
+        if isinstance(found, Found)
+    }
+
+
+def acts_of(
+    objects: Iterable[Going],
+    datasets: Mapping[str, tuple[Catalog, Found]],
+    catalogs: Mapping[str, Catalog],
+    inventory: Inventory,
+    rows: Mapping[str, Rows],
+) -> Iterator[Act]:
+    """An act per dataset and some hundred objects, the oldest versions first; orphans and whole tables apart.
+
+    `rows` are the policies' rows targets by policy.
+    """
+    by_dataset: dict[str, list[Going]] = defaultdict(list)
+    for going in objects:
+        by_dataset[going.key.dataset].append(going)
+    for dataset, all_of_it in sorted(by_dataset.items()):
+        catalog = catalogs[dataset.partition(".")[0]]
+        apart = [going for going in all_of_it if going.key.target not in _OWN_TARGETS]
+        positions = {
+            row["transaction_id"]: row["position"] for row in inventory.rows("transactions", table_id=dataset)
+        }
+        together = sorted(
+            (going for going in all_of_it if going.key.target in _OWN_TARGETS),
+            key=lambda going: (positions.get(going.key.object, -1), going.key.target, going.key.object),
+        )
+        groups = [[going] for going in apart]
+        groups += [together[n : n + _OBJECTS_PER_ACT] for n in range(0, len(together), _OBJECTS_PER_ACT)]
+        for group in groups:
+            act = Act(f"act-{secrets.token_hex(12)}", dataset, catalog, tuple(group))
+            if dataset in datasets and group[0].key.target != "orphans":
+                act.removal = removal_of(datasets[dataset][1], group, rows)
+            yield act
+
+
+def removal_of(found: Found, objects: Iterable[Going], rows: Mapping[str, Rows]) -> Removal:
+    """What is asked of the format for these objects."""
+    drops: list[Drop] = []
+    deletes: list[RowDelete] = []
+    versions: dict[str, None] = {}
+    branches: list[str] = []
+    table = False
+    files: dict[str, int] = {}
+    for going in objects:
+        key, row = going.key, going.row
+        files |= {file.path: file.bytes for file in going.files}
+        if key.target in ("transactions", "versions"):
+            if row["drops_from"]:
+                drops += _drops(going, None)
+            else:
+                versions[key.object] = None
+        elif key.target == "partitions":
+            drops += _drops(going, key.object)
+        elif key.target == "rows" and (going.mark is None or going.mark.acted_at is None):
+            deletes.append(_row_delete(going, rows))
+        elif key.target == "branches":
+            branches.append(key.object)
+        elif key.target == "tables":
+            table = True
+    return Removal(
+        found=found, branches=tuple(branches), drops=tuple(drops), rows=tuple(deletes), versions=tuple(versions),
+        files=files, table=table,
+    )  # fmt: skip
+
+
+def _drops(going: Going, partition: str | None) -> Iterator[Drop]:
+    for branch in going.row["drops_from"]:
+        paths = tuple(file.path for file in going.files if file.role == "data" and branch in file.in_heads)
+        if paths:
+            yield Drop(branch, going.key.object, paths, partition)
+
+
+def _row_delete(going: Going, rows: Mapping[str, Rows]) -> RowDelete:
+    # The object of a rows target is its policy; the mark's fingerprint says that the policy is still the same.
+    asked = rows[going.key.object]
+    return RowDelete(going.key.object, asked.column, going.row["cutoff"], asked.where)

@@ -1,0 +1,146 @@
+"""`mark`: what the plan wants gone is scheduled for deletion; what it can no longer prove is sent back (spec §1)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any
+
+from ebbtide.config.policies import PolicySet
+from ebbtide.ledger.entries import Marked, MarkSentBack
+from ebbtide.ledger.ledger import Ledger, Step
+from ebbtide.model.durations import add
+from ebbtide.model.times import as_text
+from ebbtide.plan.plan import Plan
+from ebbtide.plan.world import World
+from ebbtide.state.lease import Lease
+from ebbtide.state.sweeper import SweepWriter
+from ebbtide.state.values import Mark, Marking, ObjectKey, Proposal, Snapshot
+from ebbtide.sweep.gather import decided
+from ebbtide.sweep.values import Result
+from ebbtide.sweep.words import because_in_ledger, object_in_ledger
+
+_PER_TRANSACTION = 1000
+"""Marks per transaction: a person's hold or unmark never waits longer than for these."""
+
+
+@dataclass(frozen=True, slots=True)
+class MarkReport:
+    """What was marked anew, was marked before, was pinned by a person meanwhile, and was sent back."""
+
+    run: str | None
+    marked: tuple[ObjectKey, ...] = ()
+    before: int = 0
+    pinned: tuple[Result, ...] = ()
+    sent_back: tuple[Result, ...] = ()
+
+
+def propose(plan: Plan, world: World, policies: PolicySet, now: datetime) -> list[Proposal]:
+    """The plan's objects with decision `mark`."""
+    rows = decided(plan, "mark")
+    graces = {policy.name: policy.grace for policy in policies.policies}
+    facts = _facts(plan, world) if rows else {}
+    days = _days(plan, world) if rows else {}
+    return [
+        Proposal(
+            key=key, policy=row["policy"], because=row["because"], fingerprint=row["fingerprint"],
+            grace_until=add(now, graces[row["policy"]]), rows=row["rows"] or 0, bytes=row["bytes"] or 0,
+            days=days.get(key), frozen=row["cutoff"], facts=facts.get((key.dataset, key.object)),
+        )
+        for key, row in rows.items()
+    ]  # fmt: skip
+
+
+def mark(ledger: Ledger, lease: Lease, run: str, proposals: Sequence[Proposal]) -> tuple[list[ObjectKey], int, list[Result]]:
+    """Mark in transactions of their own: new marks, how many were there before, and what a person pinned meanwhile."""
+    new: list[ObjectKey] = []
+    before, pinned = 0, []
+    for start in range(0, len(proposals), _PER_TRANSACTION):
+        with ledger.sweeping(lease) as step:
+            at = ledger.clock.now()
+            for answer in step.state.mark(proposals[start : start + _PER_TRANSACTION], run=run, at=at):
+                key = answer.proposal.key
+                if answer.mark is None:
+                    pinned.append(Result(key, "unmarked", f"pinned by {answer.pinned_by}"))
+                elif answer.is_new:
+                    new.append(key)
+                    step.append(entry_of(answer, at))
+                else:
+                    before += 1
+    return new, before, pinned
+
+
+def entry_of(answer: Marking, at: datetime) -> Marked:
+    """What the ledger says of a new mark."""
+    made = answer.mark
+    assert made is not None
+    return Marked(
+        at=at, mark=made.id, run=made.run, dataset=made.key.dataset, target=made.key.target,
+        object=object_in_ledger(made), policy=made.policy, because=because_in_ledger(made),
+        fingerprint=made.fingerprint, grace_until=made.grace_until,
+    )  # fmt: skip
+
+
+def send_back(
+    ledger: Ledger, lease: Lease, run: str, snapshot: Snapshot, back: Mapping[ObjectKey, Mapping[str, Any]]
+) -> list[Result]:
+    """Close the marks of objects that the plan says `unmarked` or `held` of: the sweep cannot prove what they saw."""
+    results: list[Result] = []
+    marks = [mark for mark in snapshot.marks if mark.key in back]
+    for start in range(0, len(marks), _PER_TRANSACTION):
+        with ledger.sweeping(lease) as step:
+            still_open = {mark.id for mark in step.state.marks()}
+            for mark in marks[start : start + _PER_TRANSACTION]:
+                if mark.id in still_open:
+                    results.append(_close(step, mark, run, str(back[mark.key]["because"]), ledger.clock.now()))
+    return results
+
+
+def _close(step: Step[SweepWriter], mark: Mark, run: str, because: str, at: datetime) -> Result:
+    reason = because.removeprefix("unmarked: ")
+    step.state.send_back(mark.id, because=reason, at=at)
+    said = because_in_ledger(mark) if mark.key.target in ("rows", "orphans") else reason
+    step.append(MarkSentBack(at=at, mark=mark.id, run=run, because=said))
+    return Result(mark.key, "unmarked", reason)
+
+
+def _facts(plan: Plan, world: World) -> dict[tuple[str, str], str]:
+    """What history tells of each transaction that is marked, once it is no longer there."""
+    from pyspark.sql import functions as F
+
+    wanted = plan.objects.where(
+        (F.col("decision").isin("mark", "sweep")) & F.col("target").isin("transactions", "versions")
+    ).select(F.col("dataset").alias("table_id"), F.col("object").alias("transaction_id"))
+    columns = ("parent_id", "branches", "kind", "committed_at", "operation", "staged", "rows_added", "rows_removed",
+               "files_added", "files_removed", "bytes_added", "bytes_removed")  # fmt: skip
+    found = world.transactions.join(wanted.distinct(), ["table_id", "transaction_id"]).select(
+        "table_id", "transaction_id", *columns
+    )
+    return {(row["table_id"], row["transaction_id"]): _fact(row.asDict(), columns) for row in found.collect()}
+
+
+def _fact(row: Mapping[str, Any], columns: Sequence[str]) -> str:
+    facts = {name: row[name] for name in columns}
+    facts["committed_at"] = as_text(row["committed_at"].replace(tzinfo=UTC) if row["committed_at"].tzinfo is None else row["committed_at"])
+    return json.dumps(facts, ensure_ascii=False, separators=(",", ":"))
+
+
+def _days(plan: Plan, world: World) -> dict[ObjectKey, tuple[date, date]]:
+    """The days of partitions that are to be marked, for holds on ranges that arrive at the same moment."""
+    from pyspark.sql import functions as F
+
+    from ebbtide.plan.partitions import covered_days
+
+    wanted = plan.objects.where((F.col("decision") == "mark") & (F.col("target") == "partitions")).select(
+        F.col("dataset").alias("table_id"), F.col("object").alias("partition")
+    )
+    settings = world.tables.select("table_id", "schedule", "time_grain", "covers")
+    found = covered_days(world.partitions.join(wanted, ["table_id", "partition"]).join(settings, "table_id"))
+    rows: Iterator[Any] = iter(found.select("table_id", "partition", "first_day", "last_day").collect())
+    return {
+        ObjectKey(row["table_id"], "partitions", row["partition"]): (row["first_day"], row["last_day"])
+        for row in rows
+        if row["first_day"] is not None and row["last_day"] is not None
+    }

@@ -1,0 +1,79 @@
+"""What a sweep works on: objects of the plan with their marks and files, gathered into one act per dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ebbtide.model.dataset import Catalog
+from ebbtide.model.removal import Committed, Freed, Removal
+from ebbtide.state.values import Mark, ObjectKey
+
+
+@dataclass(frozen=True, slots=True)
+class NamedFile:
+    """A file that an object names. `in_heads` are the branches whose head references it."""
+
+    path: str
+    bytes: int
+    role: str | None = None
+    in_heads: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Going:
+    """One object that goes now. `row` is what the plan says of it; a version under a partition's mark has no mark."""
+
+    key: ObjectKey
+    row: Mapping[str, Any]
+    mark: Mark | None
+    files: tuple[NamedFile, ...] = ()
+
+    @property
+    def drops(self) -> bool:
+        """Whether heads must lose its data files first."""
+        return any(set(self.row["drops_from"]) & set(file.in_heads) for file in self.files)
+
+
+@dataclass(slots=True)
+class Act:
+    """What is done to one dataset under one intent, and what came of it."""
+
+    id: str
+    dataset: str
+    catalog: Catalog
+    objects: tuple[Going, ...]
+    removal: Removal | None = None
+    """None for orphans, which no format owns, and for what an earlier act left."""
+
+    committed: Committed = field(default_factory=Committed)
+    freed: Freed = field(default_factory=Freed)
+    needed: Mapping[str, str] = field(default_factory=dict)
+    left: frozenset[str] = frozenset()
+    error: str | None = None
+
+    @property
+    def paths(self) -> dict[str, int]:
+        return {file.path: file.bytes for going in self.objects for file in going.files}
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of one object: `swept`, `waiting`, `unmarked` (sent back) or `failed`, and why."""
+
+    key: ObjectKey
+    state: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class SweepReport:
+    """What a sweep did. `findings` is what the proof after it found wrong: never empty and quiet."""
+
+    run: str | None
+    results: tuple[Result, ...] = ()
+    removed_files: int = 0
+    removed_bytes: int = 0
+    errors: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()
