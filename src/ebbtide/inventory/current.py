@@ -26,7 +26,8 @@ class Entry:
     """One dataset in the inventory. `segment` is empty while it could never be read; `error` says why it cannot be now.
 
     With an error the rows of `segment` are the last that could be read: good to look at, not to act on.
-    `locked_by` names the datasets whose location is the same, or inside, or around.
+    `locked_by` names the datasets whose location is the same, or inside, or around. `handle` opens the dataset as the
+    scan saw it: what a sweep proves, it proves against that.
     """
 
     table_id: str
@@ -40,6 +41,7 @@ class Entry:
     error: str | None = None
     hint: str | None = None
     locked_by: tuple[str, ...] = ()
+    handle: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,7 +148,9 @@ def _entry(catalog: str, found: Found, outcome: Outcome, known: Entry | None, or
     if outcome.error is not None:
         return _failed(catalog, found.token, outcome, known, order)
     table_id, location, segment = outcome.table_id, outcome.location, outcome.segment
-    return Entry(table_id, catalog, location, found.token, order.depth, order.scan_id, segment, order.now)
+    return Entry(
+        table_id, catalog, location, found.token, order.depth, order.scan_id, segment, order.now, handle=found.handle
+    )
 
 
 def _failed(catalog: str, token: str, outcome: Outcome, known: Entry | None, order: Order) -> Entry:

@@ -31,6 +31,8 @@ from ebbtide.plan.verdict import READY, open_marks, pins
 from ebbtide.plan.world import World, joined, no_texts, settled
 
 _HISTORY = ("transactions", "versions")
+PROOF = "the proof that its files are gone"
+"""What a marked object waits for that is no longer in the inventory."""
 
 
 def build_plan(
@@ -171,7 +173,7 @@ class _Work:
             F.when(gone, "it is no longer in the inventory")
             .otherwise("unmarked: no policy selects it any more, or it is gone")
             .alias("because"),
-            F.when(gone, F.array(F.lit("the proof that its files are gone"))).otherwise(no_texts()).alias("waits_for"),
+            F.when(gone, F.array(F.lit(PROOF))).otherwise(no_texts()).alias("waits_for"),
             no_texts().alias("protected_by"),
             no_texts().alias("drops_from"),
         )

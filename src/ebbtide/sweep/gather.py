@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ebbtide.config.policies import Rows
-from ebbtide.formats.registry import load_format
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.model.dataset import Catalog, Found
+from ebbtide.model.ids import DatasetId
 from ebbtide.model.removal import Drop, Removal, RowDelete
 from ebbtide.plan.acts import files_to_sweep
 from ebbtide.plan.plan import Plan
@@ -32,29 +32,32 @@ def decided(plan: Plan, *decisions: str) -> dict[ObjectKey, dict[str, Any]]:
     return {ObjectKey(row["dataset"], row["target"], row["object"]): row for row in found}
 
 
-def going_now(plan: Plan, world: World, marks: Mapping[ObjectKey, Mark]) -> list[Going]:
+def going_now(
+    plan: Plan, world: World, marks: Mapping[ObjectKey, Mark], facts: Mapping[tuple[str, str], str]
+) -> list[Going]:
     """The objects with decision `sweep`, with their marks and files."""
     rows = decided(plan, "sweep")
     files: dict[ObjectKey, list[NamedFile]] = defaultdict(list)
     for row in files_to_sweep(plan, world).collect() if rows else ():
         named = NamedFile(row["path"], row["bytes"], row["role"], tuple(row["in_heads"]))
         files[ObjectKey(row["table_id"], row["target"], row["object_id"])].append(named)
-    return [Going(key, row, marks.get(key), tuple(sorted(files[key], key=lambda f: f.path))) for key, row in rows.items()]
+    return [
+        Going(
+            key, row, marks.get(key), tuple(sorted(files[key], key=lambda file: file.path)),
+            facts.get((key.dataset, key.object)),
+        )
+        for key, row in rows.items()
+    ]  # fmt: skip
 
 
-def find_datasets(catalogs: Iterable[Catalog]) -> dict[str, tuple[Catalog, Found]]:
-    """Every dataset that the catalogs list now, with what opens it: one answer a catalog."""
-    return {
-        str(found.id): (catalog, found)
-        for catalog in catalogs
-        for found in load_format(catalog.format).discover(catalog)
-        if isinstance(found, Found)
-    }
+def as_scanned(inventory: Inventory, dataset: str) -> Found | None:
+    """What opens a dataset as the plan's scan saw it; None where no catalog lists it any more."""
+    entry = inventory.current.entries.get(dataset)
+    return None if entry is None else Found(DatasetId.parse(dataset), entry.location, entry.token, entry.handle)
 
 
 def acts_of(
     objects: Iterable[Going],
-    datasets: Mapping[str, tuple[Catalog, Found]],
     catalogs: Mapping[str, Catalog],
     inventory: Inventory,
     rows: Mapping[str, Rows],
@@ -68,6 +71,7 @@ def acts_of(
         by_dataset[going.key.dataset].append(going)
     for dataset, all_of_it in sorted(by_dataset.items()):
         catalog = catalogs[dataset.partition(".")[0]]
+        found = as_scanned(inventory, dataset)
         apart = [going for going in all_of_it if going.key.target not in _OWN_TARGETS]
         positions = {
             row["transaction_id"]: row["position"] for row in inventory.rows("transactions", table_id=dataset)
@@ -80,8 +84,8 @@ def acts_of(
         groups += [together[n : n + _OBJECTS_PER_ACT] for n in range(0, len(together), _OBJECTS_PER_ACT)]
         for group in groups:
             act = Act(f"act-{secrets.token_hex(12)}", dataset, catalog, tuple(group))
-            if dataset in datasets and group[0].key.target != "orphans":
-                act.removal = removal_of(datasets[dataset][1], group, rows)
+            if found is not None and group[0].key.target != "orphans":
+                act.removal = removal_of(found, group, rows)
             yield act
 
 

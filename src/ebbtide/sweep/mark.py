@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from typing import Any
 
 from ebbtide.config.policies import PolicySet
@@ -41,7 +41,7 @@ def propose(plan: Plan, world: World, policies: PolicySet, now: datetime) -> lis
     """The plan's objects with decision `mark`."""
     rows = decided(plan, "mark")
     graces = {policy.name: policy.grace for policy in policies.policies}
-    facts = _facts(plan, world) if rows else {}
+    facts = facts_of(plan, world) if rows else {}
     days = _days(plan, world) if rows else {}
     return [
         Proposal(
@@ -106,7 +106,7 @@ def _close(step: Step[SweepWriter], mark: Mark, run: str, because: str, at: date
     return Result(mark.key, "unmarked", reason)
 
 
-def _facts(plan: Plan, world: World) -> dict[tuple[str, str], str]:
+def facts_of(plan: Plan, world: World) -> dict[tuple[str, str], str]:
     """What history tells of each transaction that is marked, once it is no longer there."""
     from pyspark.sql import functions as F
 
@@ -123,7 +123,7 @@ def _facts(plan: Plan, world: World) -> dict[tuple[str, str], str]:
 
 def _fact(row: Mapping[str, Any], columns: Sequence[str]) -> str:
     facts = {name: row[name] for name in columns}
-    facts["committed_at"] = as_text(row["committed_at"].replace(tzinfo=UTC) if row["committed_at"].tzinfo is None else row["committed_at"])
+    facts["committed_at"] = as_text(row["committed_at"])
     return json.dumps(facts, ensure_ascii=False, separators=(",", ":"))
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
 from ebbtide.model.dataset import Catalog
@@ -29,11 +30,16 @@ class Going:
     row: Mapping[str, Any]
     mark: Mark | None
     files: tuple[NamedFile, ...] = ()
+    facts: str | None = None
 
     @property
     def drops(self) -> bool:
         """Whether heads must lose its data files first."""
         return any(set(self.row["drops_from"]) & set(file.in_heads) for file in self.files)
+
+
+    def with_mark(self, mark: Mark) -> Going:
+        return replace(self, mark=mark)
 
 
 @dataclass(slots=True)
@@ -46,6 +52,7 @@ class Act:
     objects: tuple[Going, ...]
     removal: Removal | None = None
     """None for orphans, which no format owns, and for what an earlier act left."""
+    leftover: bool = False
 
     committed: Committed = field(default_factory=Committed)
     freed: Freed = field(default_factory=Freed)
@@ -60,11 +67,15 @@ class Act:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of one object: `swept`, `waiting`, `unmarked` (sent back) or `failed`, and why."""
+    """What became of one object: `swept`, `waiting`, `unmarked` (sent back) or `failed`, and why.
+
+    `acted_at` is the commit that deleted rows under it: versions from before still hold them.
+    """
 
     key: ObjectKey
     state: str
     because: str
+    acted_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

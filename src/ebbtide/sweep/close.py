@@ -1,0 +1,94 @@
+"""What became of each object, by what the inventory and the listing show after the act (spec §2, "A sweep removes")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from ebbtide.inventory.information_schema import Inventory
+from ebbtide.sweep.values import Act, Going, Result
+
+
+def results_of(act: Act, after: Inventory, before: Inventory) -> list[Result]:
+    """A result for every object of the act; `before` is what the plan was made from."""
+    if act.error is not None:
+        return [Result(going.key, "failed", f"failed: {act.error}") for going in act.objects]
+    if act.leftover:
+        return [_leftover(act, going) for going in act.objects]
+    seen, planned = _Seen(act.dataset, after), _Seen(act.dataset, before)
+    return [_result(act, going, seen, planned) for going in act.objects]
+
+
+class _Seen:
+    """What the inventory says of one dataset now."""
+
+    def __init__(self, dataset: str, after: Inventory) -> None:
+        self.listed = dataset in after.current.entries
+        rows = after.rows("transactions", table_id=dataset)
+        self.versions: Mapping[str, Any] = {row["transaction_id"]: row for row in rows if not row["expired"]}
+        refs = after.rows("branches", table_id=dataset)
+        self.branches = {row["name"] for row in refs if row["kind"] == "branch"}
+        self.main = next((row["head"] for row in refs if row["main"]), None)
+        self.partitions = {row["partition"] for row in after.rows("partitions", table_id=dataset)}
+
+    def before(self, moment: datetime) -> list[str]:
+        return sorted(id_ for id_, row in self.versions.items() if row["committed_at"] < moment)
+
+
+def _result(act: Act, going: Going, seen: _Seen, planned: _Seen) -> Result:
+    key = going.key
+    if (why := act.committed.sent_back.get(key.object)) is not None:
+        return Result(key, "unmarked", why)
+    left = [file.path for file in going.files if file.path in act.left]
+    needed = sorted({act.needed[path] for path in left if path in act.needed})
+    stuck = [path for path in left if path not in act.needed]
+    match key.target:
+        case "rows":
+            return _rows(going, seen, planned)
+        case "branches":
+            gone, waits = key.object not in seen.branches, "the branch is still there"
+        case "tables":
+            gone, waits = not seen.listed, "its catalog still lists it"
+        case "partitions":
+            gone, waits = key.object not in seen.partitions, "it is still in the head"
+        case "transactions" | "versions" if not going.row["drops_from"]:
+            gone, waits = key.object not in seen.versions, _kept(act)
+        case _:
+            gone, waits = True, ""
+    if stuck:
+        because = act.freed.because or f"{len(stuck)} files could not be removed"
+        return Result(key, "waiting" if act.freed.because else "failed", because)
+    if not gone:
+        return Result(key, "waiting", waits)
+    if needed:
+        return Result(key, "waiting", ", ".join(needed[:5]))
+    return Result(key, "swept", "none of its files is left")
+
+
+def _kept(act: Act) -> str:
+    return act.freed.because or "the format still lists the version, which it does until its own log is cleaned"
+
+
+def _rows(going: Going, seen: _Seen, planned: _Seen) -> Result:
+    acted = going.mark.acted_at if going.mark else None
+    if acted is None:
+        if seen.main == planned.main:
+            return Result(going.key, "swept", "no row matched")
+        acted = seen.versions[seen.main]["committed_at"] if seen.main in seen.versions else None
+        if acted is None:
+            return Result(going.key, "waiting", "the commit that deleted its rows is not in the inventory")
+    older = seen.before(acted)
+    if older:
+        return Result(going.key, "waiting", f"version:{older[0]}", acted)
+    return Result(going.key, "swept", "no version from before the delete is left", acted)
+
+
+def _leftover(act: Act, going: Going) -> Result:
+    mark = going.mark
+    assert mark is not None
+    if mark.act is None:
+        return Result(going.key, "unmarked", "it is gone: someone else removed it")
+    if stuck := [file for file in going.files if file.path in act.left and file.path not in act.needed]:
+        return Result(going.key, "failed", f"{len(stuck)} files could not be removed")
+    return Result(going.key, "swept", "none of its files is left")

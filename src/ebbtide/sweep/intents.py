@@ -1,0 +1,164 @@
+"""Before and after: an intent in the ledger before anything changes, an outcome after it (design.md, invariant 4)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable
+from datetime import datetime
+
+from ebbtide.ledger.attachments import attachment
+from ebbtide.ledger.entries import Intent, MarkSentBack, Outcome, parse_entry
+from ebbtide.ledger.ledger import Ledger, Step
+from ebbtide.state.lease import Lease
+from ebbtide.state.sweeper import SweepWriter
+from ebbtide.state.values import MarkState, Proposal, Snapshot
+from ebbtide.sweep.mark import entry_of
+from ebbtide.sweep.values import Act, Going, Result
+from ebbtide.sweep.words import because_in_ledger
+
+VERB = "sweep"
+
+
+def close_unfinished(ledger: Ledger, lease: Lease) -> int:
+    """Give every sweep that died an outcome. What it left is planned again, or finished as leftover, by this one."""
+    with ledger.sweeping(lease) as step:
+        died = [found.intent for found in step.log.recover() if found.intent.verb == VERB]
+        for intent in died:
+            step.append(
+                Outcome(at=ledger.clock.now(), act=intent.act, result="partial", because="the run that began it ended")
+            )
+        for run in step.state.runs(only_unfinished=True):
+            if run.fence < lease.fence:
+                step.state.finish_run(run.id, exit_code=4, summary="it ended before its end", at=ledger.clock.now())
+    return len(died)
+
+
+def begin(ledger: Ledger, lease: Lease, run: str, acts: Iterable[Act], snapshot: Snapshot) -> list[Act]:
+    """Write the intents. Holds and unmarks are read again in the transaction of each: what came meanwhile stays."""
+    begun = []
+    for act in acts:
+        with ledger.sweeping(lease) as step:
+            act.objects = tuple(_still_going(step, act.objects, snapshot))
+            if not act.objects:
+                continue
+            at = ledger.clock.now()
+            _mark_along(step, act, run, at)
+            marks = [going.mark.id for going in act.objects if going.mark]
+            step.state.begin(marks, act=act.id)
+            files = step.attach_files(sorted(act.paths.items()))
+            step.append(
+                Intent(
+                    at=at, act=act.id, verb=VERB, run=run, fence=lease.fence, dataset=act.dataset, marks=tuple(marks),
+                    metadata=None if act.removal is None else _hash(act.removal.found.token),
+                    files=files if files.count else None,
+                )
+            )  # fmt: skip
+        begun.append(act)
+    return begun
+
+
+def _still_going(step: Step[SweepWriter], objects: Collection[Going], snapshot: Snapshot) -> list[Going]:
+    """Without what was unmarked, or lies in a dataset that was held, since the plan read the state."""
+    known = {hold.id for hold in snapshot.holds}
+    held = {hold.dataset for hold in step.state.holds() if hold.id not in known}
+    open_marks = {mark.id for mark in step.state.marks()}
+    now_pinned = {(pin.dataset, pin.object) for pin in step.state.unmarks() if pin.released_at is None}
+    known_pins = {(pin.dataset, pin.object) for pin in snapshot.unmarks if pin.released_at is None}
+    return [
+        going
+        for going in objects
+        if going.key.dataset not in held
+        and (going.key.dataset, going.key.object) not in now_pinned - known_pins
+        and (going.mark is None or going.mark.id in open_marks)
+    ]
+
+
+def _mark_along(step: Step[SweepWriter], act: Act, run: str, at: datetime) -> None:
+    """Versions that go under a partition's or a row target's mark get one of their own now, without a second grace."""
+    bare = {going.key: going for going in act.objects if going.mark is None}
+    proposals = [
+        Proposal(
+            key=key, policy=going.row["policy"], because=going.row["because"], fingerprint=going.row["fingerprint"],
+            grace_until=at, rows=going.row["rows"] or 0, bytes=going.row["bytes"] or 0, facts=going.facts,
+        )
+        for key, going in bare.items()
+    ]  # fmt: skip
+    made = {}
+    for answer in step.state.mark(proposals, run=run, at=at) if proposals else ():
+        if answer.mark is not None:
+            made[answer.proposal.key] = answer.mark
+            step.append(entry_of(answer, at))
+    act.objects = tuple(
+        going if going.mark else going.with_mark(made[going.key])
+        for going in act.objects
+        if going.mark or going.key in made
+    )
+
+
+def files_of_act(ledger: Ledger, acts: Collection[str]) -> dict[str, dict[str, int]]:
+    """The files that earlier acts named, by act."""
+    from sqlalchemy import select
+
+    from ebbtide.state.tables import ledger_acts
+
+    found: dict[str, dict[str, int]] = {}
+    with ledger.database.reader() as state:
+        from ebbtide.ledger.log import Log
+
+        log = Log(state.connection)
+        for act in acts:
+            index = state.connection.execute(
+                select(ledger_acts.c.intent).where(ledger_acts.c.act == act)
+            ).scalar_one_or_none()
+            intent = None if index is None else parse_entry(log.leaf(index))
+            if isinstance(intent, Intent) and intent.files is not None:
+                content = b"".join(attachment(state.connection, intent.files.digest)).decode()
+                lines = (line.split("\t") for line in content.splitlines())
+                found[act] = {path: int(size) for path, size in lines}
+    return found
+
+
+def finish(ledger: Ledger, lease: Lease, run: str, act: Act, results: Collection[Result], token: str | None) -> None:
+    """Write the outcome of an act, and what became of each of its marks, in one transaction."""
+    removed = {path: size for path, size in act.paths.items() if path not in act.left and path not in act.needed}
+    left = {path: size for path, size in act.paths.items() if path in act.left and path not in act.needed}
+    with ledger.sweeping(lease) as step:
+        at = ledger.clock.now()
+        marks = {going.key: going.mark for going in act.objects if going.mark}
+        for result in results:
+            mark = marks.get(result.key)
+            if mark is None or step.state.get_mark(mark.id).state is not MarkState.SWEEPING:
+                continue
+            if result.acted_at is not None:
+                step.state.acted(mark.id, at=result.acted_at)
+            if result.state == "swept":
+                step.state.sweep(mark.id, because=result.because, at=at)
+            elif result.state == "unmarked":
+                step.state.send_back(mark.id, because=result.because, at=at)
+                said = because_in_ledger(mark) if mark.key.target in ("rows", "orphans") else result.because
+                step.append(MarkSentBack(at=at, mark=mark.id, run=run, because=said))
+            else:
+                step.state.wait(mark.id, waits_for=(result.because,))
+        states = {result.state for result in results}
+        outcome = "failed" if act.error else "partial" if left or "failed" in states else "done" if removed or states == {"swept"} else "nothing"
+        gone, still = step.attach_files(sorted(removed.items())), step.attach_files(sorted(left.items()))
+        step.append(
+            Outcome(
+                at=at, act=act.id, result=outcome, version=act.committed.version, metadata=token and _hash(token),
+                removed=gone if gone.count else None, left=still if still.count else None,
+                because=_said(act),
+            )
+        )  # fmt: skip
+
+
+def _said(act: Act) -> str | None:
+    """Why it did not all go, without a path: an error of a store may quote one."""
+    if act.error:
+        return "the format refused or failed"
+    if act.freed.because or act.freed.failed:
+        return f"{len(act.freed.failed)} files could not be removed" if act.freed.failed else "the format removed nothing"
+    return None
+
+
+def _hash(text: str) -> str:
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"

@@ -1,0 +1,190 @@
+"""`sweep`: metadata first, then the files, then the proof (spec §2).
+
+1. Acts that died are closed; what they left is gathered again.
+2. Intents, one a dataset; then every dataset's metadata changes through its format, several at once.
+3. All references are read again. What anything still needs stays, whoever named it.
+4. Files go, by the format's own operation or by their exact list.
+5. References are read a third time, files are listed, and the proof is made; marks close by what was seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ebbtide.config.policies import PolicySet
+from ebbtide.errors import EbbtideError, LeaseError, RefusedError
+from ebbtide.formats.registry import load_format
+from ebbtide.inventory.information_schema import Inventory
+from ebbtide.inventory.reachability import still_referenced
+from ebbtide.ledger.ledger import Ledger
+from ebbtide.model.dataset import Catalog
+from ebbtide.model.removal import Freed
+from ebbtide.plan.plan import Plan
+from ebbtide.plan.world import World
+from ebbtide.state.lease import Lease
+from ebbtide.state.values import Mark, ObjectKey, Snapshot
+from ebbtide.storage.remove import remove_files
+from ebbtide.sweep import intents
+from ebbtide.sweep.close import results_of
+from ebbtide.sweep.gather import acts_of, decided, going_now
+from ebbtide.sweep.leftover import leftovers, split
+from ebbtide.sweep.listing import still_there
+from ebbtide.sweep.mark import facts_of, send_back
+from ebbtide.sweep.values import Act, Result, SweepReport
+from ebbtide.verify.after_sweep import verify
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_AT_ONCE = 4
+"""Datasets that are worked on at the same time: enough to hide a store's latency, few enough for one session."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lake:
+    """What a sweep works on: the catalogs, the session, and how to read everything again."""
+
+    catalogs: Mapping[str, Catalog]
+    spark: SparkSession
+    rescan: Callable[[], Inventory]
+
+
+@dataclass(frozen=True, slots=True)
+class Sweeper:
+    """One sweep under one lease."""
+
+    lake: Lake
+    ledger: Ledger
+    lease: Lease
+    run: str
+    tell: Callable[[str], None]
+
+    def sweep(
+        self, plan: Plan, world: World, inventory: Inventory, policies: PolicySet, snapshot: Snapshot
+    ) -> SweepReport:
+        """Do what the plan says; `inventory` is what it was made from, `snapshot` the state that it read."""
+        intents.close_unfinished(self.ledger, self.lease)
+        marks = {mark.key: mark for mark in snapshot.marks}
+        back = send_back(self.ledger, self.lease, self.run, snapshot, decided(plan, "unmarked", "held"))
+        waits = decided(plan, "wait")
+        waiting = self._wait(marks, waits)
+        going = going_now(plan, world, marks, facts_of(plan, world))
+        rows = {policy.name: policy.rows for policy in policies.policies if policy.rows is not None}
+        left, fresh = split(going, snapshot.marks, waits)
+        acts = list(acts_of(fresh, self.lake.catalogs, inventory, rows))
+        acts += leftovers(self.ledger, left, self.lake.catalogs)
+        if not acts:
+            return SweepReport(self.run, (*back, *waiting))
+        acts = intents.begin(self.ledger, self.lease, self.run, acts, snapshot)
+        return self._carry_out(acts, inventory, (*back, *waiting))
+
+    def _wait(self, marks: Mapping[ObjectKey, Mark], waiting: Mapping[ObjectKey, Mapping[str, object]]) -> list[Result]:
+        """Say in the state what each marked object waits for."""
+        results = []
+        with self.ledger.sweeping(self.lease) as step:
+            still_open = {mark.id for mark in step.state.marks()}
+            for key, row in waiting.items():
+                mark = marks.get(key)
+                waits_for = tuple(str(name) for name in row["waits_for"])  # type: ignore[attr-defined]
+                if mark is not None and mark.id in still_open and waits_for:
+                    step.state.wait(mark.id, waits_for=waits_for)
+                    results.append(Result(key, "waiting", ", ".join(waits_for)))
+        return results
+
+    def _carry_out(self, acts: list[Act], inventory: Inventory, before: Iterable[Result]) -> SweepReport:
+        self.tell(f"{len({act.dataset for act in acts})} datasets: metadata")
+        self._each(acts, self._commit)
+        after_commit = self.lake.rescan()
+        self._mark_needed(acts, after_commit)
+        self.tell(f"{sum(len(act.paths) - len(act.needed) for act in acts)} files go")
+        self._each(acts, self._free)
+        after = self.lake.rescan()
+        for act in acts:
+            act.left = frozenset(still_there(act.paths, act.catalog.options))
+        touched = sorted({act.dataset for act in acts} & after.current.entries.keys())
+        self.tell(f"proof: {len(touched)} datasets")
+        findings = [str(finding) for finding in verify(touched, after, self.lake.catalogs, self.lake.spark)]
+        results: list[Result] = [*before]
+        for act in acts:
+            mine = results_of(act, after, inventory)
+            entry = after.current.entries.get(act.dataset)
+            intents.finish(self.ledger, self.lease, self.run, act, mine, entry.token if entry else None)
+            results += mine
+        removed = {
+            path: size
+            for act in acts
+            for path, size in act.paths.items()
+            if path not in act.left and path not in act.needed
+        }
+        errors = [f"{act.dataset}: {act.error}" for act in acts if act.error]
+        errors += [f"{act.dataset}: {path.rpartition('/')[2]}: {why}" for act in acts for path, why in sorted(act.freed.failed.items())]
+        return SweepReport(
+            self.run, tuple(results), len(removed), sum(removed.values()), tuple(errors), tuple(findings)
+        )
+
+    def _each(self, acts: Collection[Act], work: Callable[[Act], None]) -> None:
+        """Several datasets at once; the acts of one dataset one after the other, in order."""
+        by_dataset: dict[str, list[Act]] = {}
+        for act in acts:
+            by_dataset.setdefault(act.dataset, []).append(act)
+
+        def one(of_dataset: list[Act]) -> None:
+            for act in of_dataset:
+                if act.error is None:
+                    try:
+                        work(act)
+                    except LeaseError:
+                        raise
+                    except EbbtideError as error:
+                        act.error = error.message
+                    except Exception as error:
+                        act.error = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            # Consumed, so that a lost lease is raised here.
+            list(pool.map(one, by_dataset.values()))
+
+    def _commit(self, act: Act) -> None:
+        if act.removal is None:
+            return
+        self.lease.check()
+        act.committed = load_format(act.catalog.format).commit(act.removal, act.catalog, self.lake.spark)
+
+    def _mark_needed(self, acts: Collection[Act], inventory: Inventory) -> None:
+        """What anything references after the commits stays. What could not be read again needs everything."""
+        named = [(act.dataset, path) for act in acts for path in act.paths]
+        if not named:
+            return
+        going: dict[str, list[str]] = {}
+        for act in acts:
+            if act.removal is not None and act.error is None:
+                back = act.committed.sent_back
+                going.setdefault(act.dataset, []).extend(v for v in act.removal.versions if v not in back)
+        needed = still_referenced(self.lake.spark, inventory, named, going)
+        unread = {e.table_id for e in inventory.current.entries.values() if e.error is not None}
+        failed = {error.catalog for error in inventory.current.catalog_errors}
+        for act in acts:
+            if act.dataset in unread or act.catalog.name in failed or act.error is not None:
+                act.needed = dict.fromkeys(act.paths, "its dataset could not be read again")
+            else:
+                act.needed = {path: needed[path] for path in act.paths if path in needed}
+
+    def _free(self, act: Act) -> None:
+        paths = [path for path in act.paths if path not in act.needed]
+        if act.removal is None:
+            if paths:
+                act.freed = Freed(failed=remove_files(paths, act.catalog.options, self.lease.check))
+            return
+        if paths or act.removal.versions:
+            adapter = load_format(act.catalog.format)
+            act.freed = adapter.free(act.removal, paths, act.catalog, self.lake.spark, self.lease.check)
+
+
+def refuse_over(plan: Plan, verb: str) -> None:
+    """The lake's own limit stops everything; a dataset's leaves that dataset out, which the plan has done."""
+    for over in plan.over:
+        if over.dataset is None and over.verb == verb:
+            raise RefusedError(over.text, hint="look at the plan; raise `limits:` in ebbtide.yml, or pass --max-share")
