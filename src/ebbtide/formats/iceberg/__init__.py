@@ -1,14 +1,15 @@
-"""Apache Iceberg, read with pyiceberg. Format versions 1, 2 and 3."""
+"""Apache Iceberg, read with pyiceberg and changed through Spark. Format versions 1, 2 and 3."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
 
 from ebbtide.formats.base import YES, Capability, Depth
 from ebbtide.formats.iceberg.discover import discover
 from ebbtide.formats.iceberg.read import read
 from ebbtide.model.dataset import Catalog, Found, NotFound, Reading
+from ebbtide.model.removal import Committed, Freed, Removal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,6 +25,23 @@ class Iceberg:
 
     def read(self, found: Found, catalog: Catalog, depth: Depth, spark: SparkSession | None) -> Reading:
         return read(found, catalog, depth)
+
+    def commit(self, removal: Removal, catalog: Catalog, spark: SparkSession) -> Committed:
+        from ebbtide.formats.iceberg.remove import commit
+
+        return commit(removal, catalog, spark)
+
+    def free(
+        self,
+        removal: Removal,
+        paths: Collection[str],
+        catalog: Catalog,
+        spark: SparkSession,
+        before_batch: Callable[[], None],
+    ) -> Freed:
+        from ebbtide.formats.iceberg.remove import free
+
+        return free(removal, paths, catalog, spark, before_batch)
 
 
 FORMAT = Iceberg()

@@ -1,0 +1,129 @@
+"""An Iceberg table in the session's JVM, whatever its catalog: what pyiceberg cannot change, or not by the same commit.
+
+What is proved is proved in Python, on the very metadata file that the commit is then made against.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JJavaError
+
+from ebbtide.errors import RefusedError, UnreadableError
+from ebbtide.formats.iceberg.metadata import MetadataFiles
+from ebbtide.model.dataset import Catalog, Found
+from ebbtide.model.ids import DatasetId
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CONFLICTS = frozenset({"CommitFailedException", "CommitStateUnknownException", "ValidationException"})
+_GONE = frozenset({"NoSuchTableException", "NotFoundException", "NoSuchIcebergTableException"})
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """The table as it stands now: Iceberg's own object, which a commit is made against, and the same file read here."""
+
+    java: Any
+    files: MetadataFiles
+
+    @property
+    def location(self) -> str:
+        return self.files.location
+
+
+class JavaTable:
+    def __init__(self, found: Found, catalog: Catalog, table: Any, jvm: Any) -> None:
+        self.found, self._catalog = found, catalog
+        self._table, self._jvm = table, jvm
+
+    def refresh(self) -> Base:
+        """Read the table's state anew. Refuses where `gc.enabled=false` says that its files may belong to others."""
+        java = self._table.operations().refresh()
+        base = Base(java, MetadataFiles(replace(self.found, handle=java.metadataFileLocation()), self._catalog))
+        if base.files.table.properties.get("gc.enabled", "true").lower() == "false":
+            raise RefusedError(
+                f"{self.found.id}: gc.enabled=false, its files may belong to others; nothing was removed",
+                hint="set gc.enabled=true if no other table has its files",
+            )
+        return base
+
+    def remove_snapshots(self, base: Base, ids: Collection[str]) -> None:
+        """Exactly these, with their statistics; refused when the table changed since `base`.
+
+        A branch or tag that names one of them would silently go along: who calls this has looked for them in `base`.
+        """
+        snapshots = self._jvm.java.util.ArrayList()
+        for id_ in ids:
+            snapshot = base.java.snapshot(int(id_))
+            if snapshot is not None:
+                # Snapshots, not ids: a list of numbers binds to this same method, and removes nothing.
+                snapshots.add(snapshot)
+        builder = self._jvm.org.apache.iceberg.TableMetadata.buildFrom(base.java)
+        self._table.operations().commit(base.java, builder.removeSnapshots(snapshots).build())
+
+    def remove_branch(self, name: str) -> None:
+        self._table.manageSnapshots().removeBranch(name).commit()
+
+    def delete_files(self, base: Base, branch: str, head: int, manifests: Collection[str], paths: set[str]) -> None:
+        """One commit on a branch that takes exactly these live data files out of it.
+
+        Fails when one of them is gone, or when anything was written to the branch since `head`. Takes `DataFile`
+        objects only: a text would bind to the method that deletes the file on the spot (formats.md).
+        """
+        if not paths:
+            raise ValueError("an empty delete commits an empty snapshot")
+        overwrite = self._table.newOverwrite()
+        overwrite.toBranch(branch)
+        overwrite.validateFromSnapshot(head)
+        overwrite.validateNoConflictingData()
+        overwrite.validateNoConflictingDeletes()
+        found: set[str] = set()
+        for manifest in base.java.snapshot(head).dataManifests(self._table.io()):
+            if manifest.path() not in manifests:
+                continue
+            reader = self._jvm.org.apache.iceberg.ManifestFiles.read(manifest, self._table.io(), base.java.specsById())
+            try:
+                entries = reader.iterator()
+                while entries.hasNext():
+                    file = entries.next()
+                    if (path := file.location()) in paths:
+                        overwrite.deleteFile(file)
+                        found.add(path)
+            finally:
+                reader.close()
+        if found != paths:
+            raise UnreadableError(str(self.found.id), f"{len(paths - found)} live files are in no manifest of {branch}")
+        overwrite.commit()
+
+
+def open_table(found: Found, catalog: Catalog, spark: SparkSession) -> JavaTable | None:
+    """The table as its catalog has it now, nothing cached; None where it has none of that name."""
+    java, name = _catalog_and_name(found.id, spark)
+    java.invalidateTable(name)
+    try:
+        table = java.loadTable(name)
+    except Py4JJavaError as error:
+        if str(error.java_exception.getClass().getSimpleName()) in _GONE:
+            return None
+        raise
+    return JavaTable(found, catalog, table, spark._jvm)
+
+
+def drop_from_catalog(id_: DatasetId, spark: SparkSession) -> None:
+    """Let the catalog forget the table, and leave every file where it is."""
+    java, name = _catalog_and_name(id_, spark)
+    java.dropTable(name, False)
+
+
+def _catalog_and_name(id_: DatasetId, spark: SparkSession) -> tuple[Any, Any]:
+    jvm: Any = spark._jvm
+    catalog = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergCatalog(spark._jsparkSession, id_.catalog)
+    parts = (*id_.namespace, id_.table)
+    names = spark.sparkContext._gateway.new_array(jvm.java.lang.String, len(parts))  # type: ignore[union-attr]
+    for n, part in enumerate(parts):
+        names[n] = part
+    return catalog, jvm.org.apache.iceberg.catalog.TableIdentifier.of(names)

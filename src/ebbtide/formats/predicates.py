@@ -1,0 +1,51 @@
+"""Which rows a `RowDelete` means, as an SQL predicate."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+
+from pyspark.sql.types import DataType, DateType, StructType, TimestampNTZType, TimestampType
+
+from ebbtide.model.removal import RowDelete
+from ebbtide.spark.session import quote
+
+
+def predicate_of(rows: RowDelete, schema: StructType) -> str | None:
+    """The predicate; None where the table has no such column of a type that a cutoff can be compared with.
+
+    A cutoff is a typed literal, so that neither the session's zone nor a comparison of texts has a say, and the column
+    is asked to be not NULL in so many words: Iceberg drops the NULL partition with `d < x` once a table has files of
+    two partition specs. For the same reason a person's own predicate is given twice, the second time in a form that no
+    format can turn into a drop of whole files: every row is looked at.
+    """
+    if rows.where is not None:
+        return f"({rows.where}) AND COALESCE(({rows.where}), FALSE)"
+    if rows.column is None or rows.cutoff is None:
+        return None
+    found = _field(schema, rows.column)
+    literal = _literal(rows.cutoff, found[1]) if found else None
+    if found is None or literal is None:
+        return None
+    return f"{found[0]} IS NOT NULL AND {found[0]} < {literal}"
+
+
+def _field(schema: StructType, name: str) -> tuple[str, DataType] | None:
+    """A column as SQL names it, and its type; `parent.child` is a field of a struct unless a column is called so."""
+    if name in schema.fieldNames():
+        return quote(name), schema[name].dataType
+    top, _, rest = name.partition(".")
+    if not rest or top not in schema.fieldNames() or not isinstance(inner := schema[top].dataType, StructType):
+        return None
+    found = _field(inner, rest)
+    return (f"{quote(top)}.{found[0]}", found[1]) if found else None
+
+
+def _literal(cutoff: str, type_: DataType) -> str | None:
+    if isinstance(type_, DateType):
+        return f"DATE '{date.fromisoformat(cutoff).isoformat()}'"
+    if not isinstance(type_, TimestampType | TimestampNTZType):
+        return None
+    instant = datetime.fromisoformat(cutoff)
+    instant = instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant.astimezone(UTC)
+    text = instant.replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
+    return f"TIMESTAMP '{text}Z'" if isinstance(type_, TimestampType) else f"TIMESTAMP_NTZ '{text}'"
