@@ -1,0 +1,202 @@
+"""Removing by exact path: what is named goes, all else stays, and every failure is told."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import boto3
+import pytest
+
+from ebbtide.errors import LeaseError, RefusedError, UnreadableError
+from ebbtide.storage.remove import remove_empty_folders, remove_files
+from tests.storage.conftest import between, options_of, without_answer_for
+
+
+def nothing() -> None:
+    """A lease that is never lost."""
+
+
+def uri(path: Path) -> str:
+    return f"file://{path}"
+
+
+def touch(*paths: Path) -> None:
+    for path in paths:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x")
+
+
+def left(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+
+
+def test_exactly_the_named_files_go(tmp_path: Path) -> None:
+    touch(tmp_path / "t" / "a", tmp_path / "t" / "a b%20ü", tmp_path / "t" / "ab", tmp_path / "t_2" / "a")
+    named = [uri(tmp_path / "t" / "a"), uri(tmp_path / "t" / "a b%20ü")]
+    assert remove_files(named, {}, nothing) == {}
+    assert left(tmp_path) == {"t", "t/ab", "t_2", "t_2/a"}
+    assert remove_files(named, {}, nothing) == {}
+
+
+def test_hadoops_checksum_follows_its_file_and_no_other(tmp_path: Path) -> None:
+    touch(tmp_path / "a", tmp_path / ".a.crc", tmp_path / ".b.crc", tmp_path / "a.crc")
+    assert remove_files([uri(tmp_path / "a")], {}, nothing) == {}
+    assert left(tmp_path) == {".b.crc", "a.crc"}
+
+
+def test_a_folder_among_the_paths_refuses_all_of_them(tmp_path: Path) -> None:
+    touch(tmp_path / "a", tmp_path / "folder" / "b")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "folder")
+    for folder in ("folder", "empty", "link"):
+        with pytest.raises(RefusedError, match="is a folder"):
+            remove_files([uri(tmp_path / "a"), uri(tmp_path / folder)], {}, nothing)
+    assert left(tmp_path) == {"a", "folder", "folder/b", "empty", "link"}
+
+
+@pytest.mark.parametrize("path", ["/tmp/a", "file:/tmp/a", "s3a://b/k", "s3://b/a//k", "s3://b/k/", "file:///t/../a"])
+def test_a_path_of_another_spelling_is_refused(path: str) -> None:
+    with pytest.raises(RefusedError, match="not a normalised path"):
+        remove_files([path], {}, nothing)
+
+
+def test_a_whole_bucket_or_an_unknown_store_is_refused() -> None:
+    with pytest.raises(RefusedError, match="whole bucket"):
+        remove_files(["s3://bucket/"], {}, nothing)
+    with pytest.raises(UnreadableError, match="scheme"):
+        remove_files(["hdfs://host/a"], {}, nothing)
+
+
+def test_a_file_that_cannot_be_removed_is_told_and_the_others_go(tmp_path: Path) -> None:
+    touch(tmp_path / "a", tmp_path / "b")
+    # The kernel's own files: nobody may remove them, root neither.
+    locked = "file:///proc/self/limits"
+    failed = remove_files([uri(tmp_path / "a"), locked, uri(tmp_path / "b")], {}, nothing)
+    assert failed == {locked: "Operation not permitted (EPERM)"}
+    assert left(tmp_path) == set()
+
+
+def test_what_is_not_there_any_more_is_no_error(tmp_path: Path) -> None:
+    touch(tmp_path / "file")
+    assert remove_files([uri(tmp_path / "none"), uri(tmp_path / "file" / "below")], {}, nothing) == {}
+
+
+def test_a_lost_lease_ends_the_removal_before_the_next_batch(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{n:05}" for n in range(2500)]
+    touch(*paths)
+    caller, calls = threading.get_ident(), 0
+
+    def lease() -> None:
+        nonlocal calls
+        calls += 1
+        assert threading.get_ident() == caller
+        if calls == 3:
+            raise LeaseError("lost", fence=1)
+
+    with pytest.raises(LeaseError):
+        remove_files([uri(path) for path in paths], {}, lease)
+    assert left(tmp_path) == {path.name for path in paths[2000:]}
+
+
+def test_empty_folders_go_up_to_the_root_and_no_other(tmp_path: Path) -> None:
+    touch(tmp_path / "t" / "data" / "d=2" / "file")
+    (tmp_path / "t" / "data" / "d=1" / "h=1").mkdir(parents=True)
+    (tmp_path / "t" / "other" / "deep").mkdir(parents=True)
+    (tmp_path / "t" / "data" / "d=2" / "empty").mkdir()
+    root = uri(tmp_path / "t")
+    folders = [uri(tmp_path / "t" / "data" / name) for name in ("d=1/h=1", "d=2", "gone/deeper")]
+    assert remove_empty_folders(folders, root) == {}
+    assert left(tmp_path / "t") == {"data", "data/d=2", "data/d=2/file", "data/d=2/empty", "other", "other/deep"}
+    assert remove_empty_folders([uri(tmp_path / "t" / "other" / "deep"), root], root) == {}
+    assert left(tmp_path / "t") == {"data", "data/d=2", "data/d=2/file", "data/d=2/empty"}
+    with pytest.raises(RefusedError, match="does not lie in"):
+        remove_empty_folders([uri(tmp_path / "t_2")], root)
+    (tmp_path / "linked").mkdir()
+    (tmp_path / "t" / "link").symlink_to(tmp_path / "linked")
+    assert remove_empty_folders([uri(tmp_path / "t" / "link")], root) == {
+        uri(tmp_path / "t" / "link"): "Not a directory (ENOTDIR)"
+    }
+    assert (tmp_path / "linked").is_dir()
+
+
+@pytest.fixture
+def bucket(s3_endpoint: str) -> tuple[Any, str]:
+    client = boto3.client(
+        "s3", endpoint_url=s3_endpoint, aws_access_key_id="t", aws_secret_access_key="t", region_name="us-east-1"
+    )
+    name = f"b-{uuid4().hex}"
+    client.create_bucket(Bucket=name)
+    return client, name
+
+
+def keys(client: Any, name: str) -> set[str]:
+    pages = client.get_paginator("list_objects_v2").paginate(Bucket=name)
+    return {entry["Key"] for page in pages for entry in page.get("Contents", ())}
+
+
+def put(client: Any, name: str, *names: str) -> list[str]:
+    for key in names:
+        client.put_object(Bucket=name, Key=key, Body=b"x")
+    return [f"s3://{name}/{key}" for key in names]
+
+
+def test_on_s3_exactly_the_named_keys_go(bucket: tuple[Any, str], s3_endpoint: str) -> None:
+    client, name = bucket
+    named = put(client, name, "t/a", "t/d=a b&c/<ü>%2F", "t/.hidden")
+    put(client, name, "t/ab", "t/a/below", "t//a", ".t/a", "t/d=a b&c/<ü>/")
+    assert remove_files([*named, f"s3://{name}/t/none"], options_of(s3_endpoint), nothing) == {}
+    assert keys(client, name) == {"t/ab", "t/a/below", "t//a", ".t/a", "t/d=a b&c/<ü>/"}
+
+
+def test_on_s3_a_thousand_keys_go_per_call(bucket: tuple[Any, str], s3_endpoint: str) -> None:
+    client, name = bucket
+    named = put(client, name, *(f"t/{n:05}" for n in range(1001)))
+    put(client, name, "u/keep")
+    calls: list[int] = []
+    assert remove_files(named, options_of(s3_endpoint), lambda: calls.append(1)) == {}
+    assert len(calls) == 2
+    assert keys(client, name) == {"u/keep"}
+
+
+def test_on_s3_errors_of_single_keys_are_read(bucket: tuple[Any, str], s3_endpoint: str) -> None:
+    client, name = bucket
+    named = put(client, name, "a", "locked/b", "c")
+    statement = {"Effect": "Deny", "Principal": "*", "Action": "s3:DeleteObject",
+                 "Resource": f"arn:aws:s3:::{name}/locked/*"}  # fmt: skip
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    client.put_bucket_policy(Bucket=name, Policy=policy)
+    assert remove_files(named, options_of(s3_endpoint), nothing) == {
+        f"s3://{name}/locked/b": "AccessDenied: Access Denied"
+    }
+    assert keys(client, name) == {"locked/b"}
+
+
+def test_on_s3_a_key_that_the_answer_leaves_out_is_not_gone(bucket: tuple[Any, str], s3_endpoint: str) -> None:
+    client, name = bucket
+    named = put(client, name, "a", "b", "c")
+    with between(s3_endpoint, without_answer_for("b")) as endpoint:
+        failed = remove_files(named, options_of(endpoint), nothing)
+    assert failed == {f"s3://{name}/b": "the store did not answer for it"}
+
+
+def test_on_s3_a_call_that_fails_fails_each_of_its_keys(bucket: tuple[Any, str], s3_endpoint: str) -> None:
+    client, name = bucket
+    named = put(client, name, "a", "b")
+    failed = remove_files([*named, "s3://no-such-bucket/k"], options_of(s3_endpoint), nothing)
+    assert set(failed) == {"s3://no-such-bucket/k"}
+    assert "NoSuchBucket" in failed["s3://no-such-bucket/k"]
+    unreachable = remove_files(named, options_of("http://127.0.0.1:9"), nothing)
+    assert set(unreachable) == set(named)
+
+
+def test_on_s3_a_delete_marker_is_no_removal(bucket: tuple[Any, str], s3_endpoint: str) -> None:
+    client, name = bucket
+    client.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
+    (path,) = put(client, name, "a")
+    failed = remove_files([path], options_of(s3_endpoint), nothing)
+    assert "delete marker" in failed[path]
+    assert client.list_object_versions(Bucket=name)["Versions"][0]["Key"] == "a"
