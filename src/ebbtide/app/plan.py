@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ebbtide.config import Project
+from ebbtide.config.classifiers import load_classifiers
 from ebbtide.config.policies import load_policies
+from ebbtide.config.tables import TableSettings, load_tables
 from ebbtide.errors import InputError
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.labelled import label_inventory
+from ebbtide.inventory.partition_days import dated_partitions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,11 +55,12 @@ def world_of(project: Project, inventory: Inventory, spark: SparkSession) -> Wor
     """The inventory with its labels as the plan's world. Catalogs that did not answer are errors of it."""
     from ebbtide.plan.world import World
 
+    settings = load_tables(project.root / "tables", load_classifiers(project.root / "classifiers"))
     errors = tuple(f"{failed.catalog}: {failed.error}" for failed in inventory.current.catalog_errors)
     return World(
-        tables=_labelled(project, inventory, spark),
+        tables=_labelled(project, inventory, spark, settings),
         columns=inventory.frame(spark, "columns"),
-        partitions=inventory.frame(spark, "partitions"),
+        partitions=dated_partitions(spark, inventory, settings),
         branches=inventory.frame(spark, "branches"),
         transactions=inventory.frame(spark, "transactions"),
         files=inventory.frame(spark, "files"),
@@ -64,7 +68,9 @@ def world_of(project: Project, inventory: Inventory, spark: SparkSession) -> Wor
     )
 
 
-def _labelled(project: Project, inventory: Inventory, spark: SparkSession) -> DataFrame:
+def _labelled(
+    project: Project, inventory: Inventory, spark: SparkSession, settings: Mapping[str, TableSettings]
+) -> DataFrame:
     """The section `tables` with what labels and lineage say, in place of the scan's empty columns."""
     from pyspark.sql import functions as F
     from pyspark.sql.pandas.types import from_arrow_schema
@@ -73,7 +79,13 @@ def _labelled(project: Project, inventory: Inventory, spark: SparkSession) -> Da
     rows = [tuple(row.values()) for row in found.to_pylist()]
     labels = spark.createDataFrame(rows, from_arrow_schema(found.schema))
     scanned = inventory.frame(spark, "tables").drop(*(name for name in found.column_names if name != "table_id"))
-    return scanned.join(F.broadcast(labels), "table_id", "left")
+    covers = [
+        (table_id, about.partition_date.covers)
+        for table_id, about in settings.items()
+        if about.partition_date and about.partition_date.covers
+    ]
+    covered = spark.createDataFrame(covers, "table_id string, covers string")
+    return scanned.join(F.broadcast(labels), "table_id", "left").join(F.broadcast(covered), "table_id", "left")
 
 
 def read_state(project: Project) -> Snapshot:

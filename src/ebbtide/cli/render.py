@@ -96,3 +96,22 @@ class ScanProgress:
 
     def advance(self, datasets: int) -> None:
         self._progress.advance(self._task, datasets)
+
+
+class Working:
+    """A spinner on stderr that says which step long work is at."""
+
+    def __init__(self, step: str) -> None:
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+        self._progress = Progress(*columns, console=err(), transient=True)
+        self._task = self._progress.add_task(step, total=None)
+
+    def __enter__(self) -> Working:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def tell(self, step: str) -> None:
+        self._progress.update(self._task, description=escape(step))

@@ -16,15 +16,20 @@ from ebbtide.config.project import WrongValueError
 from ebbtide.errors import InputError
 from ebbtide.model.ids import DatasetId
 
+_PATTERN = re.compile(r"^(yyyy|MM|dd|HH|mm|ss|[-/._ T:])+$")
 _PERIOD = re.compile(r"^\+?([1-9]\d*)([dwmy])$")
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionDate:
-    """Which partition column is the date, and whether it is the first day covered or the last (spec §3)."""
+    """Which partition column is the date, and whether it is the first day covered or the last (spec §3).
+
+    `format` is a Java date pattern, for values that are not written `yyyy-MM-dd`, `yyyyMMdd` or `yyyy-MM`.
+    """
 
     column: str
     covers: Literal["leading", "trailing"] | None = None
+    format: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +70,17 @@ def _period(text: str) -> str:
 Period = Annotated[str, AfterValidator(_period)]
 
 
+def _date_pattern(text: str) -> str:
+    if "yyyy" not in text or not _PATTERN.match(text):
+        raise WrongValueError(f"not a date pattern: {text!r}", "yyyy, MM, dd, HH with separators, such as dd.MM.yyyy")
+    return text
+
+
 class _PartitionDate(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     column: str
     covers: Literal["leading", "trailing"] | None = None
+    format: Annotated[str, AfterValidator(_date_pattern)] | None = None
 
 
 class _Reclassify(BaseModel):
@@ -142,7 +154,7 @@ def _settings(
         where=where,
         schedule=table.schedule,
         time_grain=table.time_grain,
-        partition_date=PartitionDate(date.column, date.covers) if date else None,
+        partition_date=PartitionDate(date.column, date.covers, date.format) if date else None,
         labels=table.labels,
         columns=table.columns,
         reclassify={column: Reclassify(c.instead, c.changes) for column, c in table.reclassify.items()},

@@ -22,10 +22,7 @@ _HOLDS = "array<struct<first:date,last:date,text:string>>"
 
 def prepare(policies: PolicySet, world: World, holds: DataFrame) -> DataFrame:
     """The datasets. `blocks` are reasons why nothing of one may go; `for_<target>` are policy numbers in order."""
-    tables = world.tables
-    for column, type_ in (("covers", "string"), ("scan_error", "string"), ("locked_by", "array<string>")):
-        if column not in tables.columns:
-            tables = tables.withColumn(column, F.lit(None).cast(type_))
+    tables = with_settings(world.tables)
     chosen = (
         choose(policies, tables).join(named_heads(world), "table_id", "left").join(_held(holds), "table_id", "left")
     )
@@ -42,6 +39,14 @@ def prepare(policies: PolicySet, world: World, holds: DataFrame) -> DataFrame:
         "holds", "blocks", "floor_counts", "floor_times", "floor_consumers", "floor_gc",
         *(column for column in chosen.columns if column.startswith("for_")),
     )  # fmt: skip
+
+
+def with_settings(tables: DataFrame) -> DataFrame:
+    """`tables` with the columns that only some who hand it in have."""
+    for column, type_ in (("covers", "string"), ("scan_error", "string"), ("locked_by", "array<string>")):
+        if column not in tables.columns:
+            tables = tables.withColumn(column, F.lit(None).cast(type_))
+    return tables
 
 
 def _held(holds: DataFrame) -> DataFrame:

@@ -273,7 +273,7 @@ def _version(policies: PolicySet, rows: DataFrame, now: datetime) -> DataFrame:
 
 
 def _is_there(owner: Column, mark: Column) -> Column:
-    """Whether it is an object of the plan. An expired version is none: a mark of it waits for the proof, as leftover."""
+    """Whether it is an object of the plan. An expired version is none: its mark waits for the proof."""
     return (owner.isNotNull() | mark.isNotNull()) & ~F.col("expired")
 
 

@@ -75,7 +75,8 @@ def _rows(going: Going, seen: _Seen, planned: _Seen) -> Result:
     if acted is None:
         if seen.main == planned.main:
             return Result(going.key, "swept", "no row matched")
-        acted = seen.versions[seen.main]["committed_at"] if seen.main in seen.versions else None
+        head = seen.versions.get(seen.main or "")
+        acted = None if head is None else head["committed_at"]
         if acted is None:
             return Result(going.key, "waiting", "the commit that deleted its rows is not in the inventory")
     older = seen.before(acted)

@@ -73,9 +73,7 @@ def acts_of(
         catalog = catalogs[dataset.partition(".")[0]]
         found = as_scanned(inventory, dataset)
         apart = [going for going in all_of_it if going.key.target not in _OWN_TARGETS]
-        positions = {
-            row["transaction_id"]: row["position"] for row in inventory.rows("transactions", table_id=dataset)
-        }
+        positions = {row["transaction_id"]: row["position"] for row in inventory.rows("transactions", table_id=dataset)}
         together = sorted(
             (going for going in all_of_it if going.key.target in _OWN_TARGETS),
             key=lambda going: (positions.get(going.key.object, -1), going.key.target, going.key.object),

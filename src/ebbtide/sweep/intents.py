@@ -140,7 +140,15 @@ def finish(ledger: Ledger, lease: Lease, run: str, act: Act, results: Collection
             else:
                 step.state.wait(mark.id, waits_for=(result.because,))
         states = {result.state for result in results}
-        outcome = "failed" if act.error else "partial" if left or "failed" in states else "done" if removed or states == {"swept"} else "nothing"
+        outcome = (
+            "failed"
+            if act.error
+            else "partial"
+            if left or "failed" in states
+            else "done"
+            if removed or states == {"swept"}
+            else "nothing"
+        )
         gone, still = step.attach_files(sorted(removed.items())), step.attach_files(sorted(left.items()))
         step.append(
             Outcome(
@@ -156,7 +164,9 @@ def _said(act: Act) -> str | None:
     if act.error:
         return "the format refused or failed"
     if act.freed.because or act.freed.failed:
-        return f"{len(act.freed.failed)} files could not be removed" if act.freed.failed else "the format removed nothing"
+        return (
+            f"{len(act.freed.failed)} files could not be removed" if act.freed.failed else "the format removed nothing"
+        )
     return None
 
 

@@ -35,6 +35,7 @@ class MarkReport:
     before: int = 0
     pinned: tuple[Result, ...] = ()
     sent_back: tuple[Result, ...] = ()
+    over: tuple[str, ...] = ()
 
 
 def propose(plan: Plan, world: World, policies: PolicySet, now: datetime) -> list[Proposal]:
@@ -53,7 +54,9 @@ def propose(plan: Plan, world: World, policies: PolicySet, now: datetime) -> lis
     ]  # fmt: skip
 
 
-def mark(ledger: Ledger, lease: Lease, run: str, proposals: Sequence[Proposal]) -> tuple[list[ObjectKey], int, list[Result]]:
+def mark(
+    ledger: Ledger, lease: Lease, run: str, proposals: Sequence[Proposal]
+) -> tuple[list[ObjectKey], int, list[Result]]:
     """Mark in transactions of their own: new marks, how many were there before, and what a person pinned meanwhile."""
     new: list[ObjectKey] = []
     before, pinned = 0, []
@@ -92,9 +95,11 @@ def send_back(
     for start in range(0, len(marks), _PER_TRANSACTION):
         with ledger.sweeping(lease) as step:
             still_open = {mark.id for mark in step.state.marks()}
-            for mark in marks[start : start + _PER_TRANSACTION]:
-                if mark.id in still_open:
-                    results.append(_close(step, mark, run, str(back[mark.key]["because"]), ledger.clock.now()))
+            results += [
+                _close(step, mark, run, str(back[mark.key]["because"]), ledger.clock.now())
+                for mark in marks[start : start + _PER_TRANSACTION]
+                if mark.id in still_open
+            ]
     return results
 
 
@@ -131,12 +136,13 @@ def _days(plan: Plan, world: World) -> dict[ObjectKey, tuple[date, date]]:
     """The days of partitions that are to be marked, for holds on ranges that arrive at the same moment."""
     from pyspark.sql import functions as F
 
+    from ebbtide.plan.datasets import with_settings
     from ebbtide.plan.partitions import covered_days
 
     wanted = plan.objects.where((F.col("decision") == "mark") & (F.col("target") == "partitions")).select(
         F.col("dataset").alias("table_id"), F.col("object").alias("partition")
     )
-    settings = world.tables.select("table_id", "schedule", "time_grain", "covers")
+    settings = with_settings(world.tables).select("table_id", "schedule", "time_grain", "covers")
     found = covered_days(world.partitions.join(wanted, ["table_id", "partition"]).join(settings, "table_id"))
     rows: Iterator[Any] = iter(found.select("table_id", "partition", "first_day", "last_day").collect())
     return {

@@ -9,13 +9,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ebbtide.config.policies import PolicySet
-from ebbtide.errors import EbbtideError, LeaseError, RefusedError
+from ebbtide.errors import EbbtideError, LeaseError
 from ebbtide.formats.registry import load_format
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.reachability import still_referenced
@@ -34,7 +34,6 @@ from ebbtide.sweep.leftover import leftovers, split
 from ebbtide.sweep.listing import still_there
 from ebbtide.sweep.mark import facts_of, send_back
 from ebbtide.sweep.values import Act, Result, SweepReport
-from ebbtide.verify.after_sweep import verify
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,11 +44,12 @@ _AT_ONCE = 4
 
 @dataclass(frozen=True, slots=True)
 class Lake:
-    """What a sweep works on: the catalogs, the session, and how to read everything again."""
+    """What a sweep works on: the catalogs, the session, how to read everything again, and who proves what it did."""
 
     catalogs: Mapping[str, Catalog]
     spark: SparkSession
     rescan: Callable[[], Inventory]
+    prove: Callable[[Sequence[str]], list[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class Sweeper:
             act.left = frozenset(still_there(act.paths, act.catalog.options))
         touched = sorted({act.dataset for act in acts} & after.current.entries.keys())
         self.tell(f"proof: {len(touched)} datasets")
-        findings = [str(finding) for finding in verify(touched, after, self.lake.catalogs, self.lake.spark)]
+        findings = self.lake.prove(touched)
         results: list[Result] = [*before]
         for act in acts:
             mine = results_of(act, after, inventory)
@@ -120,9 +120,13 @@ class Sweeper:
             if path not in act.left and path not in act.needed
         }
         errors = [f"{act.dataset}: {act.error}" for act in acts if act.error]
-        errors += [f"{act.dataset}: {path.rpartition('/')[2]}: {why}" for act in acts for path, why in sorted(act.freed.failed.items())]
+        errors += [
+            f"{act.dataset}: {path.rpartition('/')[2]}: {why}"
+            for act in acts
+            for path, why in sorted(act.freed.failed.items())
+        ]
         return SweepReport(
-            self.run, tuple(results), len(removed), sum(removed.values()), tuple(errors), tuple(findings)
+            self.run, tuple(results), len(removed), sum(removed.values()), tuple(errors), findings=tuple(findings)
         )
 
     def _each(self, acts: Collection[Act], work: Callable[[Act], None]) -> None:
@@ -181,10 +185,3 @@ class Sweeper:
         if paths or act.removal.versions:
             adapter = load_format(act.catalog.format)
             act.freed = adapter.free(act.removal, paths, act.catalog, self.lake.spark, self.lease.check)
-
-
-def refuse_over(plan: Plan, verb: str) -> None:
-    """The lake's own limit stops everything; a dataset's leaves that dataset out, which the plan has done."""
-    for over in plan.over:
-        if over.dataset is None and over.verb == verb:
-            raise RefusedError(over.text, hint="look at the plan; raise `limits:` in ebbtide.yml, or pass --max-share")

@@ -37,7 +37,6 @@ class Going:
         """Whether heads must lose its data files first."""
         return any(set(self.row["drops_from"]) & set(file.in_heads) for file in self.files)
 
-
     def with_mark(self, mark: Mark) -> Going:
         return replace(self, mark=mark)
 
@@ -87,4 +86,5 @@ class SweepReport:
     removed_files: int = 0
     removed_bytes: int = 0
     errors: tuple[str, ...] = ()
+    over: tuple[str, ...] = ()
     findings: tuple[str, ...] = ()

@@ -1,0 +1,61 @@
+"""`ebbtide mark`: schedule for deletion what the plan wants gone."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+from ebbtide.app.round import Round, open_for_writing, plan_round, sweeper
+from ebbtide.config import Project
+from ebbtide.config.project import Limits
+from ebbtide.state.lease import Lease
+from ebbtide.sweep.gather import decided
+from ebbtide.sweep.limits import left_out, refuse_over
+from ebbtide.sweep.mark import MarkReport, mark, propose, send_back
+from ebbtide.sweep.values import Result
+
+
+def run_mark(
+    project: Project,
+    *,
+    as_of: datetime | None = None,
+    plan_file: Path | None = None,
+    limits: Limits | None = None,
+    dry_run: bool = False,
+) -> MarkReport:
+    """Plan on a fresh inventory and mark. Marking again changes nothing (spec §1)."""
+    ledger, now = open_for_writing(project, as_of)
+    if dry_run:
+        with plan_round(project, ledger, now=now, plan_file=plan_file, limits=limits) as round_:
+            return would_mark(round_)
+    with (
+        sweeper(ledger) as lease,
+        plan_round(project, ledger, now=now, plan_file=plan_file, limits=limits) as round_,
+    ):
+        return mark_round(round_, lease)
+
+
+def mark_round(round_: Round, lease: Lease) -> MarkReport:
+    """Carry out the plan's marks, and send back what it can no longer prove."""
+    refuse_over(round_.plan, "mark")
+    ledger, plan = round_.ledger, round_.plan
+    with ledger.sweeping(lease) as step:
+        run = step.state.start_run("mark", at=ledger.clock.now()).id
+    sent = send_back(ledger, lease, run, round_.snapshot, decided(plan, "unmarked", "held"))
+    new, before, pinned = mark(ledger, lease, run, propose(plan, round_.world, round_.policies, ledger.clock.now()))
+    over = left_out(plan, "mark")
+    with ledger.sweeping(lease) as step:
+        summary = f"{len(new)} marked, {len(pinned)} pinned, {len(sent)} sent back"
+        step.state.finish_run(run, exit_code=3 if over else 0, summary=summary, at=ledger.clock.now())
+    before += len(round_.snapshot.marks) - len(sent)
+    return MarkReport(run, tuple(new), before, tuple(pinned), tuple(sent), over)
+
+
+def would_mark(round_: Round) -> MarkReport:
+    """The same, without writing anything."""
+    refuse_over(round_.plan, "mark")
+    back = decided(round_.plan, "unmarked", "held")
+    sent = [Result(m.key, "unmarked", back[m.key]["because"]) for m in round_.snapshot.marks if m.key in back]
+    before = len(round_.snapshot.marks) - len(sent)
+    marked = tuple(decided(round_.plan, "mark"))
+    return MarkReport(None, marked, before, (), tuple(sent), left_out(round_.plan, "mark"))

@@ -1,0 +1,117 @@
+"""One round of retention: the lease, a fresh inventory, the state and the plan made from both."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ebbtide.app.ledger import Ledger, open_ledger
+from ebbtide.app.plan import read_state, state_frames, world_of
+from ebbtide.app.scan import run_scan, start_session
+from ebbtide.config import Project
+from ebbtide.config.policies import PolicySet, load_policies
+from ebbtide.config.project import Limits
+from ebbtide.errors import InputError, RefusedError
+from ebbtide.inventory.information_schema import Inventory
+from ebbtide.model.durations import add, parse_duration
+from ebbtide.state.lease import Lease
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from ebbtide.plan.plan import Plan
+    from ebbtide.plan.world import World
+    from ebbtide.state.values import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What one run of `mark` or `sweep` was made from."""
+
+    project: Project
+    ledger: Ledger
+    spark: SparkSession
+    policies: PolicySet
+    inventory: Inventory
+    snapshot: Snapshot
+    world: World
+    plan: Plan
+
+    def rescan(self) -> Inventory:
+        """Read what changed since, and open the inventory as it is now."""
+        run_scan(self.project, now=datetime.now(UTC))
+        return Inventory.open(self.project.inventory)
+
+
+@contextmanager
+def plan_round(
+    project: Project,
+    ledger: Ledger,
+    *,
+    now: datetime,
+    plan_file: Path | None = None,
+    limits: Limits | None = None,
+) -> Iterator[Round]:
+    """Scan, read the state, plan. With a plan file: at its time, and only if the world is still what it was."""
+    from ebbtide.plan.build import build_plan
+
+    policies = load_policies(project.root)
+    if not policies.policies:
+        raise InputError("there are no policies", hint=f"write one into {project.root / 'policies'}/retention.yml")
+    asked = _read(plan_file) if plan_file is not None else None
+    if asked is not None:
+        now = _time_of(asked, plan_file, now, project.tick)
+    spark = start_session(project)
+    run_scan(project, now=datetime.now(UTC))
+    inventory = Inventory.open(project.inventory)
+    snapshot = read_state(project)
+    world = world_of(project, inventory, spark)
+    frames = state_frames(spark, snapshot)
+    with build_plan(policies, world, *frames, now=now, limits=limits or project.limits) as plan:
+        if asked is not None and asked["digest"] != plan.digest:
+            raise RefusedError(
+                f"the world changed since {plan_file} was made: its digest is {asked['digest']}, now {plan.digest}",
+                hint="make a new plan, look at it, and use that",
+            )
+        yield Round(project, ledger, spark, policies, inventory, snapshot, world, plan)
+
+
+def _read(path: Path) -> dict[str, str]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        return {"as_of": found["as_of"], "digest": found["digest"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        raise InputError(f"{path} is not a plan", hint="make one with `ebbtide plan -o FILE`") from None
+
+
+def _time_of(asked: dict[str, str], path: Path | None, now: datetime, tick: str) -> datetime:
+    as_of = datetime.fromisoformat(asked["as_of"]).astimezone(UTC)
+    if add(as_of, parse_duration(tick, hours=True)) < now:
+        raise RefusedError(f"{path} is of {asked['as_of']}, more than one tick ({tick}) old", hint="make a new plan")
+    if as_of > now + timedelta(minutes=5):
+        raise RefusedError(f"{path} is of {asked['as_of']}, in the future", hint="make a new plan without --as-of")
+    return as_of
+
+
+def open_for_writing(project: Project, as_of: datetime | None) -> tuple[Ledger, datetime]:
+    """The ledger, and the time that counts: the real one, or `--as-of` where the project's clock is simulated."""
+    ledger = open_ledger(project, as_of=as_of)
+    return ledger, ledger.clock.now()
+
+
+def sweeper(ledger: Ledger) -> Lease:
+    """The lease of the one sweeper of this project, in this process's name."""
+    return Lease.acquire(ledger.database, holder=f"{actor()} on {socket.gethostname()}, process {os.getpid()}")
+
+
+def actor() -> str:
+    """Who runs this process; the ledger only ever knows an opaque id."""
+    return os.environ.get("EBBTIDE_ACTOR") or getpass.getuser()

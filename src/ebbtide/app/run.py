@@ -1,0 +1,82 @@
+"""`ebbtide run`: scan, plan, mark and sweep in one go, once or for ever."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from ebbtide.app.mark import mark_round, would_mark
+from ebbtide.app.round import open_for_writing, plan_round, sweeper
+from ebbtide.app.sweep import exit_code, sweep_round, would_sweep
+from ebbtide.config import Project
+from ebbtide.config.project import Limits
+from ebbtide.errors import EbbtideError, InputError, RefusedError
+from ebbtide.model.durations import Duration
+from ebbtide.sweep.mark import MarkReport
+from ebbtide.sweep.values import SweepReport
+
+
+@dataclass(frozen=True, slots=True)
+class RunReport:
+    """One round. `error` is what stopped it, where something did."""
+
+    marked: MarkReport | None
+    swept: SweepReport | None
+    exit_code: int
+    error: EbbtideError | None = None
+
+
+def run_once(
+    project: Project,
+    *,
+    as_of: datetime | None = None,
+    limits: Limits | None = None,
+    dry_run: bool = False,
+    tell: Callable[[str], None] = lambda _: None,
+) -> RunReport:
+    """Mark what is due and sweep what is past its grace, by one plan. A limit on one does not stop the other."""
+    ledger, now = open_for_writing(project, as_of)
+    try:
+        if dry_run:
+            with plan_round(project, ledger, now=now, limits=limits) as round_:
+                return _both(lambda: would_mark(round_), lambda: would_sweep(round_))
+        with sweeper(ledger) as lease, plan_round(project, ledger, now=now, limits=limits) as round_:
+            return _both(lambda: mark_round(round_, lease), lambda: sweep_round(round_, lease, tell))
+    except EbbtideError as error:
+        return RunReport(None, None, error.exit_code, error)
+
+
+def _both(mark: Callable[[], MarkReport], sweep: Callable[[], SweepReport]) -> RunReport:
+    marked = swept = refused = None
+    try:
+        marked = mark()
+    except RefusedError as error:
+        refused = error
+    try:
+        swept = sweep()
+    except RefusedError as error:
+        refused = error
+    code = (exit_code(swept) if swept else 0) or (3 if refused or (marked and marked.over) else 0)
+    return RunReport(marked, swept, code, refused)
+
+
+def run_for_ever(
+    project: Project,
+    every: Duration,
+    *,
+    limits: Limits | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+    after: Callable[[RunReport], None],
+    rounds: int | None = None,
+) -> None:
+    """A round every so often, from begin to begin; errors of a round are told, and the next one comes."""
+    if every.exact.total_seconds() <= 0:
+        raise InputError(f"--every {every} is no time", hint="write 1h or 1d")
+    while rounds is None or rounds > 0:
+        began = time.monotonic()
+        after(run_once(project, limits=limits, tell=tell))
+        rounds = None if rounds is None else rounds - 1
+        if rounds != 0:
+            time.sleep(max(0.0, every.exact.total_seconds() - (time.monotonic() - began)))

