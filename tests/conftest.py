@@ -5,6 +5,7 @@ With `--cluster` the session talks to a standalone cluster of separate processes
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 
 import pytest
@@ -13,6 +14,9 @@ from pyspark.sql import SparkSession
 from ebbtide.model.dataset import Catalog
 from ebbtide.spark.session import formats_of_session, session
 from tests.cluster import standalone_cluster
+
+# Sessions of tests live for minutes: the optimising compiler and a parallel collector cost more than they bring.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -36,17 +36,18 @@ def add_hold(
         return {"id": None, "dataset": table_id, "first_day": first_day and str(first_day),
                 "last_day": last_day and str(last_day), "owner": owner, "reason": reason}  # fmt: skip
     with ledger.writing() as step:
+        who = step.state.actor(owner)
         if first_day is None and last_day is None:
-            hold = step.state.hold_dataset(table_id, owner=owner, reason=reason, at=now)
+            hold = step.state.hold_dataset(table_id, owner=who, reason=reason, at=now)
         else:
-            hold = step.state.hold_partitions(table_id, first_day, last_day, owner=owner, reason=reason, at=now)
+            hold = step.state.hold_partitions(table_id, first_day, last_day, owner=who, reason=reason, at=now)
         step.append(
             HoldPlaced(
-                at=now, hold=hold.id, scope=str(hold.scope), owner=step.state.actor(owner),
+                at=now, hold=hold.id, scope=str(hold.scope), owner=who,
                 reason=salted(hold.salt, reason), dataset=table_id, first_day=first_day, last_day=last_day,
             )
         )  # fmt: skip
-    return _told(hold)
+    return _told(hold, owner)
 
 
 def release_hold(
@@ -56,28 +57,29 @@ def release_hold(
     ledger, now = open_for_writing(project, as_of)
     if dry_run:
         with ledger.database.reader() as state:
-            return _told(state.get_hold(hold_id))
+            hold = state.get_hold(hold_id)
+            return _told(hold, state.actor_name(hold.owner))
     with ledger.writing() as step:
         who = step.state.actor(actor())
         hold = step.state.release_hold(hold_id, actor=who, at=now)
         step.append(HoldReleased(at=now, hold=hold.id, actor=who))
-    return _told(hold)
+        return _told(hold, step.state.actor_name(hold.owner))
 
 
 def list_holds(project: Project) -> list[dict[str, Any]]:
     """Every active hold."""
     with open_state(project).reader() as state:
-        return [_told(hold) for hold in state.holds()]
+        return [_told(hold, state.actor_name(hold.owner)) for hold in state.holds()]
 
 
-def _told(hold: Hold) -> dict[str, Any]:
+def _told(hold: Hold, owner: str) -> dict[str, Any]:
     return {
         "id": hold.id,
         "scope": str(hold.scope),
         "dataset": hold.dataset,
         "first_day": None if hold.first_day is None else str(hold.first_day),
         "last_day": None if hold.last_day is None else str(hold.last_day),
-        "owner": hold.owner,
+        "owner": owner,
         "reason": hold.reason,
         "created_at": as_text(hold.created_at),
         "released_at": None if hold.released_at is None else as_text(hold.released_at),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,11 +90,13 @@ def _labelled(
 
 
 def read_state(project: Project) -> Snapshot:
-    """Open marks, unmarks and holds, read in one transaction."""
+    """Open marks, unmarks and holds, read in one transaction. Holds carry their owner's name, not the opaque id."""
     from ebbtide.app.state import open_state
 
     with open_state(project).reader() as state:
-        return state.snapshot()
+        found = state.snapshot()
+        named = tuple(replace(hold, owner=state.actor_name(hold.owner)) for hold in found.holds)
+        return replace(found, holds=named)
 
 
 def state_frames(spark: SparkSession, snapshot: Snapshot) -> tuple[DataFrame, DataFrame, DataFrame]:

@@ -36,9 +36,9 @@ def register(app: typer.Typer) -> None:
 
 
 def _project(ctx: typer.Context, project: Path | None) -> Any:
-    from ebbtide.config import load_project
+    from ebbtide.app.ebbtide import Ebbtide
 
-    return load_project(project_file(ctx, project))
+    return Ebbtide(project_file(ctx, project)).project
 
 
 def _time(text: str | None) -> datetime | None:
