@@ -23,9 +23,7 @@ _NO_ANSWER = "the store did not answer for it"
 
 
 def remove_files(
-    paths: Collection[str],
-    options: Mapping[str, str],  # noqa: ARG001 what a store needs; a local disk needs nothing
-    before_batch: Callable[[], None],
+    paths: Collection[str], options: Mapping[str, str], before_batch: Callable[[], None]
 ) -> dict[str, str]:
     """Remove exactly these files; for each that may still be there, the store's own error.
 
