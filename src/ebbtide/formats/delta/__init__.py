@@ -1,19 +1,20 @@
-"""Delta Lake: read from the log alone, without Spark."""
+"""Delta Lake: read from the log alone, without Spark, and changed through it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ebbtide.formats.base import YES, Capability, Depth, Support, no
 from ebbtide.model.dataset import Catalog, Found, NotFound, Reading
+from ebbtide.model.removal import Committed, Freed, Removal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 class Delta:
-    """The reading adapter of Delta Lake (formats.md)."""
+    """The adapter of Delta Lake (formats.md)."""
 
     name = "delta"
     reads_in_tasks = True
@@ -28,6 +29,13 @@ class Delta:
         Capability.PARTITION_EVOLUTION: no("Delta changes partition columns only by rewriting the whole table"),
         Capability.SCHEMA_EVOLUTION: YES,
         Capability.EMPTY_TABLE: no("a Delta table begins with the commit that creates it"),
+        Capability.DROPS_FILES: no("after log cleanup Delta does not tell which transaction added a file"),
+        Capability.DROPS_PARTITIONS: YES,
+        Capability.DELETES_ROWS: YES,
+        Capability.DROPS_BRANCHES: no("Delta has one line of versions"),
+        Capability.DROPS_TABLES: YES,
+        Capability.EXPIRES: YES,
+        Capability.ANY_ORDER: YES,
         Capability.ODD_NAMES: YES,
     }
 
@@ -40,6 +48,23 @@ class Delta:
         from ebbtide.formats.delta.read import read_table
 
         return read_table(found, catalog, depth)
+
+    def commit(self, removal: Removal, catalog: Catalog, spark: SparkSession) -> Committed:
+        from ebbtide.formats.delta.remove import commit
+
+        return commit(removal, catalog, spark)
+
+    def free(
+        self,
+        removal: Removal,
+        paths: Collection[str],
+        catalog: Catalog,
+        spark: SparkSession,
+        before_batch: Callable[[], None],
+    ) -> Freed:
+        from ebbtide.formats.delta.remove import free
+
+        return free(removal, paths, catalog, spark, before_batch)
 
 
 FORMAT = Delta()

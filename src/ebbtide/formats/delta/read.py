@@ -7,7 +7,7 @@ vector), so the commits are read directly.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 
 from ebbtide.errors import UnreadableError
@@ -20,11 +20,12 @@ from ebbtide.formats.delta.replay import Life, Replay, Step, replay, runs_of
 from ebbtide.formats.delta.support import floors_of, unknown_of
 from ebbtide.model.dataset import Catalog, FileRef, Found, Partition, Reading, Role
 from ebbtide.model.history import Ref, RefKind, Transaction, kind_of, starts_view
-from ebbtide.model.paths import normalise
+from ebbtide.model.paths import is_inside, normalise
 from ebbtide.storage.files import Store, open_store
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
+_VACUUMED = "VACUUM END"
 
 
 def read_table(found: Found, catalog: Catalog, depth: Depth) -> Reading:
@@ -38,8 +39,13 @@ def read_table(found: Found, catalog: Catalog, depth: Depth) -> Reading:
     if log.head is None:
         raise UnreadableError(subject, f"{location} has no Delta log", hint="scan again; the table may be dropped")
     commits = read_commits(store, location, log, subject)
+    is_missing = _missing(store, location, commits)
     outcome = replay(
-        log, commits, lambda version: read_checkpoint(store, location, log.checkpoints[version], subject), subject
+        log,
+        commits,
+        lambda version: read_checkpoint(store, location, log.checkpoints[version], subject),
+        subject,
+        is_missing,
     )
     if not outcome.metadata or not outcome.protocol:
         raise UnreadableError(
@@ -49,6 +55,8 @@ def read_table(found: Found, catalog: Catalog, depth: Depth) -> Reading:
     times = commit_times(log, commits, metadata, subject)
     runs = runs_of(log)
     unknown = list(unknown_of(log, runs, outcome.protocol[-1], metadata))
+    if outcome.missing:
+        unknown.append(f"{len(outcome.missing)} files of the current version are missing")
     partitions: tuple[Partition, ...] = ()
     files: tuple[FileRef, ...] = ()
     if depth is Depth.HISTORY:
@@ -56,7 +64,8 @@ def read_table(found: Found, catalog: Catalog, depth: Depth) -> Reading:
     else:
         names = PartitionNames(outcome.metadata)
         partitions = partitions_of(outcome, metadata, names, times)
-        files = tuple(sorted(_files(outcome, log, commits, names), key=lambda file: file.path))
+        found_files = (f for f in _files(outcome, log, commits, names) if f.live or not is_missing(f.path))
+        files = tuple(sorted(found_files, key=lambda file: file.path))
         if runs[0].start > 0:
             unknown.extend(_lost_change_data(store, location, files))
     return Reading(
@@ -66,7 +75,12 @@ def read_table(found: Found, catalog: Catalog, depth: Depth) -> Reading:
         properties=metadata.configuration,
         columns=metadata.columns,
         refs=(Ref("main", RefKind.BRANCH, str(log.head), main=True),),
-        transactions=tuple(_transaction(step, commits[step.version], times[step.version]) for step in outcome.steps),
+        transactions=tuple(
+            _transaction(
+                step, commits[step.version], times[step.version], expired=not step.whole and not outcome.missing
+            )
+            for step in outcome.steps
+        ),
         partitions=partitions,
         files=files,
         floors=floors_of(metadata.configuration),
@@ -100,7 +114,19 @@ def commit_times(log: Log, commits: Mapping[int, Actions], metadata: Metadata, s
     return times
 
 
-def _transaction(step: Step, commit: Actions, time: datetime) -> Transaction:
+def _missing(store: Store, location: str, commits: Mapping[int, Actions]) -> Callable[[str], bool]:
+    """Which files of the table are gone, though old versions still name them: what a VACUUM leaves behind.
+
+    Listed after the commits were read, so that the files of a commit that comes between are there. What lies outside
+    the table (a shallow clone's source) is another table's.
+    """
+    if not any(commit.operation == _VACUUMED for commit in commits.values()):
+        return lambda _: False
+    there = {entry.path for entry in store.list(location, recursive=True) if not entry.is_folder}
+    return lambda path: path not in there and is_inside(path, location)
+
+
+def _transaction(step: Step, commit: Actions, time: datetime, *, expired: bool) -> Transaction:
     return Transaction(
         id=str(step.version),
         parent_id=None if step.parent is None else str(step.parent),
@@ -114,6 +140,7 @@ def _transaction(step: Step, commit: Actions, time: datetime) -> Transaction:
         files_removed=step.change.removed,
         bytes_added=step.bytes_added,
         bytes_removed=step.bytes_removed,
+        expired=expired,
     )
 
 

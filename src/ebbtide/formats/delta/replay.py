@@ -42,6 +42,8 @@ class Step:
     rows_removed: int | None
     bytes_added: int | None
     bytes_removed: int | None
+    whole: bool
+    """Whether every file that the version needs still lies there."""
 
 
 @dataclass(slots=True)
@@ -51,8 +53,11 @@ class Replay:
     `metadata` and `protocol` are what was in force, oldest first.
     `touched` is the last commit that changed the files of a partition, `landed` the last one that brought new data
     into it (a compaction does not).
+    `is_missing` tells of a file whether it is gone; `missing` are those of the state that is walked through.
     """
 
+    is_missing: Callable[[str], bool]
+    missing: set[str] = field(default_factory=set)
     live: dict[str, DataFile] = field(default_factory=dict)
     live_vectors: dict[str, int] = field(default_factory=dict)
     data: dict[str, Life] = field(default_factory=dict)
@@ -66,6 +71,7 @@ class Replay:
     def enter(self, file: DataFile, first: int | None, *, referenced: bool = True) -> None:
         """A file becomes live, or gets another deletion vector."""
         self.live[file.path] = file
+        self.missing.update(path for path in _parts(file) if self.is_missing(path))
         life = self.data.setdefault(file.path, Life(file.bytes, first, referenced=False))
         life.rows, life.values = file.rows, file.values
         life.referenced |= referenced
@@ -78,8 +84,11 @@ class Replay:
 
     def leave(self, path: str) -> DataFile:
         file = self.live.pop(path)
+        self.missing.discard(path)
         if file.vector and file.vector.path:
             self.live_vectors[file.vector.path] -= 1
+            if not self.live_vectors[file.vector.path]:
+                self.missing.discard(file.vector.path)
         return file
 
 
@@ -104,7 +113,13 @@ def anchor_of(run: range, log: Log) -> int | None:
     return min((v for v in log.checkpoints if run.start - 1 <= v < run.stop), default=None)
 
 
-def replay(log: Log, commits: Mapping[int, Actions], read_checkpoint: ReadCheckpoint, subject: str) -> Replay:
+def replay(
+    log: Log,
+    commits: Mapping[int, Actions],
+    read_checkpoint: ReadCheckpoint,
+    subject: str,
+    is_missing: Callable[[str], bool],
+) -> Replay:
     """Replay every run. A head that cannot be reached raises `UnreadableError`."""
     runs = runs_of(log)
     if not runs or anchor_of(runs[-1], log) is None:
@@ -113,7 +128,7 @@ def replay(log: Log, commits: Mapping[int, Actions], read_checkpoint: ReadCheckp
             f"{log.folder}/{runs[-1].start - 1 if runs else 0:020d}.json is missing and no checkpoint stands for it",
             hint="restore the commit file from a backup",
         )
-    outcome = Replay()
+    outcome = Replay(is_missing=is_missing)
     for run in runs:
         _replay_run(outcome, run, anchor_of(run, log), commits, read_checkpoint)
     return outcome
@@ -129,6 +144,7 @@ def _replay_run(
         _undo(state, commits[version])
     outcome.live.clear()
     outcome.live_vectors.clear()
+    outcome.missing.clear()
     for file in state.values():
         # What was gone before the first version that can be opened is referenced by none; it counts only for the
         # kind of the commit that removed it.
@@ -194,7 +210,8 @@ class _Walk:
             rewrite=bool(files) and not any(file.data_change for file in files),
             revives=revives,
         )
-        outcome.steps.append(_summed(version, parent, change, added, removed, changed))
+        whole = not outcome.missing
+        outcome.steps.append(_summed(version, parent, change, added, removed, changed, whole=whole))
 
     def _leave_vectors(self, version: int, left: list[DataFile]) -> None:
         """Note what went. The change feed of a version also reads the files and vectors that it took away."""
@@ -216,6 +233,11 @@ class _Walk:
                 self.outcome.landed[file.values] = version
 
 
+def _parts(file: DataFile) -> tuple[str, ...]:
+    """The files that reading one data file needs."""
+    return (file.path, file.vector.path) if file.vector and file.vector.path else (file.path,)
+
+
 def _key(vector: Vector | None) -> str | None:
     return vector.key if vector else None
 
@@ -227,6 +249,8 @@ def _summed(
     added: list[DataFile],
     removed: list[DataFile],
     changed: list[tuple[DataFile, DataFile]],
+    *,
+    whole: bool,
 ) -> Step:
     # Rows that a vector hides went with this commit; a restore to a smaller vector brings them back.
     hidden = [
@@ -241,6 +265,7 @@ def _summed(
         rows_removed=_sum([*(file.live_rows for file in removed), *(rows for rows in hidden if rows > 0)]),
         bytes_added=_sum(file.bytes for file in added),
         bytes_removed=_sum(file.bytes for file in removed),
+        whole=whole,
     )
 
 

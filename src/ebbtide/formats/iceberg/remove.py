@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyiceberg.table.metadata import TableMetadata
-from pyspark.errors import AnalysisException
 
 from ebbtide.errors import RefusedError
 from ebbtide.formats.conflicts import tried
@@ -18,10 +17,10 @@ from ebbtide.formats.iceberg.drops import drop_files
 from ebbtide.formats.iceberg.java import CONFLICTS, JavaTable, drop_from_catalog, open_table
 from ebbtide.formats.iceberg.metadata import MetadataFiles
 from ebbtide.formats.iceberg.proof import kept_now
-from ebbtide.formats.predicates import predicate_of
+from ebbtide.formats.row_deletes import delete_rows
 from ebbtide.model.dataset import Catalog
 from ebbtide.model.paths import normalise
-from ebbtide.model.removal import Committed, Freed, Removal, RowDelete
+from ebbtide.model.removal import Committed, Freed, Removal
 from ebbtide.spark.session import quote
 from ebbtide.storage.remove import remove_files
 
@@ -89,26 +88,14 @@ class _Work:
         return None
 
     def delete_rows(self) -> dict[str, str]:
+        id_ = self.removal.found.id
+        name = quote(id_.catalog, *id_.namespace, id_.table)
         sent_back: dict[str, str] = {}
         for rows in self.removal.rows:
-            why = tried(f"{self.removal.found.id} rows", CONFLICTS, lambda rows=rows: self._delete(rows))  # type: ignore[misc]
+            why = tried(f"{id_} rows", CONFLICTS, lambda rows=rows: delete_rows(self.spark, name, rows))  # type: ignore[misc]
             if why is not None:
                 sent_back[rows.object] = why
         return sent_back
-
-    def _delete(self, rows: RowDelete) -> str | None:
-        id_ = self.removal.found.id
-        name = quote(id_.catalog, *id_.namespace, id_.table)
-        predicate = predicate_of(rows, self.spark.table(name).schema)
-        if predicate is None:
-            return f"the table has no date or timestamp column {rows.column}"
-        try:
-            # A delete of nothing would still commit a snapshot, and a run that is repeated changes nothing.
-            if self.spark.table(name).where(predicate).limit(1).count():
-                self.spark.sql(f"DELETE FROM {name} WHERE {predicate}")  # noqa: S608 quoted, typed, or a policy's own
-        except AnalysisException as error:
-            return f"the predicate does not fit the table ({error.getErrorClass()})"
-        return None
 
     def remove_versions(self) -> dict[str, str]:
         if not self.removal.versions:

@@ -1,13 +1,29 @@
-"""Which rows a `RowDelete` means, as an SQL predicate."""
+"""Deleting rows by SQL: which rows a `RowDelete` means, and the statement."""
 
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
 
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType, DateType, StructType, TimestampNTZType, TimestampType
 
 from ebbtide.model.removal import RowDelete
 from ebbtide.spark.session import quote
+
+
+def delete_rows(spark: SparkSession, name: str, rows: RowDelete) -> str | None:
+    """Delete the rows from the table of this (quoted) name; gives the reason where they cannot be told."""
+    predicate = predicate_of(rows, spark.table(name).schema)
+    if predicate is None:
+        return f"the table has no date or timestamp column {rows.column}"
+    try:
+        # A delete of nothing may still commit, and a run that is repeated changes nothing.
+        if spark.table(name).where(predicate).limit(1).count():
+            spark.sql(f"DELETE FROM {name} WHERE {predicate}")  # noqa: S608 quoted, typed, or a policy's own words
+    except AnalysisException as error:
+        return f"the predicate does not fit the table ({error.getErrorClass()})"
+    return None
 
 
 def predicate_of(rows: RowDelete, schema: StructType) -> str | None:

@@ -1,0 +1,123 @@
+"""A Delta table in the session's JVM: its own transactions, and VACUUM by a list of files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType
+
+from ebbtide.formats.delta.actions import DataFile, Metadata, data_file, metadata
+from ebbtide.model.dataset import Catalog, Found
+from ebbtide.model.paths import local_path, normalise
+from ebbtide.spark.session import quote
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CONFLICTS = frozenset(
+    {
+        "CommitFailedException",
+        "ConcurrentAppendException",
+        "ConcurrentDeleteDeleteException",
+        "ConcurrentDeleteReadException",
+        "ConcurrentTransactionException",
+        "ConcurrentWriteException",
+        "MetadataChangedException",
+        "ProtocolChangedException",
+    }
+)
+# Nullable, all of them: Delta compares this schema with its own.
+_INVENTORY = StructType(
+    [
+        StructField("path", StringType()),
+        StructField("length", LongType()),
+        StructField("isDir", BooleanType()),
+        StructField("modificationTime", LongType()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveFile:
+    """A live data file: Delta's own action, and the same as a value."""
+
+    java: Any
+    file: DataFile
+
+
+class Attempt:
+    """One of Delta's optimistic transactions, which has read the whole table: any write after that is a conflict."""
+
+    def __init__(self, transaction: Any, jvm: Any, location: str) -> None:
+        self._transaction, self._jvm, self._location = transaction, jvm, location
+
+    @property
+    def metadata(self) -> Metadata:
+        return metadata(json.loads(self._transaction.metadata().json())["metaData"])
+
+    def live_files(self) -> Iterator[LiveFile]:
+        files = self._transaction.filterFiles().iterator()
+        while files.hasNext():
+            java = files.next()
+            yield LiveFile(java, data_file(json.loads(java.json())["add"], self._location))
+
+    def remove(self, files: Collection[LiveFile]) -> None:
+        """Commit the removal of exactly these files. No predicate is recorded: there was none."""
+        actions = self._jvm.java.util.ArrayList()
+        for file in files:
+            actions.add(file.java.remove())
+        delta = self._jvm.org.apache.spark.sql.delta
+        # Delta's own operations want the numbers of their statement; this one is for commits by its interface.
+        operation = getattr(getattr(delta, "DeltaOperations$ManualUpdate$"), "MODULE$")
+        self._transaction.commit(self._jvm.org.apache.spark.api.python.PythonUtils.toSeq(actions), operation)
+
+
+class JavaTable:
+    def __init__(self, found: Found, catalog: Catalog, spark: SparkSession) -> None:
+        self._spark = spark
+        self._jvm: Any = spark._jvm
+        self._location = normalise(found.location)
+        # The engine wants the warehouse's own spelling (`s3a`): a path of another scheme is silently no file of it.
+        warehouse = normalise(catalog.warehouse)
+        plain = local_path(catalog.warehouse)
+        self._spelled = (warehouse, "file:" + plain if plain else catalog.warehouse.rstrip("/"))
+        self.place = self._spell(self._location).removeprefix("file:")
+
+    @property
+    def name(self) -> str:
+        """The table's name in SQL, quoted."""
+        return quote("delta", self.place)
+
+    def begin(self) -> Attempt:
+        none = self._jvm.scala.Option.empty()
+        return Attempt(self._log().startTransaction(none, none), self._jvm, self._location)
+
+    def forget(self) -> None:
+        """Drop what the engine remembers of a table that is gone."""
+        path = self._jvm.org.apache.hadoop.fs.Path(self.place)
+        self._jvm.org.apache.spark.sql.delta.DeltaLog.invalidateCache(self._spark._jsparkSession, path)
+
+    def vacuum(self, paths: Collection[str]) -> None:
+        """Let Delta remove these files, those of its current version excepted.
+
+        Without a list VACUUM takes whatever it finds, and `RETAIN 0 HOURS` is only bearable with one: the plan proved
+        the ages. So the check is off in a session of its own, which nobody else ever sees.
+        """
+        if not paths:
+            raise ValueError("VACUUM commits twice even for nothing")
+        session = self._spark.newSession()
+        session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+        rows = [(self._spell(path), 0, False, 0) for path in sorted(paths)]
+        session.createDataFrame(rows, _INVENTORY).createOrReplaceTempView("named_by_the_plan")
+        listed = "SELECT path, length, isDir, modificationTime FROM named_by_the_plan"
+        session.sql(f"VACUUM {self.name} USING INVENTORY ({listed}) RETAIN 0 HOURS")
+
+    def _log(self) -> Any:
+        return self._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self._spark._jsparkSession, self.place)
+
+    def _spell(self, path: str) -> str:
+        normalised, spelled = self._spelled
+        return spelled + path.removeprefix(normalised)
