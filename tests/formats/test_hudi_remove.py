@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from ebbtide.formats.base import Depth
 from ebbtide.formats.hudi import FORMAT
 from ebbtide.formats.hudi.clean import NOTHING
+from ebbtide.formats.hudi.remove import _replace
 from ebbtide.model.dataset import Catalog, Found, Reading, Role
 from ebbtide.model.paths import normalise
 from ebbtide.model.removal import Committed, Drop, Freed, Removal, RowDelete
@@ -223,3 +224,35 @@ def test_a_table_goes_whole_or_not_at_all(driver: HudiDriver, story: Table) -> N
     assert free(driver, table, named, table=True) == Freed()
     assert not Path(table.location).exists()
     assert len(driver.rows(story)) == 4, "a sibling whose name begins alike"
+
+
+def test_a_table_with_a_metadata_table_is_cleaned_and_stays_in_step(driver: HudiDriver) -> None:
+    table = driver.create("rm_metadata", partitioned=True, properties={"hoodie.metadata.enable": "true"})
+    driver.append(table, [A, C])
+    driver.overwrite(table, [B, C])
+    assert Path(table.location, ".hoodie", "metadata").exists()
+    before = read(driver, table)
+    first, second = ids(before)
+    named = files_of(before, [second])
+    assert free(driver, table, named, versions=(first,)) == Freed()
+    assert not named & on_disk(table)
+    assert not read(driver, table).transactions[-1].expired
+    days = tuple(f.path for f in read(driver, table).files if f.live and f.partition == "0/day=2026-01-01")
+    assert commit(driver, table, drops=(Drop("main", "p", days, "0/day=2026-01-01"),)).done == ("p",)
+    assert [row.id for row in driver.rows(table)] == [3]
+    driver.append(table, [A])
+    assert [row.id for row in driver.rows(table)] == [1, 3]
+
+
+def test_a_partition_that_grew_until_the_commit_is_not_replaced_and_takes_writes(
+    driver: HudiDriver, story: Table
+) -> None:
+    """Hudi says what it would replace; what differs from the plan by then is taken back."""
+    table = copy(driver, story, f"{story.id.table}_grew")
+    rows, disk = driver.rows(table), on_disk(table)
+    assert "late write" in str(_replace(find(driver, table), "day=2026-01-01", {"another"}, driver.spark))
+    assert driver.rows(table) == rows
+    assert on_disk(table) == disk
+    assert ids(read(driver, table)) == ids(read(driver, story))
+    driver.append(table, [(9, "e", "2026-01-02")])
+    assert len(driver.rows(table)) == len(rows) + 1
