@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ebbtide.formats.base import YES, Capability, Depth, Support, no
 from ebbtide.formats.hudi.discover import discover
 from ebbtide.formats.hudi.read import read
+from ebbtide.formats.hudi.remove import commit, free
 from ebbtide.model.dataset import Catalog, Found, NotFound, Reading
+from ebbtide.model.removal import Committed, Freed, Removal
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,6 +30,13 @@ class Hudi:
         Capability.PARTITION_EVOLUTION: no("a Hudi table's partition fields are fixed when it is created"),
         Capability.SCHEMA_EVOLUTION: YES,
         Capability.EMPTY_TABLE: YES,
+        Capability.DROPS_FILES: no("Hudi replaces file groups, and drops them only with their partition"),
+        Capability.DROPS_PARTITIONS: YES,
+        Capability.DELETES_ROWS: YES,
+        Capability.DROPS_BRANCHES: no("Hudi has one timeline per table"),
+        Capability.DROPS_TABLES: YES,
+        Capability.EXPIRES: YES,
+        Capability.ANY_ORDER: no("Hudi's cleaner takes the oldest file slices first"),
         Capability.ODD_NAMES: YES,
     }
 
@@ -36,6 +45,19 @@ class Hudi:
 
     def read(self, found: Found, catalog: Catalog, depth: Depth, spark: SparkSession | None) -> Reading:
         return read(found, catalog, depth, spark)
+
+    def commit(self, removal: Removal, catalog: Catalog, spark: SparkSession) -> Committed:
+        return commit(removal, catalog, spark)
+
+    def free(
+        self,
+        removal: Removal,
+        paths: Collection[str],
+        catalog: Catalog,
+        spark: SparkSession,
+        before_batch: Callable[[], None],
+    ) -> Freed:
+        return free(removal, paths, catalog, spark, before_batch)
 
 
 FORMAT = Hudi()

@@ -7,7 +7,7 @@ timeline (`show_fsview_all` says the same). Hadoop's `.name.crc` follow their pa
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from ebbtide.formats.hudi.discover import META_FOLDER
@@ -44,14 +44,15 @@ def explain_listing(location: str, entries: Iterable[Entry]) -> list[Listed]:
     nested = _nested(sizes)
     listed = []
     for path, size in sorted(sizes.items()):
-        if any(path.startswith(inner) for inner in nested) or _is_checksum(path, sizes):
+        if any(path.startswith(inner) for inner in nested) or is_checksum(path, sizes):
             continue
-        if (item := _explain(path, size)) is not None:
+        if (item := explain(path, size)) is not None:
             listed.append(item)
     return listed
 
 
-def _explain(path: str, size: int) -> Listed | None:
+def explain(path: str, size: int) -> Listed | None:
+    """What one file is, by its path below the table; None for what Hudi does not name so."""
     folder, _, name = path.rpartition("/")
     if path.startswith(f"{META_FOLDER}/"):
         match = _INSTANT_NAME.match(name)
@@ -83,7 +84,8 @@ def _nested(paths: Iterable[str]) -> tuple[str, ...]:
     return tuple({p[: p.index(marker) + 1] for p in paths if marker in p and not p.startswith(f"{META_FOLDER}/")})
 
 
-def _is_checksum(path: str, known: Mapping[str, int]) -> bool:
+def is_checksum(path: str, known: Collection[str]) -> bool:
+    """Whether a file is Hadoop's `.name.crc` of a known one: it comes and goes with it."""
     folder, slash, name = path.rpartition("/")
     return name.startswith(".") and name.endswith(".crc") and f"{folder}{slash}{name[1:-4]}" in known
 

@@ -34,6 +34,8 @@ def read(found: Found, catalog: Catalog, depth: Depth, spark: SparkSession | Non
     _check_archive(found, catalog)
     timeline = read_timeline(found, spark)
     history = replay(timeline, older_than_timeline(listed, timeline))
+    if depth is Depth.FILES:
+        history.expire({item.path for item in listed})
     unknown = [LOCKED, *_pending(timeline), *_outside(timeline)]
     reading = Reading(
         id=found.id,

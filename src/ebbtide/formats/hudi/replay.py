@@ -7,8 +7,8 @@ beside it until a compaction does; `replaced` groups go whole. From this follow 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 from ebbtide.formats.hudi.timeline import Commit, Timeline, Write
 from ebbtide.model.history import Change, Transaction, kind_of, starts_view
@@ -52,6 +52,7 @@ class Replay:
     steps: dict[Group, list[Step]] = field(default_factory=dict)
     written: dict[str, Member] = field(default_factory=dict)
     last_touch: dict[str, str] = field(default_factory=dict)
+    members: dict[str, tuple[Group, Member]] = field(default_factory=dict)
 
     def remover(self, group: Group, member: Member) -> str | None:
         """The commit that took a file out of the table, None while it is live."""
@@ -59,6 +60,17 @@ class Replay:
             if step.order > member.order and (step.whole or _superseded(member, step.id)):
                 return step.id
         return None
+
+    def expire(self, there: Collection[str]) -> None:
+        """Mark the versions of which a file is not there any more: the cleaner took it, and they cannot be read."""
+        order = {transaction.id: position for position, transaction in enumerate(self.transactions)}
+        expired: set[int] = set()
+        for path, (group, member) in self.members.items():
+            remover = self.remover(group, member) if path not in there else None
+            if remover is not None:
+                expired.update(range(max(member.order, 0), order[remover]))
+        for position in expired:
+            self.transactions[position] = replace(self.transactions[position], expired=True)
 
 
 def replay(timeline: Timeline, earlier: Iterable[tuple[str, Write]] = ()) -> Replay:
@@ -147,6 +159,7 @@ def _apply(result: Replay, batch: _Batch) -> tuple[list[Member], list[Member]]:
             gone.extend(files.pop(path) for path in old)
         if write.path not in result.written:  # before version 8 a commit may append to a log file that is there
             result.written[write.path] = files[write.path] = member
+            result.members[write.path] = (write.group, member)
             added.append(member)
     return added, gone
 

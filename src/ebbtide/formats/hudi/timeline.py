@@ -75,12 +75,12 @@ class Timeline:
 
 def read_timeline(found: Found, spark: SparkSession | None) -> Timeline:
     """The active and the archived timeline of a table, its settings and its schema."""
-    hudi = _library(spark)
+    hudi = library(spark)
     with _readable(found, f"{found.location}/.hoodie/hoodie.properties"):
         as_json = hudi.common.util.JsonUtils.toString
         conf = hudi.storage.hadoop.HadoopStorageConfiguration(spark._jsc.hadoopConfiguration())  # type: ignore[union-attr]
         builder = hudi.common.table.HoodieTableMetaClient.builder()
-        client = builder.setConf(conf).setBasePath(_java_path(found.location)).build()
+        client = builder.setConf(conf).setBasePath(java_path(found.location)).build()
         config = client.getTableConfig()
         properties = {key: str(value) for key, value in json.loads(as_json(config.propsMap())).items()}
         zone_name: str = config.getTimelineTimezone().getZoneId().getId()
@@ -120,7 +120,7 @@ def read_timeline(found: Found, spark: SparkSession | None) -> Timeline:
     )
 
 
-def _library(spark: SparkSession | None) -> Any:
+def library(spark: SparkSession | None) -> Any:
     """Hudi's package in the session's Java."""
     from ebbtide.spark.session import formats_of_session
 
@@ -214,7 +214,7 @@ def _zone(found: Found, name: str) -> tzinfo:
         ) from error
 
 
-def _java_path(location: str) -> str:
+def java_path(location: str) -> str:
     """The table's path as Hadoop opens it: local paths plain, S3 through its S3A connector."""
     plain = local_path(location)
     return plain if plain is not None else location.replace("s3://", "s3a://", 1)

@@ -1,4 +1,7 @@
-"""Paimon's Java library, called in bulk: `Metadata.java` walks its lists in the JVM and answers with one JSON text."""
+"""Paimon's Java library, called in bulk: `Metadata.java` reads in the JVM and `Removal.java` changes there.
+
+Each call answers with one JSON text.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 
-from ebbtide.errors import SetupError, UnreadableError
+from ebbtide.errors import EbbtideError, SetupError, UnreadableError
 from ebbtide.model.dataset import Catalog, Found
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_compiled: dict[str, Any] = {}
+_compiled: dict[tuple[str, str], Any] = {}
 _compiling = Lock()
 
 
@@ -44,14 +47,52 @@ class Library:
 
     def _ask(self, question: str, *about: str) -> dict[str, Any]:
         try:
-            text = getattr(self.java, question)(self.location, dict(self.options), self.hadoop, *about)
+            return _answer(getattr(self.java, question)(self.location, dict(self.options), self.hadoop, *about))
         except Py4JJavaError as error:
-            reason = str(error.java_exception.getMessage()).splitlines()[0]
-            raise UnreadableError(self.subject, reason, hint=_HINT) from error
+            raise UnreadableError(self.subject, _reason(error), hint=_HINT) from error
         except Py4JError as error:
             raise UnreadableError(self.subject, "the Spark session does not answer", hint="start it again") from error
-        answer: dict[str, Any] = json.loads(text)
-        return answer
+
+
+@dataclass(frozen=True, slots=True)
+class Changer:
+    """What changes a table. Paths are relative to its folder."""
+
+    subject: str
+    location: str
+    options: Mapping[str, str]
+    java: Any
+    hadoop: Any
+
+    def drop(self, branch: str, base: int, wanted: Collection[tuple[int, str]]) -> dict[str, Any]:
+        """Take the files of numbered drops out of a branch whose head is `base`: `Removal.java` says when not."""
+        return self._tell("drop", branch, base, "\n".join(f"{number}\t{path}" for number, path in wanted))
+
+    def expire(
+        self, branch: str, begin: int, end: int, named: Collection[str], *, rehearsal: bool = False
+    ) -> dict[str, Any]:
+        """Expire the snapshots of a range; only files that are named can go."""
+        return self._tell("expire", branch, begin, end, "\n".join(sorted(named)), rehearsal)
+
+    def _tell(self, order: str, *about: object) -> dict[str, Any]:
+        try:
+            return _answer(getattr(self.java, order)(self.location, dict(self.options), self.hadoop, *about))
+        except Py4JJavaError as error:
+            raise EbbtideError(f"{self.subject}: {order} failed: {_reason(error)}", hint=_AGAIN) from error
+        except Py4JError as error:
+            raise EbbtideError(f"{self.subject}: the Spark session does not answer", hint=_AGAIN) from error
+
+
+_AGAIN = "look at the table's newest snapshot, then run it again: what was done is not done twice"
+
+
+def _answer(text: str) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(text)
+    return answer
+
+
+def _reason(error: Py4JJavaError) -> str:
+    return str(error.java_exception.getMessage()).splitlines()[0]
 
 
 _HINT = (
@@ -63,28 +104,32 @@ _HINT = (
 def open_library(found: Found, catalog: Catalog, spark: SparkSession | None) -> Library:
     if spark is None:
         raise SetupError("Paimon tables are read through a Spark session", hint="run this where the session is")
-    java = _metadata(spark)
-    return Library(str(found.id), found.handle, catalog.options, java, spark._jsc.hadoopConfiguration())
+    return Library(str(found.id), found.handle, catalog.options, *_java(spark, "Metadata"))
 
 
-def _metadata(spark: SparkSession) -> Any:
-    """The compiled `Metadata`, once per Spark application."""
+def open_changer(found: Found, catalog: Catalog, spark: SparkSession) -> Changer:
+    return Changer(str(found.id), found.handle, catalog.options, *_java(spark, "Removal"))
+
+
+def _java(spark: SparkSession, name: str) -> tuple[Any, Any]:
+    """A compiled class of this folder, once per Spark application, and the session's Hadoop settings."""
     application = spark.sparkContext.applicationId
     with _compiling:
-        if application not in _compiled:
-            source = files(__package__).joinpath("Metadata.java").read_text(encoding="utf-8")
+        if (application, name) not in _compiled:
+            source = files(__package__).joinpath(f"{name}.java").read_text(encoding="utf-8")
             try:
                 jvm: Any = spark._jvm
                 compiler = jvm.org.codehaus.janino.SimpleCompiler()
                 compiler.setTargetVersion(8)
                 compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
                 compiler.cook(source)
-                constructor = compiler.getClassLoader().loadClass("Metadata").getDeclaredConstructors()[0]
+                constructor = compiler.getClassLoader().loadClass(name).getDeclaredConstructors()[0]
                 made = constructor.newInstance(None)
             except Py4JError as error:
                 raise SetupError(
                     "this Spark session has no Paimon 0.9", hint="use the Spark 3.5 profile, with Paimon's jar"
                 ) from error
-            _compiled.clear()
-            _compiled[application] = made
-        return _compiled[application]
+            for old in [key for key in _compiled if key[0] != application]:
+                del _compiled[old]
+            _compiled[application, name] = made
+        return _compiled[application, name], spark._jsc.hadoopConfiguration()

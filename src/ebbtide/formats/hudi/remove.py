@@ -1,0 +1,171 @@
+"""Removing from one Hudi table (spec §2; formats.md).
+
+`commit` replaces the file groups of planned partitions and deletes rows, metadata only. Versions and whole tables wait
+for `free`: the cleaner removes the files itself. While a writer is at work on the table nothing is begun.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING
+
+from ebbtide.errors import InputError
+from ebbtide.formats.base import Depth
+from ebbtide.formats.hudi.clean import Prefix, clean, prefix_of
+from ebbtide.formats.hudi.files import explain, is_checksum
+from ebbtide.formats.hudi.read import read
+from ebbtide.formats.hudi.timeline import COMMIT_ACTIONS, java_path, read_timeline
+from ebbtide.formats.hudi.writer import Writer, answered
+from ebbtide.formats.row_conditions import row_condition
+from ebbtide.model.dataset import Catalog, Found, Reading
+from ebbtide.model.history import RefKind
+from ebbtide.model.paths import normalise
+from ebbtide.model.removal import Committed, Drop, Freed, Removal, RowDelete
+from ebbtide.storage.files import open_store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_ROWS = frozenset({"data", "log", "change data"})
+
+
+def commit(removal: Removal, catalog: Catalog, spark: SparkSession) -> Committed:
+    """Change metadata. Versions that `free` can clean are neither done nor sent back."""
+    found = removal.found
+    done: list[str] = []
+    sent_back = dict.fromkeys(removal.branches, "Hudi has no branches")
+    for drop in removal.drops:
+        reason = _busy(found, spark) or _drop(found, drop, catalog, spark)
+        if reason:
+            sent_back[drop.object] = reason
+        else:
+            done.append(drop.object)
+    for rows in removal.rows:
+        try:
+            reason = _busy(found, spark) or _delete(found, rows, spark)
+        except InputError as error:
+            reason = error.message
+        if reason:
+            sent_back[rows.object] = reason
+        else:
+            done.append(rows.object)
+    reading = read(found, catalog, Depth.FILES, spark)
+    gone = [t.id for t in reading.transactions if t.expired and t.id in removal.versions]
+    sent_back |= _prefix(reading, removal).sent_back
+    return Committed(version=reading.refs[0].head, done=(*done, *gone), sent_back=sent_back)
+
+
+def free(
+    removal: Removal,
+    paths: Collection[str],
+    catalog: Catalog,
+    spark: SparkSession,
+    before_batch: Callable[[], None],
+) -> Freed:
+    """Clean what can go, or remove the table, where that takes nothing but `paths`."""
+    found = removal.found
+    if removal.table:
+        return _drop_table(found, frozenset(paths), catalog, spark, before_batch)
+    reading = read(found, catalog, Depth.FILES, spark)
+    prefix = _prefix(reading, removal)
+    if not prefix.versions:
+        reasons = sorted({*prefix.sent_back.values()})
+        return Freed(because="; ".join(reasons) or "no version may go yet") if paths else Freed()
+    named = {normalise(path) for path in paths} - _needed(reading, prefix.versions)
+    return clean(found, prefix.kept, named, spark, before_batch)
+
+
+def _prefix(reading: Reading, removal: Removal) -> Prefix:
+    savepoints = {ref.head for ref in reading.refs if ref.kind is RefKind.TAG and ref.head is not None}
+    return prefix_of(reading.transactions, removal.versions, savepoints)
+
+
+def _needed(reading: Reading, going: Collection[str]) -> set[str]:
+    """Files that a version which stays holds, savepoints included: they are not removed, whoever named them."""
+    order = {transaction.id: position for position, transaction in enumerate(reading.transactions)}
+    stay = [order[t.id] for t in reading.transactions if t.id not in going and not t.expired]
+    needed = set()
+    for file in reading.files:
+        begin = order.get(file.first_transaction or "", 0)
+        end = min((order[id_] for id_ in file.removed_by if id_ in order), default=len(order))
+        if any(begin <= position < end for position in stay):
+            needed.add(file.path)
+    return needed
+
+
+def _busy(found: Found, spark: SparkSession) -> str | None:
+    """Hudi's writers trust that they are alone, unless told how to lock: another one's work is never raced."""
+    pending = [(id_, action) for id_, action, _ in read_timeline(found, spark).pending if action in COMMIT_ACTIONS]
+    return f"instant {pending[0][0]} ({pending[0][1]}) is not completed" if pending else None
+
+
+def _drop(found: Found, drop: Drop, catalog: Catalog, spark: SparkSession) -> str | None:
+    """Replace the file groups of one partition, all as they were planned. Why not, where that cannot be."""
+    if drop.partition is None:
+        return "Hudi drops whole partitions, not single files"
+    reading = read(found, catalog, Depth.FILES, spark)
+    live = {f.path for f in reading.files if f.live and f.partition == drop.partition and f.role in _ROWS}
+    planned = {normalise(path) for path in drop.paths}
+    if not planned & live:
+        return None
+    if late := live - planned:
+        return f"a late write: {len(late)} live files in the partition were not planned"
+    if missing := planned - live:
+        return f"{len(missing)} of its {len(planned)} files are no longer live: it was rewritten"
+    groups = {listed.group for path in live if (listed := explain(path.removeprefix(f"{found.location}/"), 0))}
+    folders = {group[0] for group in groups if group is not None}
+    if len(folders) != 1 or None in groups:
+        return f"its files lie in {len(folders)} folders"
+    (folder,) = folders
+    return _replace(found, folder, {group[1] for group in groups if group is not None}, spark)
+
+
+def _replace(found: Found, folder: str, wanted: set[str], spark: SparkSession) -> str | None:
+    """A replacecommit without new files. Hudi says what it would replace before it commits: more is not committed."""
+    with answered(found, "dropping a partition"):
+        writer = Writer.open(found, spark)
+        client = writer.hudi.client.SparkRDDWriteClient(writer.context, writer.config())
+        try:
+            instant = client.startDeletePartitionCommit()
+            names = writer.java.ArrayList()
+            names.add(folder)
+            result = client.deletePartitions(names, instant)
+            replaced = {str(id_) for ids in result.getPartitionToReplaceFileIds().values() for id_ in ids}
+            if replaced != wanted:
+                client.rollback(instant)
+                return f"a late write: the partition has {len(replaced)} file groups, {len(wanted)} were planned"
+            ids = result.getPartitionToReplaceFileIds()
+            client.commit(instant, result.getWriteStatuses(), writer.none, "replacecommit", ids, writer.none)
+        finally:
+            client.close()
+    return None
+
+
+def _delete(found: Found, rows: RowDelete, spark: SparkSession) -> str | None:
+    """Delete rows by their keys. Where none match, nothing is committed."""
+    frame = spark.read.format("hudi").load(java_path(found.location))
+    matching = frame.where(row_condition(rows, frame.schema))
+    if matching.isEmpty():
+        return None
+    columns = [name for name in frame.columns if not name.startswith("_hoodie_")]
+    settings = Writer.open(found, spark).settings() | {"hoodie.datasource.write.operation": "delete"}
+    with answered(found, "deleting rows"):
+        target = matching.select(*columns).write.format("hudi").options(**settings).mode("append")
+        target.save(java_path(found.location))
+    return None
+
+
+def _drop_table(
+    found: Found, paths: frozenset[str], catalog: Catalog, spark: SparkSession, before_batch: Callable[[], None]
+) -> Freed:
+    """The table's folder goes with all that is in it, so all that is in it must be named."""
+    entries = open_store(found.location, catalog.options).list(found.location, recursive=True)
+    files = {entry.path for entry in entries if not entry.is_folder}
+    foreign = sorted(path for path in files if path not in paths and not is_checksum(path, paths))
+    if foreign:
+        return Freed(because=f"the table's folder also holds {foreign[0]} ({len(foreign)} in all), which nobody named")
+    before_batch()
+    with answered(found, "dropping the table"):
+        meta = Writer.open(found, spark).meta
+        meta.getStorage().deleteDirectory(meta.getBasePath())
+    return Freed()

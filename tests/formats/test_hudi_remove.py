@@ -1,0 +1,258 @@
+"""Removing from Hudi tables, on one history per table type: commits take seconds, so the tests share them.
+
+Only the cleaner, or a drop of the whole table, removes anything below a table (formats.md).
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from ebbtide.formats.base import Depth
+from ebbtide.formats.hudi import FORMAT
+from ebbtide.formats.hudi.clean import NOTHING
+from ebbtide.formats.hudi.remove import _replace
+from ebbtide.model.dataset import Catalog, Found, Reading, Role
+from ebbtide.model.paths import normalise
+from ebbtide.model.removal import Committed, Drop, Freed, Removal, RowDelete
+from tests.conformance.driver import Table
+from tests.conformance.drivers.hudi import DRIVER, HudiDriver
+
+pytestmark = pytest.mark.xdist_group("hudi")
+
+ROWS = {Role.DATA, Role.LOG}
+A, B, C = (1, "a", "2026-01-01"), (2, "b", "2026-01-01"), (3, "c", "2026-01-02")
+
+
+@pytest.fixture(scope="module")
+def driver(spark: SparkSession, catalogs: Mapping[str, Catalog]) -> HudiDriver:
+    return DRIVER(spark, catalogs["cdc"])
+
+
+def find(driver: HudiDriver, table: Table) -> Found:
+    (found,) = (each for each in FORMAT.discover(driver.catalog) if isinstance(each, Found) and each.id == table.id)
+    return found
+
+
+def read(driver: HudiDriver, table: Table) -> Reading:
+    return FORMAT.read(find(driver, table), driver.catalog, Depth.FILES, driver.spark)
+
+
+def on_disk(table: Table) -> set[str]:
+    """Files with rows: `.hoodie` grows with each act, and Hadoop's checksums follow."""
+    paths = (p for p in Path(table.location).rglob("*") if p.is_file() and ".hoodie" not in str(p))
+    return {normalise(str(path)) for path in paths if path.suffix != ".crc"}
+
+
+def ids(reading: Reading) -> list[str]:
+    return [t.id for t in reading.transactions]
+
+
+def files_of(reading: Reading, removed_by: Collection[str]) -> set[str]:
+    """Files that were taken out of the table by these transactions: only versions before them hold them."""
+    return {f.path for f in reading.files if f.role in ROWS and set(f.removed_by) & set(removed_by)}
+
+
+def commit(driver: HudiDriver, table: Table, /, **asked: Any) -> Committed:
+    return FORMAT.commit(Removal(found=find(driver, table), **asked), driver.catalog, driver.spark)
+
+
+def free(driver: HudiDriver, table: Table, paths: Iterable[str], /, **asked: Any) -> Freed:
+    removal = Removal(found=find(driver, table), files=dict.fromkeys(paths, 0), **asked)
+    return FORMAT.free(removal, set(paths), driver.catalog, driver.spark, lambda: None)
+
+
+def copy(driver: HudiDriver, table: Table, name: str) -> Table:
+    """The same table at another place, to be changed. It is not registered: everything here goes by path."""
+    location = f"{driver.catalog.warehouse}/db/{name}"
+    shutil.copytree(table.location, location)
+    twin = Table(type(table.id)(table.id.catalog, table.id.namespace, name), location, table.sql)
+    driver._columns[location], driver._properties[location] = driver._columns[table.location], {}
+    return twin
+
+
+@pytest.fixture(scope="module", params=HudiDriver.variants)
+def story(request: pytest.FixtureRequest, driver: HudiDriver) -> Table:
+    """Two partitions, a rewritten file in one of them, a replaced group, and a head that holds both partitions."""
+    table = driver.create(f"rm_story_{request.param}", variant=request.param, partitioned=True)
+    driver.append(table, [A, B, C])
+    driver.overwrite(table, [A, C])
+    driver.overwrite(table, [A, B, C])
+    driver.append(table, [(4, "d", "2026-01-02")])
+    return table
+
+
+def test_the_cleaner_takes_exactly_the_named_files_oldest_first(driver: HudiDriver, story: Table) -> None:
+    table = copy(driver, story, f"{story.id.table}_exact")
+    before, rows = read(driver, table), driver.rows(table)
+    first, second, third, _ = ids(before)
+    named, rest = files_of(before, [second]), files_of(before, [third])
+    assert commit(driver, table, versions=(first, third)).sent_back == {
+        third: f"{second} is older and stays: Hudi cleans the oldest first"
+    }
+    kept, disk = driver.rows(table, version=third), on_disk(table)
+    assert free(driver, table, named | rest, versions=(first, second)) == Freed()
+    assert disk - on_disk(table) == named, "the newest that goes leaves its files until later"
+    assert driver.rows(table) == rows
+    assert driver.rows(table, version=third) == kept, "the oldest that stays can still be read"
+    assert [t.expired for t in read(driver, table).transactions] == [True, False, False, False]
+    assert commit(driver, table, versions=(first,)).done == (first,)
+    assert rest <= {f.path for f in read(driver, table).files}, "replaced groups count until they are cleaned"
+    # Again, without a commit in between: the cleaner does nothing, and would say nothing.
+    assert free(driver, table, rest, versions=(second, third)).because == NOTHING
+    assert on_disk(table) == disk - named
+    driver.append(table, [(5, "e", "2026-01-02")])
+    assert free(driver, table, rest, versions=(second, third)) == Freed()
+    assert not rest & on_disk(table)
+    assert len(driver.rows(table)) == len(rows) + 1
+    assert [t.expired for t in read(driver, table).transactions] == [True, True, False, False, False]
+
+
+def test_a_file_that_nobody_named_stops_the_cleaner_and_leaves_no_plan_behind(driver: HudiDriver, story: Table) -> None:
+    before = read(driver, story)
+    first, second, third, head = ids(before)
+    disk, timeline = on_disk(story), sorted(Path(story.location, ".hoodie", "timeline").iterdir())
+    spared, *named = sorted(files_of(before, [second]))
+    freed = free(driver, story, named, versions=(first, second))
+    assert freed.because is not None
+    assert spared in freed.because
+    assert commit(driver, story, versions=(first, second, third, head)).sent_back == {head: "it is the head"}
+    assert free(driver, story, disk, versions=(third,)).because is not None
+    assert on_disk(story) == disk
+    assert sorted(Path(story.location, ".hoodie", "timeline").iterdir()) == timeline
+
+
+def test_all_but_the_head_can_go_and_a_savepoint_keeps_its_files(driver: HudiDriver, story: Table) -> None:
+    table = driver.create(f"rm_savepoint_{story.id.table[-3:]}", variant=story.id.table[-3:], partitioned=True)
+    driver.append(table, [A])
+    driver.overwrite(table, [B])
+    driver.create_tag(table, "keep")
+    driver.overwrite(table, [C])
+    before = read(driver, table)
+    first, kept, head = ids(before)
+    named, saved = files_of(before, [kept]), files_of(before, [head])
+    assert commit(driver, table, versions=(first, kept)).sent_back == {kept: "a savepoint keeps it"}
+    bystander = Path(table.location, "day=2026-01-01", "bystander.txt")
+    bystander.write_bytes(b"of somebody else")
+    # Both files lie in a folder without a live file group, which Hudi alone would remove whole.
+    assert free(driver, table, named | saved, versions=(first,)) == Freed()
+    assert not named & on_disk(table)
+    assert saved <= on_disk(table)
+    assert bystander.exists()
+    assert [row.id for row in driver.rows(table)] == [3]
+
+
+def test_an_instant_in_flight_stops_drops_and_is_not_rolled_back(driver: HudiDriver, story: Table) -> None:
+    table = copy(driver, story, f"{story.id.table}_flight")
+    timeline = Path(table.location, ".hoodie", "timeline")
+    action = "deltacommit" if story.id.table.endswith("mor") else "commit"
+    inflight = [timeline / f"20990101000000000.{action}.requested", timeline / f"20990101000000000.{action}.inflight"]
+    inflight[0].touch()
+    inflight[1].write_bytes(next(timeline.glob("*.inflight")).read_bytes())
+    files = tuple(f.path for f in read(driver, table).files if f.live and f.partition == "0/day=2026-01-01")
+    rows = driver.rows(table)
+    sent_back = commit(
+        driver,
+        table,
+        drops=(Drop("main", "p", files, "0/day=2026-01-01"),),
+        rows=(RowDelete("r", where="id = 1"),),
+    ).sent_back
+    assert set(sent_back) == {"p", "r"}
+    before = read(driver, table)
+    first, second, *_ = ids(before)
+    free(driver, table, files_of(before, [second]), versions=(first,))
+    assert all(path.exists() for path in inflight)
+    assert driver.rows(table) == rows
+
+
+def test_a_partition_is_dropped_as_planned_and_a_late_write_is_sent_back(driver: HudiDriver, story: Table) -> None:
+    table = copy(driver, story, f"{story.id.table}_drop")
+    live = [f for f in read(driver, table).files if f.live and f.role in ROWS]
+    old, new = (
+        Drop("main", day, tuple(f.path for f in live if f.partition == f"0/day={day}"), f"0/day={day}")
+        for day in ("2026-01-01", "2026-01-02")
+    )
+    driver.append(table, [(9, "late", "2026-01-02")])
+    disk = on_disk(table)
+    done = commit(driver, table, drops=(old, new, Drop("main", "t", old.paths)), branches=("b",))
+    assert done.done == ("2026-01-01",)
+    assert set(done.sent_back) == {"2026-01-02", "t", "b"}
+    assert "late write" in done.sent_back["2026-01-02"]
+    assert on_disk(table) == disk, "metadata only"
+    assert [row.id for row in driver.rows(table)] == [3, 4, 9]
+    after = read(driver, table)
+    assert files_of(after, [str(done.version)]) == set(old.paths), "replaced, and referenced until they are cleaned"
+    assert commit(driver, table, drops=(old,)).version == done.version, "asked again it changes nothing"
+    head = ids(after)[:-1]
+    taken = {f.path for f in after.files if f.removed_by and f.role in ROWS}
+    assert free(driver, table, taken, versions=tuple(head)) == Freed()
+    assert on_disk(table) == disk - taken
+    assert [row.id for row in driver.rows(table)] == [3, 4, 9]
+
+
+def test_rows_before_the_cutoff_go_and_null_stays(driver: HudiDriver) -> None:
+    table = driver.create("rm_rows", columns="id BIGINT, name STRING, day DATE")
+    driver.spark.sql(
+        f"INSERT INTO {table.sql} VALUES (1, 'a', DATE '2026-01-01'), (2, 'b', DATE '2026-01-02'), (3, 'c', NULL)"
+    )
+    asked = {"rows": (RowDelete("r", column="day", cutoff="2026-01-02"),)}
+    done = commit(driver, table, **asked)
+    assert done.done == ("r",)
+    assert [row.id for row in driver.rows(table)] == [2, 3]
+    assert commit(driver, table, **asked).version == done.version
+    assert commit(driver, table, rows=(RowDelete("r", column="name", cutoff="2026-01-02"),)).sent_back == {
+        "r": "a string is no date"
+    }
+
+
+def test_a_table_goes_whole_or_not_at_all(driver: HudiDriver, story: Table) -> None:
+    table = copy(driver, story, f"{story.id.table}_whole")
+    files = {normalise(str(path)) for path in Path(table.location).rglob("*") if path.is_file()}
+    named = {path for path in files if not path.endswith(".crc")}
+    foreign = Path(table.location, "notes.txt")
+    foreign.write_text("not Hudi's")
+    freed = free(driver, table, named, table=True)
+    assert freed.because is not None
+    assert "notes.txt" in freed.because
+    assert len(driver.rows(table)) == 4
+    foreign.unlink()
+    assert free(driver, table, named, table=True) == Freed()
+    assert not Path(table.location).exists()
+    assert len(driver.rows(story)) == 4, "a sibling whose name begins alike"
+
+
+def test_a_table_with_a_metadata_table_is_cleaned_and_stays_in_step(driver: HudiDriver) -> None:
+    table = driver.create("rm_metadata", partitioned=True, properties={"hoodie.metadata.enable": "true"})
+    driver.append(table, [A, C])
+    driver.overwrite(table, [B, C])
+    assert Path(table.location, ".hoodie", "metadata").exists()
+    before = read(driver, table)
+    first, second = ids(before)
+    named = files_of(before, [second])
+    assert free(driver, table, named, versions=(first,)) == Freed()
+    assert not named & on_disk(table)
+    assert not read(driver, table).transactions[-1].expired
+    days = tuple(f.path for f in read(driver, table).files if f.live and f.partition == "0/day=2026-01-01")
+    assert commit(driver, table, drops=(Drop("main", "p", days, "0/day=2026-01-01"),)).done == ("p",)
+    assert [row.id for row in driver.rows(table)] == [3]
+    driver.append(table, [A])
+    assert [row.id for row in driver.rows(table)] == [1, 3]
+
+
+def test_a_partition_that_grew_until_the_commit_is_not_replaced_and_takes_writes(
+    driver: HudiDriver, story: Table
+) -> None:
+    """Hudi says what it would replace; what differs from the plan by then is taken back."""
+    table = copy(driver, story, f"{story.id.table}_grew")
+    rows, disk = driver.rows(table), on_disk(table)
+    assert "late write" in str(_replace(find(driver, table), "day=2026-01-01", {"another"}, driver.spark))
+    assert driver.rows(table) == rows
+    assert on_disk(table) == disk
+    assert ids(read(driver, table)) == ids(read(driver, story))
+    driver.append(table, [(9, "e", "2026-01-02")])
+    assert len(driver.rows(table)) == len(rows) + 1
