@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ebbtide.inventory.information_schema import Inventory
@@ -19,11 +19,13 @@ def still_referenced(
     inventory: Inventory,
     named: Iterable[tuple[str, str]],
     going: Mapping[str, Iterable[str]],
+    dropped: Collection[str] = (),
 ) -> dict[str, str]:
     """Of files that were named with their dataset, those that must stay, and who needs them.
 
     A file may go when no other dataset references it, and its own dataset only through versions that are `going`: the
-    formats that keep no version by itself (Delta, Hudi, Paimon) still list those. Expired versions need nothing.
+    formats that keep no version by itself (Delta, Hudi, Paimon) still list those. Expired versions need nothing, and a
+    dataset that is `dropped` as a whole needs none of its own files.
     """
     from pyspark.sql import functions as F
 
@@ -39,7 +41,7 @@ def still_referenced(
     files = inventory.frame(spark, "files").select("table_id", "path", "versions")
     found = files.join(F.broadcast(asked), "path")
     foreign = found.where(F.col("table_id") != F.col("owner")).select("path", F.col("table_id").alias("by"))
-    own = found.where(F.col("table_id") == F.col("owner"))
+    own = found.where((F.col("table_id") == F.col("owner")) & ~F.col("owner").isin(*dropped))
     # A file without runs (a log, a catalog's own file) belongs to the dataset as a whole.
     whole = own.where(F.coalesce(F.size("versions"), F.lit(0)) <= 0).select("path", F.lit("its dataset").alias("by"))
     runs = own.select("table_id", "path", F.explode("versions").alias("run"))

@@ -21,12 +21,13 @@ from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.reachability import still_referenced
 from ebbtide.ledger.ledger import Ledger
 from ebbtide.model.dataset import Catalog
+from ebbtide.model.paths import is_inside
 from ebbtide.model.removal import Freed
 from ebbtide.plan.plan import Plan
 from ebbtide.plan.world import World
 from ebbtide.state.lease import Lease
 from ebbtide.state.values import Mark, ObjectKey, Snapshot
-from ebbtide.storage.remove import remove_files
+from ebbtide.storage.remove import remove_empty_folders, remove_files
 from ebbtide.sweep import intents
 from ebbtide.sweep.close import results_of
 from ebbtide.sweep.gather import acts_of, decided, going_now
@@ -167,11 +168,14 @@ class Sweeper:
             if act.removal is not None and act.error is None:
                 back = act.committed.sent_back
                 going.setdefault(act.dataset, []).extend(v for v in act.removal.versions if v not in back)
-        needed = still_referenced(self.lake.spark, inventory, named, going)
+        dropped = {act.dataset for act in acts if _is_dropped(act)}
+        needed = still_referenced(self.lake.spark, inventory, named, going, dropped)
         unread = {e.table_id for e in inventory.current.entries.values() if e.error is not None}
         failed = {error.catalog for error in inventory.current.catalog_errors}
         for act in acts:
-            if act.dataset in unread or act.catalog.name in failed or act.error is not None:
+            # A table that was dropped is no longer there to be read.
+            lost = act.dataset in unread and act.dataset not in dropped
+            if lost or act.catalog.name in failed or act.error is not None:
                 act.needed = dict.fromkeys(act.paths, "its dataset could not be read again")
             else:
                 act.needed = {path: needed[path] for path in act.paths if path in needed}
@@ -185,3 +189,11 @@ class Sweeper:
         if paths or act.removal.versions:
             adapter = load_format(act.catalog.format)
             act.freed = adapter.free(act.removal, paths, act.catalog, self.lake.spark, self.lease.check)
+            location = act.removal.found.location
+            inside = {path.rpartition("/")[0] for path in paths if is_inside(path, location)}
+            remove_empty_folders({folder for folder in inside if folder != location}, location)
+
+
+def _is_dropped(act: Act) -> bool:
+    """Whether the whole table goes: Delta and a Hadoop catalog list it until its last file is gone."""
+    return act.removal is not None and act.removal.table and act.error is None and not act.committed.sent_back
