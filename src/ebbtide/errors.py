@@ -2,9 +2,11 @@
 
     EbbtideError                 exit 4: something failed or did not answer
     ├── ConflictError            exit 4: writers kept coming between; nothing was changed
+    ├── FullReadNeededError      exit 4: what is new cannot be told from what is left; read the whole table
     ├── InputError               exit 2: what a person wrote is wrong
     ├── ProofError               exit 1: a proof, signature or hash was read and is false
     ├── RefusedError             exit 3: refused for safety
+    │   ├── MarkedError          a reader met a transaction that is scheduled for deletion
     │   ├── LeaseError           another sweeper is at work, or this one's lease is over
     │   ├── RewoundError         the ledger is behind, or beside, what was signed before
     │   └── StateVersionError    the state belongs to an older or newer Ebbtide
@@ -74,6 +76,14 @@ class RefusedError(EbbtideError):
 
 class ConflictError(EbbtideError):
     """A commit lost against writers as often as it may be tried; the dataset is as they left it."""
+
+
+class FullReadNeededError(EbbtideError):
+    """A reader of what is new has missed something: retention came first, or rows changed that it had read."""
+
+
+class MarkedError(RefusedError):
+    """A reader met a transaction that is scheduled for deletion, and did not say that it may."""
 
 
 class LeaseError(RefusedError):

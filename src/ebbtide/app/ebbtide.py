@@ -53,6 +53,20 @@ class Ebbtide:
 
         return list_lineage(self.project, table=table)
 
+    def incremental(
+        self, table: str, *, since: str | None = None, allow_retention: bool = False, allow_marked: bool = False
+    ) -> DataFrame:
+        """The rows that a table's main branch gained after the transaction `since`.
+
+        Raises `FullReadNeededError` when retention removed what lies between, unless `allow_retention`, and
+        `MarkedError` when a transaction of it is scheduled for deletion, unless `allow_marked`.
+        """
+        from ebbtide.app.incremental import read_incremental
+
+        return read_incremental(
+            self.project, table, since=since, allow_retention=allow_retention, allow_marked=allow_marked
+        )
+
     def errors(self) -> list[dict[str, Any]]:
         """The rows of `scan_errors` of the last scan."""
         return list(Inventory.open(self.project.inventory).errors())

@@ -1,0 +1,1 @@
+"""Reading what is new, told about retention (spec §8)."""
