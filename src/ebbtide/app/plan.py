@@ -99,7 +99,9 @@ def read_state(project: Project) -> Snapshot:
         return replace(found, holds=named)
 
 
-def state_frames(spark: SparkSession, snapshot: Snapshot) -> tuple[DataFrame, DataFrame, DataFrame]:
+def state_frames(
+    spark: SparkSession, snapshot: Snapshot
+) -> tuple[DataFrame | None, DataFrame | None, DataFrame]:
     """Marks, unmarks and holds as the plan takes them. A hold on a subject names no dataset: erasure traces it."""
     from ebbtide.plan.world import HOLDS, MARKS, UNMARKS
 
@@ -111,8 +113,8 @@ def state_frames(spark: SparkSession, snapshot: Snapshot) -> tuple[DataFrame, Da
     unmarks = [(u.dataset, None, u.object, u.until, u.reason) for u in snapshot.unmarks if u.released_at is None]
     holds = [(h.dataset, h.first_day, h.last_day, h.owner, h.reason) for h in snapshot.holds if h.dataset is not None]
     return (
-        spark.createDataFrame(marks, MARKS),
-        spark.createDataFrame(unmarks, UNMARKS),
+        spark.createDataFrame(marks, MARKS) if marks else None,
+        spark.createDataFrame(unmarks, UNMARKS) if unmarks else None,
         spark.createDataFrame(holds, HOLDS),
     )
 
