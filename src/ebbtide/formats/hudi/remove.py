@@ -15,7 +15,7 @@ from ebbtide.formats.hudi.files import explain, is_checksum
 from ebbtide.formats.hudi.read import read
 from ebbtide.formats.hudi.timeline import COMMIT_ACTIONS, java_path, read_timeline
 from ebbtide.formats.hudi.writer import Writer, answered
-from ebbtide.formats.predicates import predicate_of
+from ebbtide.formats.row_deletes import predicate_of
 from ebbtide.model.dataset import Catalog, Found, Reading
 from ebbtide.model.history import RefKind
 from ebbtide.model.paths import normalise

@@ -18,7 +18,7 @@ from ebbtide.errors import ConflictError
 from ebbtide.formats.paimon.expire import Expirable, expirable, expire
 from ebbtide.formats.paimon.java import Changer, Library, open_changer, open_library
 from ebbtide.formats.paimon.lines import MAIN, Line, Lines, parse_lines
-from ebbtide.formats.predicates import predicate_of
+from ebbtide.formats.row_deletes import predicate_of
 from ebbtide.model.dataset import Catalog, Found
 from ebbtide.model.paths import normalise
 from ebbtide.model.removal import Committed, Drop, Freed, Removal, RowDelete
