@@ -206,7 +206,7 @@ def test_rows_before_the_cutoff_go_and_null_stays(driver: HudiDriver) -> None:
     assert [row.id for row in driver.rows(table)] == [2, 3]
     assert commit(driver, table, **asked).version == done.version
     assert commit(driver, table, rows=(RowDelete("r", column="name", cutoff="2026-01-02"),)).sent_back == {
-        "r": "a string is no date"
+        "r": "there is no column name that holds dates or instants"
     }
 
 

@@ -57,11 +57,11 @@ def live_in(driver: PaimonDriver, table: Table, partition: str) -> tuple[str, ..
     return tuple(f.path for f in files if f.role is Role.DATA and f.live and f.partition == partition)
 
 
-def data_of(reading: Reading, ids: Collection[str]) -> set[str]:
-    """Data files that these versions reference and no other one does."""
+def only_of(reading: Reading, ids: Collection[str]) -> set[str]:
+    """Files that these versions reference and no other one does: what a plan names for them."""
     order = versions(reading)
     mask = sum(1 << order.index(id_) for id_ in ids)
-    return {f.path for f in reading.files if f.role is Role.DATA and f.versions and not f.versions & ~mask}
+    return {f.path for f in reading.files if f.versions and not f.versions & ~mask}
 
 
 def commit(driver: PaimonDriver, table: Table, /, **asked: Any) -> Committed:
@@ -132,7 +132,7 @@ def test_exactly_the_named_files_go_and_the_heads_read_row_for_row(
     before, rows, disk = read(driver, table), heads(driver, table), on_disk(table)
     wanted = ("main/1", "main/2", "main/3")
     named = taken_by_paimon(driver, table, tmp_path, 2)
-    assert data_of(before, wanted) == {path for path in named if "/bucket-" in path}
+    assert only_of(before, wanted) == named
     assert commit(driver, table, versions=wanted) == Committed(version="main/5")
     assert on_disk(table) == disk, "metadata only, and Paimon keeps that with its files"
     assert free(driver, table, named, versions=wanted) == Freed()
@@ -362,6 +362,7 @@ def test_index_manifests_and_statistics_go_with_their_versions(
     rows, disk, named = heads(driver, table), on_disk(table), taken_by_paimon(driver, table, tmp_path, 1)
     assert {path.split("/")[-2] for path in named} >= {"manifest", "statistics", "snapshot"}
     assert any("index-manifest" in path for path in named)
+    assert only_of(read(driver, table), versions(read(driver, table))[:-1]) == named
     assert free(driver, table, named, versions=tuple(versions(read(driver, table))[:-1])) == Freed()
     assert disk - on_disk(table) == named
     assert heads(driver, table) == rows
@@ -493,7 +494,7 @@ def test_rows_before_the_cutoff_go_and_null_stays(driver: PaimonDriver, variant:
     assert [row.id for row in driver.rows(table)] == [2, 3]
     assert commit(driver, table, **asked).version == done.version, "nothing matches, nothing is committed"
     assert commit(driver, table, rows=(RowDelete("r", column="name", cutoff="2026-01-02"),)).sent_back == {
-        "r": "a string is no date"
+        "r": "there is no column name that holds dates or instants"
     }
 
 

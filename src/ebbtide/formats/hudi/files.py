@@ -112,7 +112,9 @@ def references(
         remover = history.remover(group, member)
         removed_by = (remover,) if remover else ()
         where, partition = f"{location}/{member.path}", layout.id(group[0])
-        ref = FileRef(where, role, size, member.instant, remover is None, removed_by, partition, member.rows)
+        end = len(orders) if remover is None else orders[remover]
+        held = ((1 << end) - 1) & ~((1 << max(member.order, 0)) - 1)
+        ref = FileRef(where, role, size, member.instant, remover is None, removed_by, partition, member.rows, held)
         files.append(ref)
         if ref.live:
             live.setdefault(group[0], []).append(ref)

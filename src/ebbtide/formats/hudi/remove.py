@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
-from ebbtide.errors import InputError
 from ebbtide.formats.base import Depth
 from ebbtide.formats.hudi.clean import Prefix, clean, prefix_of
 from ebbtide.formats.hudi.files import explain, is_checksum
 from ebbtide.formats.hudi.read import read
 from ebbtide.formats.hudi.timeline import COMMIT_ACTIONS, java_path, read_timeline
 from ebbtide.formats.hudi.writer import Writer, answered
-from ebbtide.formats.row_conditions import row_condition
+from ebbtide.formats.row_deletes import predicate_of
 from ebbtide.model.dataset import Catalog, Found, Reading
 from ebbtide.model.history import RefKind
 from ebbtide.model.paths import normalise
@@ -41,10 +40,7 @@ def commit(removal: Removal, catalog: Catalog, spark: SparkSession) -> Committed
         else:
             done.append(drop.object)
     for rows in removal.rows:
-        try:
-            reason = _busy(found, spark) or _delete(found, rows, spark)
-        except InputError as error:
-            reason = error.message
+        reason = _busy(found, spark) or _delete(found, rows, spark)
         if reason:
             sent_back[rows.object] = reason
         else:
@@ -144,7 +140,10 @@ def _replace(found: Found, folder: str, wanted: set[str], spark: SparkSession) -
 def _delete(found: Found, rows: RowDelete, spark: SparkSession) -> str | None:
     """Delete rows by their keys. Where none match, nothing is committed."""
     frame = spark.read.format("hudi").load(java_path(found.location))
-    matching = frame.where(row_condition(rows, frame.schema))
+    condition = predicate_of(rows, frame.schema)
+    if condition is None:
+        return f"there is no column {rows.column} that holds dates or instants"
+    matching = frame.where(condition)
     if matching.isEmpty():
         return None
     columns = [name for name in frame.columns if not name.startswith("_hoodie_")]

@@ -45,9 +45,13 @@ class Tracks:
         """The transactions, oldest first."""
         return sorted(self.transactions.values(), key=lambda t: (t.committed_at, int(t.id.rpartition("/")[2])))
 
+    def bits(self) -> dict[str, int]:
+        """The bit that stands for each transaction's version: the n-th for the n-th in order."""
+        return {transaction.id: 1 << n for n, transaction in enumerate(self.ordered())}
+
     def versions(self) -> dict[str, int]:
-        """Which transactions' versions hold each data file: bit n stands for the n-th in order."""
-        bit = {transaction.id: 1 << n for n, transaction in enumerate(self.ordered())}
+        """Which transactions' versions hold each data file."""
+        bit = self.bits()
         masks: dict[str, int] = {}
         for ids, stays in self.stays:
             until = list(accumulate((bit[id_] for id_ in ids), or_, initial=0))

@@ -69,14 +69,18 @@ class _Found:
     location: str
     sizes: Mapping[str, int]
     refs: dict[str, FileRef] = field(default_factory=dict)
+    at: int | None = None
+    """The bit of the version that is being walked; None for a changelog, which no version's end takes with it."""
 
     def add(self, path: str, role: Role, size: int | None, by: str | None, *, live: bool) -> None:
         uri = normalise(path)
         known = self.refs.get(uri)
         if known is None:
-            self.refs[uri] = FileRef(uri, role, size if size is not None else self.sizes.get(uri), by, live)
-        elif live and not known.live:
-            self.refs[uri] = replace(known, live=True)
+            size = size if size is not None else self.sizes.get(uri)
+            self.refs[uri] = FileRef(uri, role, size, by, live, versions=self.at)
+        else:
+            versions = None if known.versions is None or self.at is None else known.versions | self.at
+            self.refs[uri] = replace(known, live=live or known.live, versions=versions)
 
 
 def references(
@@ -92,12 +96,15 @@ def references(
     """All references, sorted by path. `listed` are the folders `manifest` and `statistics` as the store has them."""
     found = _Found(location, {entry.path: entry.bytes for entry in listed})
     heads = set(lines.heads().values())
+    bits = tracks.bits()
     for line in lines.lines:
         for run in line.runs():
             for commit in run:
                 id_ = lines.id_of(line.name, commit.number)
+                found.at = bits[id_]
                 first = commit is run[0] and commit.number > 1
                 _add_commit(found, commit, id_, manifests, inherits=first, live=id_ in heads)
+        found.at = None
         for commit in line.changelogs.values():
             _add_lists(found, [commit.base, commit.delta, commit.changelog], None, manifests, live=False)
     missing = sorted(uri for uri in found.refs if uri not in found.sizes and uri.startswith(f"{location}/manifest/"))
@@ -105,8 +112,12 @@ def references(
         raise UnreadableError(
             subject, f"{missing[0]} is missing ({len(missing)} in all)", hint="restore it, or drop what needs it"
         )
-    refs = [*found.refs.values(), *_data(lines, manifests, tracks, keys), *_vectors(lines, manifests, keys, heads)]
-    refs += _metadata(location, lines, metadata, heads)
+    refs = [
+        *found.refs.values(),
+        *_data(lines, manifests, tracks, keys),
+        *_vectors(lines, manifests, keys, heads, bits),
+    ]
+    refs += _metadata(location, lines, metadata, heads, bits)
     return tuple(sorted(refs, key=lambda ref: ref.path))
 
 
@@ -143,10 +154,13 @@ def _data(lines: Lines, manifests: Manifests, tracks: Tracks, keys: Keys) -> Ite
         made = _file(file, Role.DATA, tracks.added_by.get(path), path in tracks.live, removed_by, keys)
         yield from (replace(ref, versions=versions[path]) for ref in made)
     seen = set(tracks.referenced)
+    bits = tracks.bits()
+    kept = {file.path for file, _, by, _ in _changelog_files(lines, manifests) if by is None}
     for file, role, by, live in _changelog_files(lines, manifests):
         if file.path not in seen:
             seen.add(file.path)
-            yield from _file(file, role, by, live, (), keys)
+            at = None if by is None or file.path in kept else bits[by]
+            yield from (replace(ref, versions=at) for ref in _file(file, role, by, live, (), keys))
 
 
 def _changelog_files(lines: Lines, manifests: Manifests) -> Iterator[tuple[DataFile, Role, str | None, bool]]:
@@ -178,7 +192,9 @@ def _file(
         yield FileRef(normalise(extra), kind, None, by, live, removed_by, partition)
 
 
-def _vectors(lines: Lines, manifests: Manifests, keys: Keys, heads: set[str]) -> Iterator[FileRef]:
+def _vectors(
+    lines: Lines, manifests: Manifests, keys: Keys, heads: set[str], bits: Mapping[str, int]
+) -> Iterator[FileRef]:
     """Index files: deletion vectors, and the hash indexes of dynamic buckets."""
     refs: dict[str, FileRef] = {}
     for line in lines.lines:
@@ -192,8 +208,8 @@ def _vectors(lines: Lines, manifests: Manifests, keys: Keys, heads: set[str]) ->
                     role = Role.DELETION_VECTOR if file.type == VECTORS else Role.INDEX
                     made = FileRef(normalise(path), role, file.bytes, by, False, (), keys.id_of(file.partition))
                     known = refs.setdefault(path, made)
-                    if id_ in heads and not known.live:
-                        refs[path] = replace(known, live=True)
+                    versions = (known.versions or 0) | bits[id_]
+                    refs[path] = replace(known, live=known.live or id_ in heads, versions=versions)
                 for path in (before or set()) - here.keys():
                     if id_ not in refs[path].removed_by:
                         refs[path] = replace(refs[path], removed_by=(*refs[path].removed_by, id_))
@@ -201,7 +217,9 @@ def _vectors(lines: Lines, manifests: Manifests, keys: Keys, heads: set[str]) ->
     return iter(refs.values())
 
 
-def _metadata(location: str, lines: Lines, entries: Sequence[Entry], heads: set[str]) -> Iterator[FileRef]:
+def _metadata(
+    location: str, lines: Lines, entries: Sequence[Entry], heads: set[str], bits: Mapping[str, int]
+) -> Iterator[FileRef]:
     """What is kept by name. A snapshot's file goes with it; the rest belongs to the table."""
     numbers = {(line.name, str(number)) for line in lines.lines for number in line.snapshots}
     for entry in entries:
@@ -210,6 +228,6 @@ def _metadata(location: str, lines: Lines, entries: Sequence[Entry], heads: set[
         number = name.removeprefix("snapshot-")
         if kind == "snapshot" and (branch, number) in numbers:
             id_ = lines.id_of(branch, int(number))
-            yield FileRef(entry.path, Role.METADATA, entry.bytes, id_, id_ in heads)
+            yield FileRef(entry.path, Role.METADATA, entry.bytes, id_, id_ in heads, versions=bits[id_])
         else:
             yield FileRef(entry.path, Role.METADATA, entry.bytes, None, True)

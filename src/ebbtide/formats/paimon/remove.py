@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from ebbtide.errors import ConflictError, InputError
+from ebbtide.errors import ConflictError
 from ebbtide.formats.paimon.expire import Expirable, expirable, expire
 from ebbtide.formats.paimon.java import Changer, Library, open_changer, open_library
 from ebbtide.formats.paimon.lines import MAIN, Line, Lines, parse_lines
-from ebbtide.formats.row_conditions import row_condition
+from ebbtide.formats.row_deletes import predicate_of
 from ebbtide.model.dataset import Catalog, Found
 from ebbtide.model.paths import normalise
 from ebbtide.model.removal import Committed, Drop, Freed, Removal, RowDelete
@@ -48,11 +48,10 @@ def commit(removal: Removal, catalog: Catalog, spark: SparkSession) -> Committed
         drops = [drop for drop in removal.drops if drop.branch == branch]
         _drop(found, library, changer, branch, drops, done, sent_back)
     for rows in removal.rows:
-        try:
-            _delete(found, rows, spark)
+        if reason := _delete(found, rows, spark):
+            sent_back[rows.object] = reason
+        else:
             done.append(rows.object)
-        except InputError as error:
-            sent_back[rows.object] = error.message
     lines = _lines(found, library)
     ready = _expirable(removal, catalog, lines)
     head = lines.heads().get(MAIN)
@@ -156,19 +155,21 @@ def _drop(
             done.append(drop.object)
 
 
-def _delete(found: Found, rows: RowDelete, spark: SparkSession) -> None:
-    """Delete rows by SQL. Where none match, nothing is committed."""
+def _delete(found: Found, rows: RowDelete, spark: SparkSession) -> str | None:
+    """Delete rows by SQL; why not, where it cannot be. Where none match, nothing is committed."""
     quiet = spark.newSession()
     for name, value in _NO_EXPIRY.items():
         quiet.conf.set(name, value)
     table = quote(found.id.catalog, *found.id.namespace, found.id.table)
-    condition = row_condition(rows, quiet.table(table).schema)
+    condition = predicate_of(rows, quiet.table(table).schema)
+    if condition is None:
+        return f"there is no column {rows.column} that holds dates or instants"
     for attempt in range(_TRIES):
         if quiet.table(table).where(condition).isEmpty():
-            return
+            break
         try:
             quiet.sql(f"DELETE FROM {table} WHERE {condition}")  # noqa: S608 (quoted, and a policy's own predicate)
-            return
+            break
         except (Py4JJavaError, PySparkException) as error:
             if "conflict" not in str(error).lower():
                 raise
@@ -176,6 +177,7 @@ def _delete(found: Found, rows: RowDelete, spark: SparkSession) -> None:
                 raise ConflictError(
                     f"{found.id}: writers committed {_TRIES} times while rows were deleted", hint="run it again later"
                 ) from error
+    return None
 
 
 def _drop_table(
