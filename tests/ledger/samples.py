@@ -9,6 +9,7 @@ from ebbtide.ledger.entries import (
     BodiesPruned,
     CertificateKey,
     Files,
+    FolderCondemned,
     HoldPlaced,
     HoldReleased,
     Indexes,
@@ -78,6 +79,7 @@ ALL: tuple[Entry, ...] = (
     hold(),
     HoldPlaced(at=AT, hold="h", scope="subject", owner="a", reason="r", commitments=("aa", "bb")),
     HoldReleased(at=AT, hold="h", actor="a"),
+    FolderCondemned(at=AT, condemned="c", dataset="lake.a.t", path="file:///lake/a/t", actor="a", files=3, bytes=9),
     intent("a", files=FILES),
     Intent(
         at=AT, act="b", verb="delete", requests=("r1", "r2"), version="1", metadata="sha256:cc", forced_by="actor-2"

@@ -67,6 +67,18 @@ class Ebbtide:
             self.project, table, since=since, allow_retention=allow_retention, allow_marked=allow_marked
         )
 
+    def orphans(self, *, watcher: Watcher | None = None) -> dict[str, Any]:
+        """List the storage, scan, and tell what nothing references, and which tables no catalog lists."""
+        from ebbtide.app.orphans import list_orphans
+
+        return list_orphans(self.project, now=datetime.now(UTC), watcher=watcher)
+
+    def condemn(self, path: str, *, unsafe: bool = False, dry_run: bool = False) -> dict[str, Any]:
+        """Let policies treat a table that no catalog lists as orphans."""
+        from ebbtide.app.orphans import condemn
+
+        return condemn(self.project, path, now=datetime.now(UTC), unsafe=unsafe, dry_run=dry_run)
+
     def errors(self) -> list[dict[str, Any]]:
         """The rows of `scan_errors` of the last scan."""
         return list(Inventory.open(self.project.inventory).errors())

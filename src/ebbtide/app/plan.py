@@ -16,6 +16,7 @@ from ebbtide.config.tables import TableSettings, load_tables
 from ebbtide.errors import InputError
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.labelled import label_inventory
+from ebbtide.inventory.listing import last_listing
 from ebbtide.inventory.partition_days import dated_partitions
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def parse_time(text: str) -> datetime:
 
 def make_plan(project: Project, *, now: datetime) -> Plan:
     """Plan the whole project on its last inventory, at `now`."""
+    from ebbtide.app.orphans import with_orphans
     from ebbtide.app.scan import start_session
     from ebbtide.plan.build import build_plan
 
@@ -49,6 +51,9 @@ def make_plan(project: Project, *, now: datetime) -> Plan:
     spark = start_session(project)
     marks, unmarks, holds = state_frames(spark, read_state(project))
     world = world_of(project, inventory, spark)
+    listing = last_listing(project.inventory)
+    if listing is not None and listing.is_before(inventory.current):
+        world = with_orphans(world, project, inventory, listing, spark)
     return build_plan(policies, world, marks, unmarks, holds, now=now, limits=project.limits)
 
 
@@ -99,9 +104,7 @@ def read_state(project: Project) -> Snapshot:
         return replace(found, holds=named)
 
 
-def state_frames(
-    spark: SparkSession, snapshot: Snapshot
-) -> tuple[DataFrame | None, DataFrame | None, DataFrame]:
+def state_frames(spark: SparkSession, snapshot: Snapshot) -> tuple[DataFrame | None, DataFrame | None, DataFrame]:
     """Marks, unmarks and holds as the plan takes them. A hold on a subject names no dataset: erasure traces it."""
     from ebbtide.plan.world import HOLDS, MARKS, UNMARKS
 

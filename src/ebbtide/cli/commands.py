@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ebbtide.cli import governance, ledger, plan, render, retention, show, state
+from ebbtide.cli import governance, ledger, orphans, plan, render, retention, show, state
 from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, project_file
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ app = typer.Typer(
 
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(state.app, name="state")
+app.add_typer(orphans.app, name="orphans")
 governance.register(app)
 plan.register(app)
 retention.register(app)

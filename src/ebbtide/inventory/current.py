@@ -5,16 +5,18 @@ Readers see the state before a scan or after it, never one in between.
 
 from __future__ import annotations
 
+import fcntl
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ebbtide.errors import InputError
+from ebbtide.errors import InputError, RefusedError
 from ebbtide.model.paths import is_inside
 
 _POINTER = "CURRENT"
@@ -45,6 +47,15 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class Former:
+    """A dataset that its catalog listed once, and where it lay. What is still there belongs to nobody else."""
+
+    table_id: str
+    format: str
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
 class CatalogError:
     """A catalog that did not answer in the last scan."""
 
@@ -59,6 +70,7 @@ class Current:
     scanned_at: datetime | None = None
     entries: dict[str, Entry] = field(default_factory=dict)
     catalog_errors: tuple[CatalogError, ...] = ()
+    former: tuple[Former, ...] = ()
 
     @property
     def segments(self) -> set[str]:
@@ -75,6 +87,18 @@ _SCHEMA = pa.schema(
 )
 
 
+@contextmanager
+def only_one(inventory: Path) -> Iterator[None]:
+    """Hold the inventory for a scan or a listing: neither runs beside another, so their order is certain."""
+    inventory.mkdir(parents=True, exist_ok=True)
+    with (inventory / "scan.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RefusedError("another scan of this project is running", hint="wait for it to finish") from None
+        yield
+
+
 def load(inventory: Path) -> Current | None:
     """The current state, or None where no scan has finished yet."""
     pointer = inventory / _POINTER
@@ -89,7 +113,8 @@ def load(inventory: Path) -> Current | None:
     rows = pq.read_table(inventory / head["entries"]).to_pylist()
     entries = {row["table_id"]: Entry(**{**row, "locked_by": tuple(row["locked_by"])}) for row in rows}
     errors = tuple(CatalogError(**error) for error in head["catalog_errors"])
-    return Current(head["scan_id"], datetime.fromisoformat(head["scanned_at"]).astimezone(UTC), entries, errors)
+    former = tuple(Former(**each) for each in head.get("former", ()))
+    return Current(head["scan_id"], datetime.fromisoformat(head["scanned_at"]).astimezone(UTC), entries, errors, former)
 
 
 def save(inventory: Path, current: Current) -> None:
@@ -108,6 +133,7 @@ def save(inventory: Path, current: Current) -> None:
         "scanned_at": current.scanned_at.isoformat(),
         "entries": name,
         "catalog_errors": errors,
+        "former": [asdict(each) for each in current.former],
     }
     draft = inventory / f"{_POINTER}.{current.scan_id}"
     draft.write_text(json.dumps(head, indent=1))

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import fcntl
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 from uuid import uuid4
 
-from ebbtide.errors import EbbtideError, RefusedError, UnreadableError
+from ebbtide.errors import EbbtideError, UnreadableError
 from ebbtide.formats.base import Depth
 from ebbtide.formats.registry import load_format
 from ebbtide.inventory import current as currents
 from ebbtide.inventory.compact import compact
-from ebbtide.inventory.current import CatalogError, Current, Entry
+from ebbtide.inventory.current import CatalogError, Current, Entry, Former
 from ebbtide.inventory.read import Order, Outcome, Sessions, Work, read_all
 from ebbtide.inventory.segments import remove_unused
 from ebbtide.model.dataset import Catalog, Found, NotFound
@@ -64,7 +62,7 @@ def scan(
 
     A dataset whose catalog gives the same token as last time is not opened at all.
     """
-    with _only_one(inventory):
+    with currents.only_one(inventory):
         before = currents.load(inventory) or Current()
         order = Order(inventory, f"{now:%Y%m%dT%H%M%S}-{uuid4().hex[:8]}", depth, now)
         with ThreadPoolExecutor(max(1, len(catalogs))) as pool:
@@ -81,23 +79,13 @@ def scan(
         errors = tuple(
             CatalogError(a.catalog.name, a.error.message, a.error.hint) for a in answers if a.error is not None
         )
-        after = Current(order.scan_id, now, currents.lock_shared_locations(entries), errors)
+        locked = currents.lock_shared_locations(entries)
+        after = Current(order.scan_id, now, locked, errors, _former(answers, before, locked))
         after = compact(inventory, after)
         currents.save(inventory, after)
         # Whoever loaded the state before this scan may still be reading its segments.
         remove_unused(inventory, after.segments | before.segments)
     return ScanReport(after, tuple(sorted(outcomes)), tuple(sorted(before.entries.keys() - after.entries.keys())))
-
-
-@contextmanager
-def _only_one(inventory: Path) -> Iterator[None]:
-    inventory.mkdir(parents=True, exist_ok=True)
-    with (inventory / "scan.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise RefusedError("another scan of this project is running", hint="wait for it to finish") from None
-        yield
 
 
 def _ask(catalog: Catalog) -> _Answer:
@@ -142,6 +130,19 @@ def _entries(
                 if entry.catalog == name:
                     reason = f"catalog {name} did not answer: {answer.error.message}"
                     yield replace(entry, error=reason, hint=answer.error.hint)
+
+
+def _former(answers: list[_Answer], before: Current, entries: Mapping[str, Entry]) -> tuple[Former, ...]:
+    """Datasets that catalogs no longer list, or list elsewhere. A catalog that did not answer has lost none."""
+    formats = {answer.catalog.name: answer.catalog.format for answer in answers if answer.error is None}
+    gone = {
+        Former(entry.table_id, formats[entry.catalog], entry.location)
+        for entry in before.entries.values()
+        if entry.catalog in formats and entry.location
+    }
+    here = {(entry.table_id, entry.location) for entry in entries.values()}
+    found = [each for each in {*before.former, *gone} if (each.table_id, each.location) not in here]
+    return tuple(sorted(found, key=lambda each: (each.location, each.table_id)))
 
 
 def _entry(catalog: str, found: Found, outcome: Outcome, known: Entry | None, order: Order) -> Entry:

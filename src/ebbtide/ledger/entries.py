@@ -167,6 +167,20 @@ class HoldReleased(Entry):
     actor: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderCondemned(Entry):
+    """A person said of a folder that looks like a table, and that no catalog lists, that it may go."""
+
+    KIND = "orphans.condemned"
+
+    condemned: str
+    dataset: str
+    path: str
+    actor: str
+    files: int
+    bytes: int
+
+
 # Acts: what changes data.
 
 
@@ -301,6 +315,7 @@ _ALL: tuple[type[Entry], ...] = (
     UnmarkReleased,
     HoldPlaced,
     HoldReleased,
+    FolderCondemned,
     Intent,
     Outcome,
     RequestReceived,

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import reduce
 
@@ -19,7 +20,7 @@ from pyspark.sql import functions as F
 from ebbtide.config.policies import PolicySet, refuse_auto
 from ebbtide.config.project import Limits
 from ebbtide.errors import InputError
-from ebbtide.plan import freed, others, partitions, select
+from ebbtide.plan import freed, orphans, others, partitions, select
 from ebbtide.plan.datasets import prepare
 from ebbtide.plan.limited import limit_versions
 from ebbtide.plan.measure import OverLimit, over_limits, per_dataset, sums
@@ -71,6 +72,7 @@ class _Work:
     ) -> None:
         self.policies, self.world, self.now = policies, world, now
         self.marks, self.pinned = marks, None if unmarks is None else pins(unmarks, now)
+        self.holds = holds
         self.datasets = settled(prepare(policies, world, holds))
         self.has_ranges = not self.datasets.where(
             F.exists("holds", lambda h: h["first"].isNotNull() | h["last"].isNotNull())
@@ -150,12 +152,20 @@ class _Work:
             objects.append(tables)
             named.append(_files_with(tables, self.world.files.withColumn("object_id", F.col("table_id"))))
         if "orphans" in self.targets:
-            found = others.orphan_objects(*facts, self._marks("orphans"), self.pinned, self.now)
+            facts = (self.policies, self.world, self._owners())
+            found = orphans.orphan_objects(*facts, self._marks("orphans"), self.pinned, self.now)
             if found is not None:
                 objects.append(found[0])
                 named.append(_files_with(*found))
         if not named:
             named.append(self.world.files.where(F.lit(False)).transform(_no_files))
+
+    def _owners(self) -> DataFrame:
+        """The datasets, and those that are none any more and left files."""
+        if self.world.former is None:
+            return self.datasets
+        gone = prepare(self.policies, replace(self.world, tables=self.world.former), self.holds)
+        return self.datasets.unionByName(gone.join(self.datasets.select("table_id"), "table_id", "left_anti"))
 
     def _leftover(self, objects: DataFrame) -> DataFrame:
         """Marks of what no longer is: history waits for the proof that its files are gone, the rest is sent back."""

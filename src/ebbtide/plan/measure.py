@@ -53,7 +53,9 @@ def per_dataset(named: DataFrame, files: DataFrame) -> DataFrame:
             for what, value in (("bytes", F.col("bytes")), ("files", F.lit(1)))
         )
     )
-    return files.groupBy("table_id").agg(F.sum("bytes").alias("all_bytes")).join(going, "table_id", "left")
+    everything = files.groupBy("table_id").agg(F.sum("bytes").alias("all_bytes")).join(going, "table_id", "full")
+    # A dataset that is no more has only what it left.
+    return everything.withColumn("all_bytes", F.coalesce("all_bytes", F.col("mark_bytes") + F.col("sweep_bytes")))
 
 
 def over_limits(rows: DataFrame, limits: Limits) -> tuple[dict[str, Totals], list[OverLimit]]:

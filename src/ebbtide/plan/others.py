@@ -1,4 +1,4 @@
-"""Targets that concern a dataset as a whole, or what lies beside it: rows, branches, tables, orphans (spec §2)."""
+"""Targets that concern a dataset as a whole: rows, branches, tables (spec §2)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pyspark.sql import functions as F
 from ebbtide.config.policies import PolicySet
 from ebbtide.model.durations import Duration, first_kept_day, first_kept_instant
 from ebbtide.model.times import as_text
-from ebbtide.plan.datasets import any_holds, under_floor, whole_holds
-from ebbtide.plan.durations import instant_is_older, micros_of, move_instant
+from ebbtide.plan.datasets import any_holds, under_floor
+from ebbtide.plan.durations import micros_of, move_instant
 from ebbtide.plan.select import owner, setting
 from ebbtide.plan.verdict import MARK_TYPE, READY, VERDICT, verdict
 from ebbtide.plan.world import World, joined, no_texts, only_if, texts
@@ -253,64 +253,3 @@ def table_objects(
         )
     )
     return _finish(rows, "tables", branches)
-
-
-def orphan_objects(
-    policies: PolicySet,
-    world: World,
-    datasets: DataFrame,
-    marks: DataFrame | None,
-    pinned: DataFrame | None,
-    now: datetime,
-) -> tuple[DataFrame, DataFrame] | None:
-    """Folders with files that nothing references, and the files of each; None where nobody listed the storage.
-
-    Ages are measured by the store's clock at the time of the listing, whatever `now` is (spec §2).
-    """
-    if world.orphans is None or world.listed_at is None:
-        return None
-    rows = world.orphans.join(world.files.select("path"), "path", "left_anti").join(
-        datasets.withColumn("owner", F.get("for_orphans", F.lit(0))).where("owner IS NOT NULL"), "table_id"
-    )
-    number = F.col("owner")
-    old = F.lit(False)
-    for n, policy in enumerate(policies.policies):
-        if policy.orphans is not None:
-            guard = policy.orphans.older_than
-            old = old | ((number == n) & instant_is_older(F.col("modified_at"), guard, world.listed_at))
-    kept = ("blocks", "holds", "floor_numbers", "floor_gc")
-    folders = (
-        rows.withColumn("old", old)
-        .groupBy("table_id", F.col("folder").alias("object_id"), "owner")
-        .agg(
-            F.sort_array(F.collect_list(F.when(F.col("old"), F.concat_ws("|", "path", "bytes")))).alias("named"),
-            F.max(F.when(F.col("old"), F.col("modified_at"))).alias("newest"),
-            *(F.first(name).alias(name) for name in kept),
-        )
-    )
-    folders = _with_state(folders, "orphans", marks, pinned)
-    due = F.size("named") > 0
-    guard_text = setting(
-        [None if p.orphans is None else str(p.orphans.older_than) for p in policies.policies], number, "string"
-    )
-    count = F.size("named").cast("string")
-
-    def age(due: Column) -> Column:
-        some = F.concat(count, F.lit(" files that nothing references, older than "), guard_text)
-        return F.when(due, some).otherwise(F.concat(F.lit("no file is older than "), guard_text))
-
-    fingerprint = F.sha2(F.array_join("named", "\n"), 256)
-    folders = folders.withColumn("fingerprint", fingerprint).withColumn("cutoff", F.lit(None))
-    unread = texts(*(f"unknown:{error}" for error in world.errors))
-    folders = verdict(
-        folders, policies, owner=number, due=due, age=age,
-        protections=joined(under_floor(policies, F.col("newest"), now), F.col("floor_gc")),
-        blocks=joined(F.col("blocks"), unread), held=whole_holds(), mark=F.col("mark_orphans"),
-        fingerprint=F.col("fingerprint"), now=now,
-    )  # fmt: skip
-    files = rows.where(old).select(
-        "table_id", F.lit("orphans").alias("target"), F.col("folder").alias("object_id"), "path", "bytes",
-        F.lit(None).cast("bigint").alias("rows"),
-    )  # fmt: skip
-    # What the folder's decision is decides whether its files are named: they are joined with it later.
-    return _finish(folders, "orphans", no_texts()), files

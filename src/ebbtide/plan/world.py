@@ -31,7 +31,8 @@ class World:
 
     An ancestor's `transactions.position` is less than its descendants'. `orphans` are files that the caller's listing
     found and no dataset references, with the area's owner; `listed_at` is that listing's time by the store's clock.
-    `errors` are the reasons why references of other datasets may be missing, a catalog that did not answer, say.
+    `former` are owners that are no datasets any more, in the columns of `tables`. `errors` are the reasons why
+    references of other datasets may be missing: a catalog that did not answer, a dataset that could not be read.
     """
 
     tables: DataFrame
@@ -43,6 +44,7 @@ class World:
     orphans: DataFrame | None = None
     listed_at: datetime | None = None
     errors: tuple[str, ...] = ()
+    former: DataFrame | None = None
 
     def only(self, table_id: str) -> World:
         """The same, with the objects of one dataset. Files stay whole: other datasets' references still count."""
@@ -57,6 +59,7 @@ class World:
             None if self.orphans is None else self.orphans.where(mine),
             self.listed_at,
             self.errors,
+            None if self.former is None else self.former.where(mine),
         )
 
 

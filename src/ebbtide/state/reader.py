@@ -10,6 +10,7 @@ from sqlalchemy import Connection, RowMapping, Select, select
 from ebbtide.errors import InputError
 from ebbtide.state import tables
 from ebbtide.state.values import (
+    Condemnation,
     Hold,
     HoldScope,
     LeaseRecord,
@@ -60,6 +61,11 @@ class StateReader:
     def get_hold(self, hold_id: str) -> Hold:
         """One hold by its id."""
         return _hold(self._one(select(tables.holds).where(tables.holds.c.id == hold_id), f"hold {hold_id}"))
+
+    def condemned(self) -> tuple[Condemnation, ...]:
+        """Folders that people condemned, in the order in which they did."""
+        query = select(tables.condemned).order_by(tables.condemned.c.condemned_at, tables.condemned.c.id)
+        return tuple(Condemnation(**row) for row in self._rows(query))
 
     def requests(self, *, only_open: bool = False) -> tuple[Request, ...]:
         """Erasure requests in the order in which they were received."""

@@ -99,6 +99,16 @@ holds = Table(
     Column("released_by", Text),
 )
 
+condemned = Table(
+    "condemned",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("path", Text, nullable=False, unique=True),
+    Column("dataset", Text, nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("condemned_at", Instant, nullable=False),
+)
+
 requests = Table(
     "requests",
     metadata,

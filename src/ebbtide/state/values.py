@@ -97,6 +97,17 @@ class Proposal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Condemnation:
+    """A person's word that a folder is no table any more. `dataset` is the name that plans know it by."""
+
+    id: str
+    path: str
+    dataset: str
+    actor: str
+    condemned_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
     """An object that goes after its grace. `frozen` is a row policy's cutoff, `files` the digest of its file list.
 

@@ -12,12 +12,22 @@ from dataclasses import asdict
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import delete, insert, select, update
 
 from ebbtide.errors import InputError, RefusedError
 from ebbtide.state import tables
 from ebbtide.state.reader import StateReader
-from ebbtide.state.values import NEXT_STATES, Hold, HoldScope, Mark, MarkState, Request, RequestState, Unmark
+from ebbtide.state.values import (
+    NEXT_STATES,
+    Condemnation,
+    Hold,
+    HoldScope,
+    Mark,
+    MarkState,
+    Request,
+    RequestState,
+    Unmark,
+)
 
 _SALT_BYTES = 16
 
@@ -120,6 +130,13 @@ class StateWriter(StateReader):
             reason=reason,
             created_at=at,
         )
+
+    def condemn(self, path: str, dataset: str, *, actor: str, at: datetime) -> Condemnation:
+        """A folder that no catalog lists may go. Condemned again, the new word counts: it sees what came since."""
+        folder = Condemnation(id=new_id(), path=path, dataset=dataset, actor=actor, condemned_at=at)
+        self.connection.execute(delete(tables.condemned).where(tables.condemned.c.path == path))
+        self.connection.execute(insert(tables.condemned), [asdict(folder)])
+        return folder
 
     def release_hold(self, hold_id: str, *, actor: str, at: datetime) -> Hold:
         """End a hold. Sealed identifiers go with it."""

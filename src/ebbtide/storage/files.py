@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 
+import pyarrow as pa
 from pyarrow import fs
 
 from ebbtide.errors import UnreadableError
@@ -53,6 +54,13 @@ class Store:
             with self._fs.open_input_stream(self._plain(path)) as stream:
                 content: bytes = stream.read()
                 return content
+        except OSError as error:
+            raise UnreadableError(normalise(path), f"cannot be read: {error}") from error
+
+    def open(self, path: str) -> pa.NativeFile:
+        """The object for reading where one likes: footers, without the rest."""
+        try:
+            return self._fs.open_input_file(self._plain(path))
         except OSError as error:
             raise UnreadableError(normalise(path), f"cannot be read: {error}") from error
 

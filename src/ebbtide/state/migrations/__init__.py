@@ -9,12 +9,13 @@ from __future__ import annotations
 from sqlalchemy import Connection, inspect, text
 
 from ebbtide.errors import StateError, StateVersionError
-from ebbtide.state.migrations import m0001_state, m0002_ledger, m0003_sweep
+from ebbtide.state.migrations import m0001_state, m0002_ledger, m0003_sweep, m0004_condemned
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     m0001_state.STATEMENTS,
     m0002_ledger.STATEMENTS,
     m0003_sweep.STATEMENTS,
+    m0004_condemned.STATEMENTS,
 )
 LATEST = len(MIGRATIONS)
 

@@ -1,0 +1,70 @@
+"""`ebbtide orphans`: files that nothing references, and tables that no catalog lists."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from ebbtide.cli import render
+from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, project_file
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Files that nothing references.")
+
+
+def _open(ctx: typer.Context, project: Path | None) -> Any:
+    from ebbtide.app.ebbtide import Ebbtide
+
+    return Ebbtide(project_file(ctx, project))
+
+
+@app.command("list")
+def list_(ctx: typer.Context, project: ProjectOption = None, json: JsonOption = False) -> None:
+    """List the storage, scan, and show what nothing references. Exit 4 where something could not be read."""
+    with render.ScanProgress() as progress:
+        found = _open(ctx, project).orphans(watcher=progress)
+    if json:
+        render.write_json(found)
+    else:
+        shown = render.table("dataset", "folder", ">files", ">bytes", "newest (UTC)")
+        for row in found["orphans"]:
+            shown.add_row(
+                escape(row["dataset"]),
+                escape(row["folder"]),
+                str(row["files"]),
+                render.size(row["bytes"]),
+                render.when(row["newest"]),
+            )
+        render.out().print(shown)
+        if found["unregistered"]:
+            shown = render.table("unregistered", "format", "formerly", ">files", ">bytes", "newest (UTC)")
+            for row in found["unregistered"]:
+                names = (escape(row["path"]), row["format"], escape(row["formerly"] or ""))
+                shown.add_row(*names, str(row["files"]), render.size(row["bytes"]), render.when(row["newest"]))
+            render.out().print(shown)
+            render.note("no catalog lists these tables: they stay until `ebbtide orphans condemn PATH`")
+    for reason in found["unread"]:
+        render.complain(reason, "until it can be read, nothing is an orphan")
+    if found["unread"]:
+        raise typer.Exit(4)
+
+
+@app.command()
+def condemn(
+    ctx: typer.Context,
+    path: Annotated[str, typer.Argument(metavar="PATH", help="The folder of a table that no catalog lists.")],
+    unsafe: Annotated[bool, typer.Option("--unsafe", help="Also where it was written in the last 24 hours.")] = False,
+    project: ProjectOption = None,
+    dry_run: DryRunOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Let policies treat a table that no catalog lists as orphans. Exit 3 where it may still be someone's."""
+    found = _open(ctx, project).condemn(path, unsafe=unsafe, dry_run=dry_run)
+    if json:
+        render.write_json(found)
+    would = "would be condemned" if dry_run else "is condemned"
+    render.note(
+        f"{found['path']} {would}: {found['files']} files, {render.size(found['bytes'])}, as {found['dataset']}"
+    )

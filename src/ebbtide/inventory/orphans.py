@@ -1,0 +1,175 @@
+"""Files that nothing references (spec §2, `orphans`; formats.md, "Never an orphan").
+
+1. The storage was listed first (`listing.py`), then references were read (`scan.py`).
+2. Folders that look like tables or checkpoints are found in the listing, and every file gets its innermost owner.
+3. What the owner's format never writes, and what is never an orphan, is left out.
+4. One anti-join against the references of all datasets of all formats. A path counts as referenced also when it only
+   differs in percent-encoding (hazard 5): that keeps more, never less.
+
+Ages are the plan's to judge: it knows the policy's guard, and the listing's clock.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from ebbtide.errors import UnreadableError
+from ebbtide.inventory.areas import SHAPES, Area, Condemned, Kind, areas, options_near
+from ebbtide.inventory.current import Current
+from ebbtide.inventory.listing import Listing
+from ebbtide.inventory.never import candidates
+from ebbtide.model.dataset import Catalog
+from ebbtide.storage.files import open_store
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+_AREA = "location string, kind string, format string, table_id string, metadata long, before timestamp"
+_ESCAPED = r"(?:%(?:25)*[0-9A-Fa-f]{2}|[^A-Za-z0-9/._-])+"
+
+
+@dataclass(frozen=True, slots=True)
+class Unregistered:
+    """A folder that looks like a table and that no catalog lists. `table_id` was there once, where that is known."""
+
+    path: str
+    format: str
+    table_id: str | None
+    files: int
+    bytes: int
+    newest: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Orphans:
+    """`files` has `table_id, folder, path, bytes, modified_at`: candidates, whatever their age. `former` are the owners
+    that are no datasets any more, with their formats.
+    """
+
+    files: DataFrame
+    former: Mapping[str, str]
+    unregistered: tuple[Unregistered, ...]
+
+
+def find_orphans(
+    spark: SparkSession,
+    listing: Listing,
+    references: DataFrame,
+    current: Current,
+    catalogs: Mapping[str, Catalog],
+    exclusive: Sequence[str],
+    condemned: Sequence[Condemned] = (),
+) -> Orphans:
+    """`references` are the files of every dataset, read after the listing; `exclusive` are normalised prefixes."""
+    from pyspark.sql import functions as F
+
+    listed = listing.frame(spark).withColumn("folder", _folder(F.col("path")))
+    owners = areas(current, catalogs, exclusive, condemned, _shaped(listed))
+    owned = _with_owner(spark, listed, owners)
+    found = candidates(owned).withColumn("key", _loosely(F.col("path")))
+    known = references.select(_loosely(F.col("path")).alias("key"))
+    # A store that has no times gives the first moment there is: nothing says how old such a file is (hazard 22).
+    age_known = F.col("modified_at") >= F.lit("1971-01-01T00:00:00Z").cast("timestamp")
+    orphans = found.join(known, "key", "left_anti").select(
+        "table_id", "folder", "path", "bytes", F.when(age_known, F.col("modified_at")).alias("modified_at")
+    )
+    gone = {
+        area.table_id: area.format
+        for area in owners.values()
+        if area.kind in (Kind.FORMER, Kind.CONDEMNED) and area.table_id and area.table_id not in current.entries
+    }
+    # Whoever plans with them looks at them more than once: they are computed here, and only here.
+    return Orphans(orphans.localCheckpoint(), gone, _unregistered(owned, owners, catalogs))
+
+
+def _folder(path: Column) -> Column:
+    from pyspark.sql import functions as F
+
+    return F.regexp_extract(path, r"(?s)^(.*)/[^/]*$", 1)
+
+
+def _loosely(path: Column) -> Column:
+    """A path without what percent-encoding changes, however often it was encoded."""
+    from pyspark.sql import functions as F
+
+    return F.regexp_replace(path, _ESCAPED, "?")
+
+
+def _shaped(listed: DataFrame) -> dict[str, str]:
+    """The folders that look like a table or a checkpoint; where one looks like two, a table's format wins."""
+    from pyspark.sql import functions as F
+
+    looks = F.array(
+        *(
+            F.struct(F.regexp_extract("path", rf"(?s){pattern}", 1).alias("location"), F.lit(name).alias("shape"))
+            for name, pattern in SHAPES.items()
+        )
+    )
+    rows = listed.select(F.explode(F.filter(looks, lambda look: look["location"] != "")).alias("look"))
+    found = rows.select("look.*").distinct().collect()
+    order = {name: n for n, name in enumerate(SHAPES)}
+    return {row.location: row.shape for row in sorted(found, key=lambda row: -order[row.shape])}
+
+
+def _with_owner(spark: SparkSession, listed: DataFrame, owners: Mapping[str, Area]) -> DataFrame:
+    """The listed files with the columns of their innermost owner; those of nobody are left out."""
+    from pyspark.sql import functions as F
+
+    rows = [(a.location, str(a.kind), a.format, a.table_id, a.metadata, a.before) for a in owners.values()]
+    known = F.broadcast(spark.createDataFrame(rows, _AREA))
+    parts = F.split("folder", "/")
+    # `file:///a/b` has the parts `file:`, ``, ``, `a`, `b`: the store itself is never an owner.
+    around = F.transform(F.sequence(F.lit(4), F.size(parts)), lambda n: F.array_join(F.slice(parts, F.lit(1), n), "/"))
+    folders = listed.select("folder").distinct().where(F.size(parts) >= 4)
+    innermost = (
+        folders.select("folder", F.explode(around).alias("location"))
+        .join(known, "location")
+        .groupBy("folder")
+        .agg(F.max_by(F.struct(*known.columns), F.length("location")).alias("owner"))
+        .select("folder", "owner.*")
+    )
+    return listed.join(innermost, "folder")
+
+
+def _unregistered(
+    owned: DataFrame, owners: Mapping[str, Area], catalogs: Mapping[str, Catalog]
+) -> tuple[Unregistered, ...]:
+    from pyspark.sql import functions as F
+
+    rows = (
+        owned.where(F.col("kind") == str(Kind.UNREGISTERED))
+        .groupBy("location")
+        .agg(
+            F.count("*").alias("files"),
+            F.sum("bytes").alias("bytes"),
+            F.max(F.unix_micros("modified_at")).alias("newest"),
+            F.max(F.when(F.col("path").rlike(SHAPES["iceberg"]), F.col("path"))).alias("metadata"),
+        )
+        .collect()
+    )
+    with ThreadPoolExecutor(8) as pool:
+        views = list(pool.map(lambda row: row.metadata is not None and _is_view(row.metadata, catalogs), rows))
+    return tuple(
+        Unregistered(
+            row.location, owners[row.location].format, owners[row.location].table_id, row.files, row.bytes,
+            datetime.fromtimestamp(row.newest / 1e6, UTC),
+        )
+        for row, view in sorted(zip(rows, views, strict=True), key=lambda pair: pair[0].location)
+        if not view
+    )  # fmt: skip
+
+
+def _is_view(metadata: str, catalogs: Mapping[str, Catalog]) -> bool:
+    """Whether a metadata file is that of a view: views lie among tables, and no list of tables has them."""
+    try:
+        content = open_store(metadata, options_near(metadata, catalogs.values())).read(metadata)
+    except UnreadableError:
+        return False  # reported as what it looks like
+    # Views' metadata is compressed by default, and its name says so only where the writer is Iceberg itself.
+    plain = gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content
+    return b'"view-uuid"' in plain

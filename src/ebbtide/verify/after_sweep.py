@@ -1,0 +1,157 @@
+"""The proof after a sweep: every file that a touched dataset references is there, whole, and can be read.
+
+It reads the datasets again and looks at the storage itself. It knows neither the plan nor the sweep, and takes nothing
+from them but the names of the datasets (design.md, `verify/`).
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow.orc as orc
+import pyarrow.parquet as pq
+
+from ebbtide.errors import EbbtideError, UnreadableError
+from ebbtide.formats.base import Depth
+from ebbtide.formats.registry import load_format
+from ebbtide.model.dataset import Catalog, FileRef, Found, Reading
+from ebbtide.storage.files import Store, open_store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_THREADS = 16
+_DATASETS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A referenced file that is not there."""
+
+    dataset: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A file that cannot be read or has another size than recorded, or a dataset (`path` is None)."""
+
+    dataset: str
+    path: str | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What was looked at, and what is wrong. Nothing looked at proves nothing."""
+
+    datasets: int
+    files: int
+    missing: tuple[Missing, ...]
+    unreadable: tuple[Unreadable, ...]
+
+    def __bool__(self) -> bool:
+        return self.datasets > 0 and not self.missing and not self.unreadable
+
+
+Work = tuple[Catalog, Found]
+
+
+def check_datasets(work: Sequence[Work], spark: SparkSession | None) -> Findings:
+    """Read each dataset again, then look at every file that any of its versions references, many at a time."""
+    checked: list[tuple[str, Store, FileRef]] = []
+    unreadable: list[Unreadable] = []
+    with ThreadPoolExecutor(_DATASETS) as pool:
+        for (catalog, found), files in zip(work, pool.map(lambda item: _references(item, spark), work), strict=True):
+            if isinstance(files, str):
+                unreadable.append(Unreadable(str(found.id), None, files))
+                continue
+            stores: dict[str, Store] = {}
+            for file in files:
+                store = stores.setdefault(file.path.split("/", 1)[0], open_store(file.path, catalog.options))
+                checked.append((str(found.id), store, file))
+    with ThreadPoolExecutor(_THREADS) as pool:
+        answers = list(pool.map(lambda item: _look(*item), checked))
+    missing = [answer for answer in answers if isinstance(answer, Missing)]
+    unreadable += [answer for answer in answers if isinstance(answer, Unreadable)]
+    return Findings(len(work), len(checked), tuple(missing), tuple(unreadable))
+
+
+def _references(item: Work, spark: SparkSession | None) -> Sequence[FileRef] | str:
+    catalog, found = item
+    try:
+        return list(_needed(load_format(catalog.format).read(found, catalog, Depth.FILES, spark)))
+    except Exception as error:
+        known = error if isinstance(error, EbbtideError) else UnreadableError.unexpected(str(found.id), error)
+        return known.message
+
+
+def _needed(reading: Reading) -> Iterator[FileRef]:
+    """The files that some version can still be read with: what only expired ones reference may be gone."""
+    expired = [t.expired for t in reading.transactions]
+    place = {t.id: n for n, t in enumerate(reading.transactions)}
+    gone = sum(1 << n for n, is_gone in enumerate(expired) if is_gone)
+    for file in reading.files:
+        versions = file.versions
+        if versions is None and file.removed_by and len(reading.refs) == 1:
+            first = place.get(file.first_transaction or "", 0)
+            last = min(place.get(id_, 0) for id_ in file.removed_by)
+            versions = sum(1 << n for n in range(first, last))
+        if file.live or not versions or versions & ~gone:
+            yield file
+
+
+def _look(dataset: str, store: Store, file: FileRef) -> Missing | Unreadable | None:
+    try:
+        entry = store.stat(file.path)
+        if entry is None or entry.is_folder:
+            return Missing(dataset, file.path)
+        if file.bytes is not None and entry.bytes != file.bytes:
+            return Unreadable(dataset, file.path, f"it has {entry.bytes} bytes, recorded are {file.bytes}")
+        reason = next((check(store, file.path) for kind, check in _CHECKS if kind(file.path)), None)
+    except Exception as error:
+        return Unreadable(dataset, file.path, f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}")
+    return None if reason is None else Unreadable(dataset, file.path, reason)
+
+
+def _ends(*names: str) -> Callable[[str], bool]:
+    return lambda path: path.endswith(names)
+
+
+def _parquet(store: Store, path: str) -> str | None:
+    with store.open(path) as file:
+        pq.read_metadata(file)
+    return None
+
+
+def _orc(store: Store, path: str) -> str | None:
+    with store.open(path) as file:
+        orc.ORCFile(file)
+    return None
+
+
+def _avro(store: Store, path: str) -> str | None:
+    from fastavro import reader
+
+    with store.open(path) as file:
+        reader(io.BytesIO(file.read())).writer_schema  # noqa: B018 - reading the header is the check
+    return None
+
+
+def _puffin(store: Store, path: str) -> str | None:
+    with store.open(path) as file:
+        size = file.size()
+        first, last = file.read(4), file.read_at(4, size - 4)
+    return None if first == last == b"PFA1" else "it is no Puffin file"
+
+
+_CHECKS: tuple[tuple[Callable[[str], bool], Callable[[Store, str], str | None]], ...] = (
+    (_ends(".parquet"), _parquet),
+    (_ends(".orc"), _orc),
+    (_ends(".avro"), _avro),
+    (_ends(".puffin", ".stats"), _puffin),
+)

@@ -1,0 +1,107 @@
+"""The proof after a sweep, on real tables that are damaged on purpose: what is wrong is found, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import write_deltalake
+
+from ebbtide.formats.registry import load_format
+from ebbtide.model.dataset import Catalog, Found
+from ebbtide.verify.after_sweep import Findings, Missing, check_datasets
+from tests.inventory.lakes import SmallLake
+
+
+class Tables:
+    """An Iceberg and a Delta table, written without a session."""
+
+    def __init__(self, root: Path) -> None:
+        self.lake = SmallLake(root)
+        self.iceberg = self.lake.create("t", 3)
+        self.delta = root / "delta" / "db" / "d"
+        for n in range(3):
+            write_deltalake(str(self.delta), pa.table({"id": [n], "name": ["x"]}), mode="append")
+        self.catalogs = [self.lake.catalog, Catalog("events", "delta", str(root / "delta"))]
+        self.work = [
+            (catalog, found)
+            for catalog in self.catalogs
+            for found in load_format(catalog.format).discover(catalog)
+            if isinstance(found, Found)
+        ]
+
+    def check(self) -> Findings:
+        return check_datasets(self.work, None)
+
+
+@pytest.fixture
+def tables(tmp_path: Path) -> Tables:
+    return Tables(tmp_path)
+
+
+def test_whole_tables_pass_and_every_referenced_file_was_looked_at(tables: Tables) -> None:
+    found = tables.check()
+    assert found
+    on_disk = [p for folder in (tables.iceberg, tables.delta) for p in folder.rglob("*") if p.is_file()]
+    assert (found.datasets, found.files) == (2, len(on_disk))
+
+
+def test_nothing_looked_at_proves_nothing() -> None:
+    assert not check_datasets([], None)
+
+
+def test_a_missing_file_is_found_in_each_format(tables: Tables) -> None:
+    gone = [next(tables.iceberg.glob("data/*.parquet")), next(tables.delta.glob("*.parquet"))]
+    for path in gone:
+        path.unlink()
+    found = tables.check()
+    assert not found
+    assert found.missing == (
+        Missing("lake.db.t", f"file://{gone[0]}"),
+        Missing("events.db.d", f"file://{gone[1]}"),
+    )
+    assert found.unreadable == ()
+
+
+def _cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-8])
+
+
+def _spoil_footer(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[-40:-8] = b"\xff" * 32
+    path.write_bytes(content)
+
+
+def _other_rows(path: Path) -> None:
+    pq.write_table(pa.table({"id": list(range(999)), "name": ["y"] * 999}), path)
+
+
+@pytest.mark.parametrize("damage", [_cut, _spoil_footer, _other_rows])
+@pytest.mark.parametrize("format_", ["iceberg", "delta"])
+def test_a_damaged_data_file_is_found(tables: Tables, format_: str, damage: Callable[[Path], None]) -> None:
+    pattern = {"iceberg": tables.iceberg.glob("data/*.parquet"), "delta": tables.delta.glob("*.parquet")}
+    victim = next(pattern[format_])
+    damage(victim)
+    found = tables.check()
+    assert not found
+    assert [each.path for each in found.unreadable] == [f"file://{victim}"]
+    assert found.missing == ()
+
+
+def test_a_dataset_that_cannot_be_read_is_a_finding(tables: Tables) -> None:
+    next(tables.iceberg.glob("metadata/*-m0.avro")).unlink()
+    found = tables.check()
+    assert not found
+    (broken,) = found.unreadable
+    assert (broken.dataset, broken.path) == ("lake.db.t", None)
+    assert found.datasets == 2
+
+
+def test_a_missing_old_metadata_file_is_found(tables: Tables) -> None:
+    log = sorted(tables.iceberg.glob("metadata/*.metadata.json"))
+    log[0].unlink()
+    assert [each.path for each in tables.check().missing] == [f"file://{log[0]}"]
