@@ -47,11 +47,13 @@ class Swept:
 
     @property
     def marked(self) -> MarkReport:
-        return self.reports["mark"]
+        report: MarkReport = self.reports["mark"]
+        return report
 
     @property
     def swept(self) -> SweepReport:
-        return self.reports["sweep"]
+        report: SweepReport = self.reports["sweep"]
+        return report
 
     def objects(self, report: MarkReport, name: str) -> set[str]:
         return {key.object for key in report.marked if key.dataset == str(self.tables[name].id)}

@@ -154,8 +154,9 @@ def plan(
     now: datetime = NOW,
     limits: Limits | None = None,
 ) -> Plan:
+    whole = [(*mark, *[None] * (9 - len(mark))) for mark in marks]  # most marks have no `acted_at`
     return build_plan(
-        policies_, world_, spark.createDataFrame([(*mark, *[None] * (9 - len(mark))) for mark in marks], MARKS), spark.createDataFrame(list(unmarks), UNMARKS),
+        policies_, world_, spark.createDataFrame(whole, MARKS), spark.createDataFrame(list(unmarks), UNMARKS),
         spark.createDataFrame(list(holds), HOLDS), now=now, limits=limits,
     )  # fmt: skip
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ebbtide.app.ledger import Ledger, open_ledger
+from ebbtide.app.orphans import list_project, with_orphans
 from ebbtide.app.plan import read_state, state_frames, world_of
 from ebbtide.app.scan import run_scan, start_session
 from ebbtide.config import Project
@@ -21,6 +22,7 @@ from ebbtide.config.policies import PolicySet, load_policies
 from ebbtide.config.project import Limits
 from ebbtide.errors import InputError, RefusedError
 from ebbtide.inventory.information_schema import Inventory
+from ebbtide.inventory.listing import last_listing
 from ebbtide.model.durations import add, parse_duration
 from ebbtide.state.lease import Lease
 
@@ -70,10 +72,17 @@ def plan_round(
     if asked is not None:
         now = _time_of(asked, plan_file, now, project.tick)
     spark = start_session(project)
+    snapshot = read_state(project)
+    # List first, read references second. A plan file was made from the listing before it, and is held against that.
+    asks = any(p.orphans for p in policies.policies) or any(m.key.target == "orphans" for m in snapshot.marks)
+    listing = last_listing(project.inventory) if plan_file is not None else None
+    if asks and listing is None:
+        listing = list_project(project, now=datetime.now(UTC))
     run_scan(project, now=datetime.now(UTC))
     inventory = Inventory.open(project.inventory)
-    snapshot = read_state(project)
     world = world_of(project, inventory, spark)
+    if asks and listing is not None:
+        world = with_orphans(world, project, inventory, listing, spark)
     frames = state_frames(spark, snapshot)
     with build_plan(policies, world, *frames, now=now, limits=limits or project.limits) as plan:
         if asked is not None and asked["digest"] != plan.digest:

@@ -80,4 +80,17 @@ def would_sweep(round_: Round) -> SweepReport:
 
 
 def _prove(round_: Round, touched: Sequence[str]) -> list[str]:
-    return []
+    """Every file that the touched datasets reference is there and can be read: by who knows nothing of the sweep."""
+    from ebbtide.inventory.information_schema import Inventory
+    from ebbtide.sweep.gather import as_scanned
+    from ebbtide.verify.after_sweep import check_datasets
+
+    inventory = Inventory.open(round_.project.inventory)
+    work = [
+        (round_.project.catalogs[dataset.partition(".")[0]], found)
+        for dataset in touched
+        if (found := as_scanned(inventory, dataset)) is not None
+    ]
+    findings = check_datasets(work, round_.spark)
+    told = [f"{missing.dataset}: a referenced file is missing" for missing in findings.missing]
+    return told + [f"{unread.dataset}: {unread.reason}" for unread in findings.unreadable]

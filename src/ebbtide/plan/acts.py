@@ -11,7 +11,10 @@ from ebbtide.plan.world import World, no_texts
 
 
 def files_to_sweep(plan: Plan, world: World) -> DataFrame:
-    """A row per file and object with decision `sweep`; `in_heads` are the branches whose head references the file."""
+    """A row per file and object with decision `sweep`; `in_heads` are the branches whose head references the file.
+
+    `modified` is an orphan's modification time as it was listed, in microseconds since 1970.
+    """
     key = ["table_id", "target", "object_id"]
     going = plan.objects.where(F.col("decision") == "sweep").select(
         F.col("dataset").alias("table_id"), "target", F.col("object").alias("object_id")
@@ -26,7 +29,12 @@ def files_to_sweep(plan: Plan, world: World) -> DataFrame:
         ),
     )
     names = F.transform(heads, lambda ref: F.substring(ref["name"], len("branch:") + 1, 1 << 20))
-    return named.join(known.withColumn("in_heads", names), ["table_id", "path"], "left").select(
-        *key, "path", F.coalesce("bytes", F.lit(0)).alias("bytes"), "role",
+    found = named.join(known.withColumn("in_heads", names), ["table_id", "path"], "left")
+    if world.orphans is None:
+        found = found.withColumn("modified", F.lit(None).cast("bigint"))
+    else:
+        found = found.join(world.orphans.select("path", F.unix_micros("modified_at").alias("modified")), "path", "left")
+    return found.select(
+        *key, "path", F.coalesce("bytes", F.lit(0)).alias("bytes"), "role", "modified",
         F.coalesce("in_heads", no_texts()).alias("in_heads"),
     )  # fmt: skip

@@ -39,7 +39,7 @@ def going_now(
     rows = decided(plan, "sweep")
     files: dict[ObjectKey, list[NamedFile]] = defaultdict(list)
     for row in files_to_sweep(plan, world).collect() if rows else ():
-        named = NamedFile(row["path"], row["bytes"], row["role"], tuple(row["in_heads"]))
+        named = NamedFile(row["path"], row["bytes"], row["role"], tuple(row["in_heads"]), row["modified"])
         files[ObjectKey(row["table_id"], row["target"], row["object_id"])].append(named)
     return [
         Going(

@@ -18,6 +18,7 @@ from ebbtide.config.policies import PolicySet
 from ebbtide.errors import EbbtideError, LeaseError
 from ebbtide.formats.registry import load_format
 from ebbtide.inventory.information_schema import Inventory
+from ebbtide.inventory.listing import look_again
 from ebbtide.inventory.reachability import still_referenced
 from ebbtide.ledger.ledger import Ledger
 from ebbtide.model.dataset import Catalog
@@ -184,7 +185,7 @@ class Sweeper:
         paths = [path for path in act.paths if path not in act.needed]
         if act.removal is None:
             if paths:
-                act.freed = Freed(failed=remove_files(paths, act.catalog.options, self.lease.check))
+                act.freed = self._remove(act, paths)
             return
         if paths or act.removal.versions:
             adapter = load_format(act.catalog.format)
@@ -192,6 +193,17 @@ class Sweeper:
             location = act.removal.found.location
             inside = {path.rpartition("/")[0] for path in paths if is_inside(path, location)}
             remove_empty_folders({folder for folder in inside if folder != location}, location)
+
+    def _remove(self, act: Act, paths: Collection[str]) -> Freed:
+        """Orphans, and what an earlier act left. An orphan that was written since it was listed stays."""
+        listed = {f.path: f.modified for going in act.objects for f in going.files if f.modified is not None}
+        kept = look_again({path: listed[path] for path in paths if path in listed}, act.catalog.options)
+        going = [path for path in paths if path not in kept]
+        failed = remove_files(going, act.catalog.options, self.lease.check)
+        for area in sorted({going.key.object for going in act.objects if going.key.target == "orphans"}):
+            inside = {path.rpartition("/")[0] for path in paths if is_inside(path, area)}
+            remove_empty_folders({folder for folder in inside if folder != area}, area)
+        return Freed(failed=failed | kept)
 
 
 def _is_dropped(act: Act) -> bool:

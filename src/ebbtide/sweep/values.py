@@ -14,12 +14,16 @@ from ebbtide.state.values import Mark, ObjectKey
 
 @dataclass(frozen=True, slots=True)
 class NamedFile:
-    """A file that an object names. `in_heads` are the branches whose head references it."""
+    """A file that an object names. `in_heads` are the branches whose head references it.
+
+    `modified` is when an orphan was written, in microseconds since 1970: one that was written since stays.
+    """
 
     path: str
     bytes: int
     role: str | None = None
     in_heads: tuple[str, ...] = ()
+    modified: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

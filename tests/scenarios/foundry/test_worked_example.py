@@ -173,7 +173,8 @@ def test_rows_of_every_head_are_what_they_were(example: Example) -> None:
     for name in NAMES:
         if name != "override":
             assert example.driver.rows(example.tables[name]) == example.rows[name], name
-    assert not example.swept.errors and not example.swept.findings
+    assert not example.swept.errors
+    assert not example.swept.findings
 
 
 def test_only_named_files_went_and_the_ledger_has_both_sides(example: Example) -> None:
