@@ -26,6 +26,8 @@ from ebbtide.spark.session import session
 from ebbtide.state.values import RequestState
 from tests.governance.projects import NOW, SmallProject
 
+pytestmark = pytest.mark.xdist_group("departed")  # one worker builds the lake
+
 SUBJECTS = """\
 subjects:
   user_id:
@@ -210,7 +212,7 @@ def test_a_table_ages_out_where_a_policy_owns_its_dated_partitions(tmp_path: Pat
         "  - {name: user, select: {any_labels: [TableContent.user_data]}, partitions: {older_than: 90d}}\n"
     )
     labels = ["TableContent.user_data"]
-    rows = [
+    rows: list[Any] = [
         ("a.b.daily", "iceberg", labels, {}),
         ("a.b.undated", "iceberg", labels, {}),
         ("a.b.other", "delta", [], {}),
