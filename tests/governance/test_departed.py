@@ -14,10 +14,10 @@ from pyspark.sql import SparkSession
 
 from ebbtide.app.ledger import open_ledger
 from ebbtide.config.policies import PolicySet, load_policies
-from ebbtide.config.subjects import load_subjects
+from ebbtide.config.subjects import Place, load_subjects
 from ebbtide.errors import EbbtideError, InputError, RefusedError, UnreadableError
 from ebbtide.governance.carriers import Carriers
-from ebbtide.governance.departed import Leaver, aging_out, departed
+from ebbtide.governance.departed import Departed, Leaver, aging_out, departed
 from ebbtide.governance.filing import file_and_withdraw, open_requests, pending_until
 from ebbtide.ledger.entries import RequestMoved, RequestReceived, parse_entry
 from ebbtide.ledger.ledger import Ledger
@@ -180,11 +180,13 @@ def test_a_request_is_withdrawn_when_the_person_comes_back_and_filed_anew_when_t
     with ledger.reading() as log:
         moved = [e for n in range(log.size) if isinstance(e := parse_entry(log.leaf(n)), RequestMoved)]
     assert {entry.request for entry in moved} == {request.id for request in ended}
+    ledger.home.keys.create_sealing(ended[0].id)  # as if the process had died before it destroyed the key
     # Whose row is gone from the users table has not come back.
     table.overwrite(users({**{n: ago for n, ago in LEFT.items() if n != 5}, 3: 70, 2: -1}))
     later = run(project, "--file", exit_code=0)
     assert (later["filed"], later["withdrawn"]) == (1, 0)
     assert requests(ledger) == dict.fromkeys("357", RequestState.RECEIVED)
+    assert ended[0].id not in ledger.home.keys.names()
 
 
 def test_where_partitions_age_out_only_the_overdue_need_a_request(project: SmallProject, spark: SparkSession) -> None:
@@ -192,16 +194,42 @@ def test_where_partitions_age_out_only_the_overdue_need_a_request(project: Small
     session(tide.catalogs.values(), master="local[1]")
     subject = load_subjects(project.root)["user_id"]
     assert subject.key
-    places = Carriers({subject.key: "own"}, ())
+    gone = Place("people.app.gone", "uid")
+    places = Carriers({subject.key: "own", gone: "lineage"}, ())
     for ages_out, expected in ((set(), {2, 3, 5, 7}), ({"people.app.users"}, {2, 5})):
         with departed(spark, tide.catalogs, subject, Duration(90, "d"), now=NOW) as people:
-            people.look(tide.catalogs, places, ages_out)
+            standings, unread = people.look(tide.catalogs, places, ages_out)
+            assert [one.place for one in standings] == [subject.key]
+            assert [(one.place, one.failed) for one in unread] == [(str(gone), True)]
             assert {int(one.value) - BASE for one in people.to_file(())} == expected
             assert people._found is not None
             assert str(BASE)[:9] not in str(people._found._jdf.queryExecution().toString())
             known = [str(BASE + n) for n in (1, 2, 6)]
             assert {int(value) - BASE for value in people.returned(known)} == {1, 6}
             assert str(BASE)[:9] not in repr(people.to_file(()))
+
+
+def test_instants_count_to_the_microsecond_and_several_rows_are_one_person(
+    project: SmallProject, spark: SparkSession
+) -> None:
+    subject = load_subjects(project.root)["user_id"]
+    tick, border = timedelta(microseconds=1), NOW - timedelta(days=90)
+    rows = [
+        (1, border),
+        (2, border - tick),
+        (3, NOW),
+        (4, NOW + tick),
+        (5, None),
+        (6, border),
+        (6, NOW),
+        (7, border),
+        (7, None),
+    ]
+    users = spark.createDataFrame(rows, "user_id long, left_at timestamp").coalesce(1)
+    people = Departed(spark, users, subject, Duration(90, "d"), NOW)
+    by_hash = {people._hash_text(str(n)): n for n in range(1, 8)}
+    found = {by_hash[row.who]: (row.overdue, row.urgent) for row in people._left.collect()}
+    assert found == {1: (False, True), 2: (True, True), 3: (False, False), 6: (False, False)}
 
 
 def test_a_table_ages_out_where_a_policy_owns_its_dated_partitions(tmp_path: Path, spark: SparkSession) -> None:
@@ -237,6 +265,9 @@ def test_a_failed_filing_leaves_no_request_and_no_key(project: SmallProject) -> 
     assert ledger.home.keys.names() == before
     with ledger.database.reader() as state:
         assert state.requests() == ()
+    # Two runs that found the same person: the second one looks again before it writes.
+    assert len(file_and_withdraw(ledger, subject, [good], []).filed) == 1
+    assert file_and_withdraw(ledger, subject, [good], []).filed == ()
 
 
 def test_a_request_whose_key_is_lost_stops_the_filing(project: SmallProject) -> None:
