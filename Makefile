@@ -18,8 +18,13 @@ setup: ## Prepare .venv/, Java and jars (quick when nothing changed)
 setup-spark41: setup
 	@$(PYTHON3) setup/bootstrap.py --profile spark41
 
+# dbt cannot live beside Ebbtide's own packages: the tests call it in an environment of its own.
+.PHONY: setup-dbt
+setup-dbt: setup
+	@$(PYTHON3) setup/bootstrap.py --profile dbt
+
 .PHONY: lock
-lock: ## Lock the two environments again (needs the network)
+lock: ## Lock the environments again (needs the network)
 	@$(PYTHON3) setup/lock.py
 
 .PHONY: demo
@@ -42,7 +47,7 @@ test-plan: setup
 	@$(BIN)/python -m pytest -q -n 2 tests/plan
 
 .PHONY: test-lake
-test-lake: setup
+test-lake: setup setup-dbt
 	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup --durations=15 $(addprefix --ignore=,$(FAST) tests/plan)
 
 .PHONY: test-cluster

@@ -15,7 +15,9 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PROFILES = {"spark35": ".venv", "spark41": ".venv-spark41"}
+PROFILES = {"spark35": ".venv", "spark41": ".venv-spark41", "dbt": ".venv-dbt"}
+TOOLS = {"dbt"}
+"""Environments of programs that tests call: without Ebbtide and its jars, whose versions they would fight with."""
 
 
 def cache_dir() -> Path:
@@ -54,8 +56,9 @@ def find_uv() -> Path:
 
 
 def fingerprint(profile: str) -> str:
-    parts = [ROOT / "requirements" / f"{profile}.txt", ROOT / "pyproject.toml", Path(__file__)]
-    parts += sorted((ROOT / "src" / "ebbtide" / "spark").glob("jars*"))
+    parts = [ROOT / "requirements" / f"{profile}.txt", Path(__file__)]
+    if profile not in TOOLS:
+        parts += [ROOT / "pyproject.toml", *sorted((ROOT / "src" / "ebbtide" / "spark").glob("jars*"))]
     digest = hashlib.sha256(str(ROOT).encode())
     for part in parts:
         digest.update(part.read_bytes())
@@ -77,9 +80,10 @@ def main() -> None:
         run(uv, "venv", "--quiet", "--python", sys.executable, venv, **env)
     say(f"installing the locked environment into {venv.name}/")
     run(uv, "pip", "sync", "--quiet", "--require-hashes", f"requirements/{profile}.txt", **env)
-    run(uv, "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--editable", ".", **env)
-    say("preparing Java and jars (the first run downloads about 250 MB)")
-    run(python, "-m", "ebbtide.spark.jars", profile)
+    if profile not in TOOLS:
+        run(uv, "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--editable", ".", **env)
+        say("preparing Java and jars (the first run downloads about 250 MB)")
+        run(python, "-m", "ebbtide.spark.jars", profile)
     stamp.write_text(wanted)
     say("done")
 

@@ -1,11 +1,13 @@
-"""Lock both profiles: requirements with hashes and without any registry's address."""
+"""Lock all environments: requirements with hashes and without any registry's address."""
 
 from __future__ import annotations
 
-from bootstrap import PROFILES, find_uv, run
+from bootstrap import PROFILES, TOOLS, find_uv, run
+
+OPTIONS = ["--quiet", "--universal", "--python-version", "3.11", "--generate-hashes", "--no-emit-index-url"]
+OURS = ["--extra", "java", "--extra", "s3", "--extra", "suggest", "--group", "dev", "pyproject.toml"]
 
 for profile in PROFILES:
-    options = ["--quiet", "--universal", "--python-version", "3.11", "--generate-hashes", "--no-emit-index-url"]
-    options += ["--no-header", "--extra", "java", "--extra", "s3", "--extra", "suggest", "--group", "dev"]
-    inputs = ["pyproject.toml", f"requirements/{profile}.in"]
-    run(find_uv(), "pip", "compile", *options, *inputs, "--output-file", f"requirements/{profile}.txt")
+    inputs = [f"requirements/{profile}.in", *([] if profile in TOOLS else OURS)]
+    output = ["--no-header", "--output-file", f"requirements/{profile}.txt"]
+    run(find_uv(), "pip", "compile", *OPTIONS, *inputs, *output)

@@ -79,6 +79,42 @@ class Ebbtide:
 
         return condemn(self.project, path, now=datetime.now(UTC), unsafe=unsafe, dry_run=dry_run)
 
+    def suggest_labels(self, *tables: str) -> dict[str, Any]:
+        """PII labels for columns that look personal: of the named tables, or of all."""
+        from ebbtide.app.classify import suggest_labels
+
+        return suggest_labels(self.project, tables)
+
+    def create_tables(self, *tables: str, dry_run: bool = False) -> list[str]:
+        """Create the tables of contracts that are missing, or the named ones; gives their names."""
+        from ebbtide.app.contracts import create_tables
+
+        return create_tables(self.project, tables, dry_run=dry_run)
+
+    def contract_drift(self) -> list[dict[str, Any]]:
+        """Where tables differ from their contracts, by the last scan."""
+        from ebbtide.app.contracts import check_contracts
+
+        return check_contracts(self.project)
+
+    def repair_tables(self, *tables: str, dry_run: bool = False) -> list[dict[str, Any]]:
+        """Repair settings of the named tables, or of those with `enforce: true`."""
+        from ebbtide.app.contracts import repair_tables
+
+        return repair_tables(self.project, tables, dry_run=dry_run)
+
+    def enforce_contracts(self) -> dict[str, Any]:
+        """After a scan: repair tables with `enforce: true`, and say what differs still."""
+        from ebbtide.app.contracts import after_scan
+
+        return after_scan(self.project)
+
+    def departed(self, *, file: bool = False, dry_run: bool = False, as_of: datetime | None = None) -> dict[str, Any]:
+        """Who left and is still in a table, as counts; with `file` as erasure requests in the state, too."""
+        from ebbtide.app.departed import departed_users
+
+        return departed_users(self.project, file=file, dry_run=dry_run, as_of=as_of)
+
     def errors(self) -> list[dict[str, Any]]:
         """The rows of `scan_errors` of the last scan."""
         return list(Inventory.open(self.project.inventory).errors())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ebbtide.cli import governance, ledger, orphans, plan, render, retention, show, state
+from ebbtide.cli import governance, ledger, orphans, people, plan, render, retention, show, state
 from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, project_file
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ app.add_typer(ledger.app, name="ledger")
 app.add_typer(state.app, name="state")
 app.add_typer(orphans.app, name="orphans")
 governance.register(app)
+people.register(app)
 plan.register(app)
 retention.register(app)
 
@@ -65,10 +66,14 @@ def scan(
     project: ProjectOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Bring the inventory up to date. Only what changed is read. Exit 4 where something could not be read."""
+    """Bring the inventory up to date. Only what changed is read. Exit 4 where something could not be read.
+
+    Tables whose contract says `enforce: true` are repaired where their settings differ from it.
+    """
     tide = _open(ctx, project)
     with render.ScanProgress() as progress:
         report = tide.scan(history_only=history_only, full=full, watcher=progress)
+    agreed = tide.enforce_contracts()
     errors = tide.errors()
     entries = report.current.entries.values()
     locked = {entry.table_id: list(entry.locked_by) for entry in entries if entry.locked_by}
@@ -82,9 +87,14 @@ def scan(
                 "gone": list(report.gone),
                 "locked": locked,
                 "errors": errors,
+                **agreed,
             }
         )
     _tell(report, errors, locked)
+    if agreed["drift"] or agreed["repaired"]:
+        repaired = len({row["table_id"] for row in agreed["repaired"]})
+        drifting = len({row["table_id"] for row in agreed["drift"]})
+        render.note(f"contracts: {repaired} tables repaired, {drifting} differ (`ebbtide contract check`)")
     if errors:
         raise typer.Exit(4)
 

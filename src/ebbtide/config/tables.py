@@ -8,15 +8,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from ebbtide.config import yaml
 from ebbtide.config.classifiers import Classifiers, Kind
 from ebbtide.config.project import WrongValueError
 from ebbtide.errors import InputError
+from ebbtide.model.contract import LONGEST, SHORTEST
+from ebbtide.model.durations import parse_duration
 from ebbtide.model.ids import DatasetId
 
 _PATTERN = re.compile(r"^(yyyy|MM|dd|HH|mm|ss|[-/._ T:])+$")
+# Types go into CREATE TABLE as they are: words, sizes and what nests them, nothing that ends a statement.
+_TYPE = re.compile(r"[A-Za-z_]\w*(?:\([0-9, ]+\))?|(?:array|map|struct)<[\w<>(),: ]+>", re.IGNORECASE)
+_TRANSFORM = re.compile(r"\w+|(?:years|months|days|hours)\(\w+\)|(?:bucket|truncate)\(\d+, ?\w+\)")
 _PERIOD = re.compile(r"^\+?([1-9]\d*)([dwmy])$")
 
 
@@ -45,6 +50,16 @@ class Reclassify:
 
 
 @dataclass(frozen=True, slots=True)
+class ContractSettings:
+    """What a table is created with: Spark's types by column, in order. `versions` is the version window in days."""
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    partitioned_by: tuple[str, ...] = ()
+    key: tuple[str, ...] = ()
+    versions: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TableSettings:
     """One table as people described it. `where` is `file:line`; periods are spelled with their sign."""
 
@@ -58,6 +73,7 @@ class TableSettings:
     reclassify: Mapping[str, Reclassify] = field(default_factory=dict)
     is_pii: bool | None = None
     enforce: bool = False
+    contract: ContractSettings | None = None
 
 
 def _period(text: str) -> str:
@@ -100,6 +116,54 @@ class _Reclassify(BaseModel):
         raise WrongValueError("not a reclassification", "[] stops all labels, [A.b] or {A.a: A.b} replaces them")
 
 
+class _Contract(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    columns: dict[str, str] = Field(default_factory=dict)
+    partitioned_by: tuple[str, ...] = ()
+    key: tuple[str, ...] = ()
+    versions: str | None = None
+
+    @field_validator("columns")
+    @classmethod
+    def _types(cls, value: dict[str, str]) -> dict[str, str]:
+        for name, type_ in value.items():
+            if not _TYPE.fullmatch(type_):
+                raise WrongValueError(
+                    f"{type_!r} of {name} is no type", "write Spark's types, such as bigint or string"
+                )
+        return value
+
+    @field_validator("versions")
+    @classmethod
+    def _days(cls, value: str | None) -> str | None:
+        try:
+            duration = parse_duration(value) if value is not None else None
+        except InputError as error:
+            raise WrongValueError(error.message, error.hint or "") from None
+        if duration is not None and (duration.months or duration.count < 1):
+            raise WrongValueError(f"not a version window: {value!r}", "write days or weeks, such as 14d")
+        return value
+
+    @field_validator("partitioned_by")
+    @classmethod
+    def _transforms(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for text in value:
+            if not _TRANSFORM.fullmatch(text):
+                raise WrongValueError(f"cannot partition by {text!r}", "a column, or days(column) and the like")
+        return value
+
+    @model_validator(mode="after")
+    def _known_columns(self) -> _Contract:
+        unknown = [name for name in self.key if self.columns and name not in self.columns]
+        if unknown:
+            raise WrongValueError(f"the key {unknown[0]!r} is no column", yaml.nearest(unknown[0], list(self.columns)))
+        return self
+
+    def settings(self) -> ContractSettings:
+        versions = parse_duration(self.versions).exact.days if self.versions else None
+        return ContractSettings(self.columns, self.partitioned_by, self.key, versions)
+
+
 class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     name: str
@@ -111,6 +175,16 @@ class _Table(BaseModel):
     reclassify: dict[str, _Reclassify] = Field(default_factory=dict)
     is_pii: bool | None = None
     enforce: bool = False
+    contract: _Contract | None = None
+
+    @model_validator(mode="after")
+    def _in_the_band(self) -> _Table:
+        days = self.contract.settings().versions if self.contract else None
+        if self.is_pii and days is not None and not SHORTEST <= days <= LONGEST:
+            raise WrongValueError(
+                f"a version window of {days} d on a table with personal data", f"from {SHORTEST} to {LONGEST} days"
+            )
+        return self
 
 
 class _File(BaseModel):
@@ -160,4 +234,5 @@ def _settings(
         reclassify={column: Reclassify(c.instead, c.changes) for column, c in table.reclassify.items()},
         is_pii=table.is_pii,
         enforce=table.enforce,
+        contract=table.contract.settings() if table.contract else None,
     )

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
+from ebbtide.model.contract import Contract, Drift
 from ebbtide.model.dataset import Catalog, Found, NotFound, Reading
+from ebbtide.model.ids import DatasetId
 from ebbtide.model.removal import Committed, Freed, Removal
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 class Capability(StrEnum):
@@ -105,6 +107,30 @@ class Format(Protocol):
         Formats whose own operation removes files (Hudi, Paimon) run it here, and only where it takes nothing else.
         """
         ...
+
+    def rows(self, id_: DatasetId, catalog: Catalog, spark: SparkSession) -> DataFrame:
+        """The rows at the head of the main branch, with the columns that people know. Nothing is read yet."""
+        ...
+
+
+class ContractTerms(Protocol):
+    """A format's side of table contracts: the module `contract` in its folder."""
+
+    def drift(self, contract: Contract, properties: Mapping[str, str], columns: Mapping[str, str]) -> list[Drift]:
+        """What the table's settings do not have as the contract says. `columns` are its own, with their types."""
+        ...
+
+    def spark_type(self, native: str) -> str | None:
+        """A column's type as Spark spells it; None for what cannot be compared."""
+        ...
+
+    def create(self, contract: Contract, id_: DatasetId, catalog: Catalog, spark: SparkSession) -> None:
+        """Make the table, with the right properties from its first commit on."""
+        ...
+
+    def set_properties(
+        self, properties: Mapping[str, str], id_: DatasetId, catalog: Catalog, spark: SparkSession
+    ) -> None: ...
 
 
 def supports(format_: Format, capability: Capability) -> Support:

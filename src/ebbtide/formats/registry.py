@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from ebbtide.errors import InputError
-from ebbtide.formats.base import Format
+from ebbtide.formats.base import ContractTerms, Format
 from ebbtide.model.dataset import Catalog, Column, Found
 from ebbtide.model.history import Transaction
 
@@ -43,3 +43,10 @@ def load_appended(name: str) -> Appended:
         raise InputError(f"what is new cannot be read from {name} tables", hint="iceberg and delta tables can")
     appended: Appended = import_module(f"{_MODULES[name]}.appended").appended
     return appended
+
+
+def load_contract_terms(name: str) -> ContractTerms:
+    """A format's side of table contracts."""
+    load_format(name)
+    terms: ContractTerms = import_module(f"{_MODULES[name]}.contract")
+    return terms

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 
-from ebbtide.errors import UnreadableError
+from ebbtide.errors import RefusedError, UnreadableError
 from ebbtide.model.dataset import Catalog
+from ebbtide.model.ids import DatasetId
 from ebbtide.storage.files import Entry, Store, open_store
 
 
@@ -23,6 +24,17 @@ def open_warehouse(catalog: Catalog) -> tuple[Store, list[Entry]]:
     if folders is None:
         raise UnreadableError(catalog.name, f"no warehouse at {catalog.warehouse}", hint=hint)
     return store, folders
+
+
+def place_of(id_: DatasetId, catalog: Catalog) -> str:
+    """Where a table of a catalog without a service lies, as the warehouse's owner spells it."""
+    return "/".join((catalog.warehouse.rstrip("/"), *id_.namespace, id_.table))
+
+
+def refuse_existing(place: str, catalog: Catalog) -> None:
+    """A table is only made where nothing lies: some formats would write over what is there."""
+    if open_store(place, catalog.options).stat(place) is not None:
+        raise RefusedError(f"something lies at {place} already", hint="scan again, or choose another name")
 
 
 def token_of(entries: Iterable[Entry]) -> str:

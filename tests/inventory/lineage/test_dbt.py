@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ from ebbtide.inventory.lineage.names import written
 from ebbtide.inventory.lineage.values import Flow, ProblemKind
 from tests.inventory.lineage.flows import direct
 
+DBT = Path(__file__).parents[3] / ".venv-dbt" / "bin" / "dbt"
 MODELS = {
     "stg_users": "SELECT uid, lower(email) AS email, country FROM {{ ref('users') }}",
     "stg_orders": "{{ config(materialized='ephemeral') }} SELECT id, uid, amount FROM {{ ref('orders') }} "
@@ -125,9 +124,7 @@ def test_labels_come_from_meta_of_models_and_columns_old_and_new(tmp_path: Path)
 @pytest.fixture(scope="module")
 def real_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small project that real dbt compiled and described. dbt lives in an environment of its own."""
-    dbt = os.environ.get("EBBTIDE_DBT") or shutil.which("dbt")
-    if not dbt:
-        pytest.skip("no dbt here: put dbt-duckdb on the PATH, or name its `dbt` in EBBTIDE_DBT")
+    assert DBT.exists(), "run `make setup-dbt`"
     folder = tmp_path_factory.mktemp("dbt")
     (folder / "models").mkdir()
     (folder / "seeds").mkdir()
@@ -139,7 +136,7 @@ def real_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, text in MODELS.items():
         (folder / "models" / f"{name}.sql").write_text(text)
     for verb in (["build"], ["docs", "generate"]):
-        command = [dbt, "--no-send-anonymous-usage-stats", *verb, "--profiles-dir", "."]
+        command = [str(DBT), "--no-send-anonymous-usage-stats", *verb, "--profiles-dir", "."]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stdout + done.stderr
     return folder

@@ -6,11 +6,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ebbtide.formats.base import YES, Capability, Depth, Support, no
+from ebbtide.formats.warehouse import place_of
 from ebbtide.model.dataset import Catalog, Found, NotFound, Reading
+from ebbtide.model.ids import DatasetId
 from ebbtide.model.removal import Committed, Freed, Removal
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 class Delta:
@@ -65,6 +67,9 @@ class Delta:
         from ebbtide.formats.delta.remove import free
 
         return free(removal, paths, catalog, spark, before_batch)
+
+    def rows(self, id_: DatasetId, catalog: Catalog, spark: SparkSession) -> DataFrame:
+        return spark.read.format("delta").load(place_of(id_, catalog))
 
 
 FORMAT = Delta()

@@ -9,11 +9,13 @@ from ebbtide.formats.base import YES, Capability, Depth, Support, no
 from ebbtide.formats.hudi.discover import discover
 from ebbtide.formats.hudi.read import read
 from ebbtide.formats.hudi.remove import commit, free
+from ebbtide.formats.warehouse import place_of
 from ebbtide.model.dataset import Catalog, Found, NotFound, Reading
+from ebbtide.model.ids import DatasetId
 from ebbtide.model.removal import Committed, Freed, Removal
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 class Hudi:
@@ -58,6 +60,10 @@ class Hudi:
         before_batch: Callable[[], None],
     ) -> Freed:
         return free(removal, paths, catalog, spark, before_batch)
+
+    def rows(self, id_: DatasetId, catalog: Catalog, spark: SparkSession) -> DataFrame:
+        frame = spark.read.format("hudi").load(place_of(id_, catalog))
+        return frame.drop(*(name for name in frame.columns if name.startswith("_hoodie_")))
 
 
 FORMAT = Hudi()

@@ -9,10 +9,11 @@ from ebbtide.formats.base import YES, Capability, Depth
 from ebbtide.formats.iceberg.discover import discover
 from ebbtide.formats.iceberg.read import read
 from ebbtide.model.dataset import Catalog, Found, NotFound, Reading
+from ebbtide.model.ids import DatasetId
 from ebbtide.model.removal import Committed, Freed, Removal
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 class Iceberg:
@@ -42,6 +43,13 @@ class Iceberg:
         from ebbtide.formats.iceberg.remove import free
 
         return free(removal, paths, catalog, spark, before_batch)
+
+    def rows(self, id_: DatasetId, catalog: Catalog, spark: SparkSession) -> DataFrame:
+        from ebbtide.spark.session import quote
+
+        name = quote(catalog.name, *id_.namespace, id_.table)
+        spark.catalog.refreshTable(name)  # the session's catalog may remember the table as it was
+        return spark.table(name)
 
 
 FORMAT = Iceberg()

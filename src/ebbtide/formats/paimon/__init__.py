@@ -10,10 +10,11 @@ from ebbtide.formats.paimon.discover import discover
 from ebbtide.formats.paimon.read import read
 from ebbtide.formats.paimon.remove import commit, free
 from ebbtide.model.dataset import Catalog, Found, NotFound, Reading
+from ebbtide.model.ids import DatasetId
 from ebbtide.model.removal import Committed, Freed, Removal
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 class Paimon:
@@ -60,6 +61,11 @@ class Paimon:
         before_batch: Callable[[], None],
     ) -> Freed:
         return free(removal, paths, catalog, spark, before_batch)
+
+    def rows(self, id_: DatasetId, catalog: Catalog, spark: SparkSession) -> DataFrame:
+        from ebbtide.spark.session import quote
+
+        return spark.table(quote(catalog.name, *id_.namespace, id_.table))
 
 
 FORMAT = Paimon()

@@ -1,0 +1,170 @@
+"""The verbs about people in tables: `classify --suggest`, `contract` and `departed`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from ebbtide.cli import render
+from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, project_file
+
+if TYPE_CHECKING:
+    from ebbtide.app.ebbtide import Ebbtide
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs to the command line."""
+    app.command()(classify)
+    app.command()(departed)
+    group = typer.Typer(help="Table contracts: create tables, find drift, repair it.", rich_markup_mode=None)
+    group.command()(create)
+    group.command()(check)
+    group.command()(repair)
+    app.add_typer(group, name="contract")
+
+
+def _open(ctx: typer.Context, project: Path | None) -> Ebbtide:
+    from ebbtide.app.ebbtide import Ebbtide
+
+    return Ebbtide(project_file(ctx, project))
+
+
+TablesArgument = Annotated[list[str] | None, typer.Argument(help="catalog.namespace.table")]
+
+
+def classify(
+    ctx: typer.Context,
+    tables: Annotated[
+        list[str] | None, typer.Argument(help="catalog.namespace.table; all tables when left out")
+    ] = None,
+    suggest: Annotated[
+        bool, typer.Option("--suggest", help="Propose PII labels by a sample of the values.", show_default=False)
+    ] = False,
+    project: ProjectOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Propose PII labels for columns that look personal. Values are never shown. Exit 4 where a table is unreadable."""
+    if not suggest:
+        render.complain("classify proposes labels, it puts none on", "say `classify --suggest`")
+        raise typer.Exit(2)
+    found = _open(ctx, project).suggest_labels(*(tables or ()))
+    if json:
+        render.write_json(found)
+    else:
+        shown = render.table("table", "column", "looks like", ">share", ">values", "label")
+        for row in found["suggestions"]:
+            share = f"{row['share']:.0%}"
+            names = (row["table_id"], row["column"], row["kind"], share, str(row["sampled"]), row["label"])
+            shown.add_row(*(escape(name) for name in names))
+        render.out().print(shown)
+        render.note("put what is right under `columns:` of the table in tables/*.yml")
+    _tell_unread(found["unread"])
+
+
+def create(
+    ctx: typer.Context,
+    tables: TablesArgument = None,
+    project: ProjectOption = None,
+    dry_run: DryRunOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Create the tables of contracts, the named ones or all that are missing, with the right properties."""
+    made = _open(ctx, project).create_tables(*(tables or ()), dry_run=dry_run)
+    if json:
+        render.write_json({"created": made})
+    for name in made:
+        render.note(f"{'would create' if dry_run else 'created'} {name}")
+    if not made:
+        render.note("no table of a contract is missing")
+
+
+def check(ctx: typer.Context, project: ProjectOption = None, json: JsonOption = False) -> None:
+    """Show where tables differ from their contracts, by the last scan. Exit 1 where one does."""
+    found = _open(ctx, project).contract_drift()
+    if json:
+        render.write_json(found)
+    else:
+        show_drift(found)
+    if found:
+        raise typer.Exit(1)
+
+
+def repair(
+    ctx: typer.Context,
+    tables: TablesArgument = None,
+    project: ProjectOption = None,
+    dry_run: DryRunOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Repair settings: of the named tables, or of those with `enforce: true`. Exit 1 where something is left."""
+    found = _open(ctx, project).repair_tables(*(tables or ()), dry_run=dry_run)
+    if json:
+        render.write_json(found)
+    else:
+        shown = render.table("table", "what", "found", "wanted", "would be repaired" if dry_run else "repaired")
+        for row in found:
+            texts = (row["table_id"], row["aspect"], row["found"], row["wanted"], row["because"] or "yes")
+            shown.add_row(*(escape(text) for text in texts))
+        render.out().print(shown)
+    if any(not row["done"] for row in found):
+        raise typer.Exit(1)
+
+
+def show_drift(found: list[dict[str, Any]]) -> None:
+    """Drift as a table; nothing where there is none."""
+    if found:
+        shown = render.table("table", "what", "found", "wanted")
+        for row in found:
+            shown.add_row(*(escape(row[key]) for key in ("table_id", "aspect", "found", "wanted")))
+        render.out().print(shown)
+
+
+def _tell_unread(unread: list[dict[str, str]]) -> None:
+    for one in unread:
+        render.complain(f"{one['place']}: {one['because']}", "`ebbtide scan` says more")
+    if unread:
+        raise typer.Exit(4)
+
+
+def departed(
+    ctx: typer.Context,
+    file: Annotated[
+        bool, typer.Option("--file", help="File erasure requests for them, and withdraw those of who came back.")
+    ] = False,
+    project: ProjectOption = None,
+    dry_run: DryRunOption = False,
+    json: JsonOption = False,
+    as_of: Annotated[str | None, typer.Option("--as-of", help="As if it were then: a date or an instant, UTC.")] = None,
+) -> None:
+    """Show how many people who left are still in which table. Exit 1 where one should be gone by the promise."""
+    from ebbtide.app.plan import parse_time
+
+    found = _open(ctx, project).departed(file=file, dry_run=dry_run, as_of=parse_time(as_of) if as_of else None)
+    if json:
+        render.write_json(found)
+    else:
+        shown = render.table("subject", "table", "column", "known by", ">left", ">overdue", "earliest due", "goes by")
+        for subject in found["subjects"]:
+            for row in subject["places"]:
+                texts = (subject["subject"], row["table_id"], row["column"], row["how"], str(row["departed"]))
+                due = str(row["earliest_due"] or "")
+                more = (str(row["overdue"]), due, "partitions" if row["ages_out"] else "request")
+                shown.add_row(*(escape(text) for text in (*texts, *more)))
+        render.out().print(shown)
+    for notice in found["notices"]:
+        render.note(notice)
+    for subject in found["subjects"]:
+        for one in subject["unread"]:
+            render.complain(f"{one['place']}: {one['because']}", None)
+        if file:
+            verb = "would be filed" if dry_run else "filed"
+            render.note(f"{subject['subject']}: {subject['filed']} {verb}, {subject['withdrawn']} withdrawn")
+            if subject["too_late"]:
+                render.note(f"{subject['too_late']} came back after their deletion had begun")
+    if any(one["failed"] for subject in found["subjects"] for one in subject["unread"]):
+        raise typer.Exit(4)
+    if any(row["overdue"] for subject in found["subjects"] for row in subject["places"]):
+        raise typer.Exit(1)

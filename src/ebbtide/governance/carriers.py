@@ -1,0 +1,87 @@
+"""Where an identity stands: its own columns, and those that column lineage carries it to (spec §4, "Plan").
+
+Values are compared as text. A hash or a mask changes them, so a column behind one is listed and not looked at; so is
+one of a table that nobody could read. What a model changed in another way cannot be told from lineage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ebbtide.config.subjects import Place, Subject
+from ebbtide.config.yaml import nearest
+from ebbtide.errors import InputError
+from ebbtide.governance.reading import Unread
+from ebbtide.inventory.information_schema import Inventory
+from ebbtide.inventory.labelled import Labelled
+from ebbtide.inventory.lineage.graph import Graph
+from ebbtide.inventory.lineage.values import WHOLE, ColumnRef
+
+
+@dataclass(frozen=True, slots=True)
+class Carriers:
+    """The columns to look at, each with how it is known, and the places that cannot be looked at."""
+
+    columns: Mapping[Place, str]
+    unread: tuple[Unread, ...]
+
+
+def carriers(subject: Subject, labelled: Labelled, inventory: Inventory) -> Carriers:
+    """Follow direct lineage from the subject's columns. A column that is not there is an `InputError`."""
+    graph = labelled.lineage.graph
+    starts = [_number(place, subject, graph, inventory) for place in subject.columns]
+    plain = _reached(graph, starts, graph.is_direct & ~graph.is_masking)
+    every = _reached(graph, starts, graph.is_direct)
+    columns: dict[Place, str] = {}
+    unread: list[Unread] = []
+    for number in sorted(every, key=lambda n: graph.columns[n]):
+        ref = graph.columns[number]
+        entry = inventory.current.entries.get(ref.table_id)
+        if entry is None:
+            continue  # a view, or what no catalog has: lineage goes on through it
+        if entry.error is not None:
+            unread.append(Unread(str(ref), "the last scan could not read the table"))
+        elif ref.column == WHOLE:
+            unread.append(Unread(ref.table_id, "its columns are not known to lineage", failed=False))
+        elif number not in plain:
+            unread.append(
+                Unread(str(ref), "a hash or a mask lies between: its values cannot be compared", failed=False)
+            )
+        else:
+            columns[Place(ref.table_id, ref.column)] = "own" if number in starts else "lineage"
+    return Carriers(columns, tuple(unread))
+
+
+def _number(place: Place, subject: Subject, graph: Graph, inventory: Inventory) -> int:
+    if place.table_id not in inventory.current.entries:
+        known = list(inventory.current.entries)
+        raise InputError(
+            f"{subject.name}: no catalog has {place.table_id}", where=subject.where, hint=nearest(place.table_id, known)
+        )
+    number = graph.numbers.get(ColumnRef(place.table_id, place.column))
+    if number is None:
+        known = [ref.column for ref in graph.columns if ref.table_id == place.table_id]
+        raise InputError(
+            f"{subject.name}: {place.table_id} has no column {place.column!r}",
+            where=subject.where,
+            hint=nearest(place.column, known),
+        )
+    return number
+
+
+def _reached(graph: Graph, starts: list[int], chosen: npt.NDArray[np.bool_]) -> set[int]:
+    """The columns that can be reached along the chosen edges, the starts included."""
+    after: dict[int, list[int]] = {}
+    sources, targets = graph.sources[chosen].tolist(), graph.targets[chosen].tolist()
+    for source, target in zip(sources, targets, strict=True):
+        after.setdefault(source, []).append(target)
+    found, queue = set(starts), list(starts)
+    for node in queue:
+        fresh = [target for target in after.get(node, ()) if target not in found]
+        found.update(fresh)
+        queue += fresh
+    return found
