@@ -17,6 +17,7 @@ from ebbtide.errors import InputError
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.labelled import label_inventory
 from ebbtide.inventory.partition_days import dated_partitions
+from ebbtide.model.durations import parse_duration
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,7 +50,8 @@ def make_plan(project: Project, *, now: datetime) -> Plan:
     spark = start_session(project)
     marks, unmarks, holds = state_frames(spark, read_state(project))
     world = world_of(project, inventory, spark)
-    return build_plan(policies, world, marks, unmarks, holds, now=now, limits=project.limits)
+    tick = parse_duration(project.tick, hours=True)
+    return build_plan(policies, world, marks, unmarks, holds, now=now, limits=project.limits, tick=tick)
 
 
 def world_of(project: Project, inventory: Inventory, spark: SparkSession) -> World:
@@ -99,9 +101,7 @@ def read_state(project: Project) -> Snapshot:
         return replace(found, holds=named)
 
 
-def state_frames(
-    spark: SparkSession, snapshot: Snapshot
-) -> tuple[DataFrame | None, DataFrame | None, DataFrame]:
+def state_frames(spark: SparkSession, snapshot: Snapshot) -> tuple[DataFrame | None, DataFrame | None, DataFrame]:
     """Marks, unmarks and holds as the plan takes them. A hold on a subject names no dataset: erasure traces it."""
     from ebbtide.plan.world import HOLDS, MARKS, UNMARKS
 

@@ -62,6 +62,7 @@ def plan_round(
 ) -> Iterator[Round]:
     """Scan, read the state, plan. With a plan file: at its time, and only if the world is still what it was."""
     from ebbtide.plan.build import build_plan
+    from ebbtide.plan.promises import derive_auto
 
     policies = load_policies(project.root)
     if not policies.policies:
@@ -75,6 +76,8 @@ def plan_round(
     snapshot = read_state(project)
     world = world_of(project, inventory, spark)
     frames = state_frames(spark, snapshot)
+    # Marks carry what the policies say, so an `auto` is settled before anybody reads them.
+    policies = derive_auto(policies, world, tick=parse_duration(project.tick, hours=True))
     with build_plan(policies, world, *frames, now=now, limits=limits or project.limits) as plan:
         if asked is not None and asked["digest"] != plan.digest:
             raise RefusedError(
