@@ -41,14 +41,16 @@ FAST := tests/model tests/config tests/cli tests/state tests/ledger
 test-fast: setup
 	@$(BIN)/python -m pytest -q -n 2 $(FAST)
 
-# The plan's tests have a plain session of their own, which no other test may meet in its process.
+# The tests of plans and of checks have a plain session of their own, which no other test may meet in its process.
+PLAIN := tests/plan tests/governance/sql
+
 .PHONY: test-plan
 test-plan: setup
-	@$(BIN)/python -m pytest -q -n 2 tests/plan
+	@$(BIN)/python -m pytest -q -n 2 $(PLAIN)
 
 .PHONY: test-lake
 test-lake: setup setup-dbt
-	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup --durations=15 $(addprefix --ignore=,$(FAST) tests/plan)
+	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup --durations=15 $(addprefix --ignore=,$(FAST) $(PLAIN))
 
 .PHONY: test-cluster
 test-cluster: setup

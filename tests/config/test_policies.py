@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.config.policies import TARGETS, load_policies, refuse_auto
+from ebbtide.config.policies import AUTO, TARGETS, load_policies
 from ebbtide.errors import InputError
 from ebbtide.model.durations import Duration
 
@@ -135,11 +135,10 @@ def test_a_policy_without_a_target_is_refused(tmp_path: Path) -> None:
     assert all(target in str(caught.value.hint) for target in TARGETS)
 
 
-def test_auto_is_read_and_refused_while_nothing_derives_it(tmp_path: Path) -> None:
+def test_auto_is_read_for_a_promise_to_derive_it(tmp_path: Path) -> None:
     found = load_policies(write(tmp_path, GOOD.replace("older_than: 90d", "older_than: auto")))
-    with pytest.raises(InputError, match=r"'user-data': partitions.older_than is auto"):
-        refuse_auto(found)
-    refuse_auto(load_policies(write(tmp_path, GOOD)))
+    partitions = next(policy.partitions for policy in found.policies if policy.partitions is not None)
+    assert partitions.older_than == AUTO
 
 
 def test_the_canonical_form_tells_every_setting(tmp_path: Path) -> None:

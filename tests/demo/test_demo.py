@@ -19,6 +19,10 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.returncode == 0, done.stderr
     assert "9 datasets read, 0 errors" in done.stdout
     assert "a second scan reads only what changed: 0 datasets" in done.stdout
+    assert "lake.app.daily_user_events is TableContent.user_data" in done.stdout
+    assert "check pii_statistics fails" in done.stdout
+    assert "check names_and_labels" not in done.stdout
+    assert "past its 90d: lake.app.daily_user_events 0/_date=" in done.stdout
     return folder
 
 

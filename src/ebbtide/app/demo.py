@@ -46,9 +46,12 @@ def run_demo(folder: Path, *, tell: Story) -> None:
     tell.chapter("3. The history of one table, branch by branch")
     tell.history(tide.history("lake.raw.payment_events"))
     tell.step("the reload began a new view on main; the audit branch still needs the days before it")
+    tell.chapter("4. Labels, the gdpr pack, and what its checks find")
+    _govern(tide, tell)
     tell.chapter("Go on by yourself")
     tell.step(f"ebbtide tables --project {folder}")
     tell.step(f"ebbtide history stream.risk.alerts --project {folder}")
+    tell.step(f"ebbtide check --project {folder}")
 
 
 def _make_room(folder: Path) -> None:
@@ -57,6 +60,25 @@ def _make_room(folder: Path) -> None:
     if not (folder / _MARKER).exists():
         raise RefusedError(f"{folder} is already there and no demo", hint="name another folder")
     shutil.rmtree(folder)
+
+
+def _govern(tide: Ebbtide, tell: Story) -> None:
+    from ebbtide.demo.lake import GOVERNED
+    from ebbtide.governance.packs import install
+
+    root = tide.project.root
+    install("gdpr", root)
+    for name, text in GOVERNED.items():
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text(text)
+    derived = tide.labels("lake.app.daily_user_events")
+    tell.step(f"lake.app.daily_user_events is {', '.join(derived['labels'])}: its uid comes from a PII column")
+    for check in tide.check():
+        if not check["passed"]:
+            said = "fails" if check["severity"] == "error" else "warns"
+            tell.step(f"check {check['name']} {said} with {len(check['rows'])} rows: {check['description']}")
+    for row in tide.report("partitions_to_delete"):
+        tell.step(f"past its {row['keep']}: {row['table_id']} {row['partition']} ({row['class']})")
 
 
 def _build(tide: Ebbtide, tell: Story) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -114,6 +114,20 @@ class Ebbtide:
         from ebbtide.app.departed import departed_users
 
         return departed_users(self.project, file=file, dry_run=dry_run, as_of=as_of)
+
+    def check(self, *names: str, now: datetime | None = None, time_limit: float = 600) -> list[dict[str, Any]]:
+        """Run checks, all or the named ones. A check that passed has no rows."""
+        from ebbtide.app.checks import as_json, run_checks
+
+        found = run_checks(self.project, names, now=now or datetime.now(UTC), time_limit=time_limit)
+        return [as_json(outcome) for outcome in found]
+
+    def report(self, name: str, *, day: date | None = None, time_limit: float = 600) -> list[dict[str, Any]]:
+        """The rows of a report for one day, today unless it is named."""
+        from ebbtide.app.checks import run_report
+
+        days = [day or datetime.now(UTC).date()]
+        return [row for _, result in run_report(self.project, name, days, time_limit=time_limit) for row in result.rows]
 
     def errors(self) -> list[dict[str, Any]]:
         """The rows of `scan_errors` of the last scan."""

@@ -12,6 +12,7 @@ from ebbtide.config.policies import TARGETS, load_policies
 from ebbtide.config.yaml import nearest
 from ebbtide.errors import InputError
 from ebbtide.inventory.information_schema import Inventory
+from ebbtide.model.durations import parse_duration
 from ebbtide.model.ids import DatasetId
 from ebbtide.model.times import as_text
 
@@ -46,6 +47,7 @@ def explain_object(project: Project, text: str, *, now: datetime) -> dict[str, A
     found = explain(
         policies, world_of(project, inventory, spark), marks, unmarks, holds, dataset=dataset, target=target,
         object_id=object_id, now=now, limits=project.limits,
+        tick=parse_duration(project.tick, hours=True),
     )  # fmt: skip
     return {
         "as_of": as_text(now),

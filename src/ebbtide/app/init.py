@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ebbtide.errors import RefusedError
+from ebbtide.config.yaml import nearest
+from ebbtide.errors import InputError, RefusedError
+from ebbtide.governance.packs import Installed, install, pack_names
 
 _PROJECT = """\
 # An Ebbtide project. Paths are relative to this file.
@@ -28,12 +30,16 @@ inventory: .ebbtide/inventory
 """
 
 
-def init_project(folder: Path, *, name: str | None = None, dry_run: bool = False) -> list[Path]:
-    """Write a new project into `folder` and return the files. Nothing is overwritten."""
+def init_project(folder: Path, *, name: str | None = None, pack: str | None = None, dry_run: bool = False) -> Installed:
+    """Write a new project into `folder`, and a pack into a new or an existing one. Nothing is overwritten."""
     path = folder / "ebbtide.yml"
-    if path.exists():
+    if path.exists() and pack is None:
         raise RefusedError(f"{path} is already there", hint="edit it, or init in another folder")
-    if not dry_run:
+    if pack is not None and pack not in pack_names():
+        raise InputError(f"no pack {pack!r}", hint=nearest(pack, pack_names()))
+    fresh = not path.exists()
+    if fresh and not dry_run:
         folder.mkdir(parents=True, exist_ok=True)
         path.write_text(_PROJECT.format(name=name or folder.resolve().name))
-    return [path]
+    added = install(pack, folder, dry_run=dry_run) if pack is not None else Installed((), ())
+    return Installed((path, *added.written), added.kept) if fresh else added

@@ -18,6 +18,7 @@ from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.labelled import label_inventory
 from ebbtide.inventory.listing import last_listing
 from ebbtide.inventory.partition_days import dated_partitions
+from ebbtide.model.durations import parse_duration
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -54,7 +55,8 @@ def make_plan(project: Project, *, now: datetime) -> Plan:
     listing = last_listing(project.inventory)
     if listing is not None and listing.is_before(inventory.current):
         world = with_orphans(world, project, inventory, listing, spark)
-    return build_plan(policies, world, marks, unmarks, holds, now=now, limits=project.limits)
+    tick = parse_duration(project.tick, hours=True)
+    return build_plan(policies, world, marks, unmarks, holds, now=now, limits=project.limits, tick=tick)
 
 
 def world_of(project: Project, inventory: Inventory, spark: SparkSession) -> World:

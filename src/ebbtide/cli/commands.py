@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ebbtide.cli import governance, ledger, orphans, people, plan, render, retention, show, state
+from ebbtide.cli import checks, governance, ledger, orphans, people, plan, render, retention, show, state
 from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, project_file
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ app.add_typer(state.app, name="state")
 app.add_typer(orphans.app, name="orphans")
 governance.register(app)
 people.register(app)
+checks.register(app)
 plan.register(app)
 retention.register(app)
 
@@ -42,17 +43,21 @@ def _open(ctx: typer.Context, project: Path | None) -> Ebbtide:
 def init(
     ctx: typer.Context,
     name: Annotated[str | None, typer.Option(help="The project's name. [default: the folder's]")] = None,
+    pack: Annotated[str | None, typer.Option(help="Also copy a pack into it, as in --pack gdpr.")] = None,
     project: ProjectOption = None,
     dry_run: DryRunOption = False,
 ) -> None:
-    """Write a commented project file to start from."""
+    """Write a commented project to start from. With a pack also into an existing one; nothing is overwritten."""
     from ebbtide.app.init import init_project
 
     path = project_file(ctx, project)
     folder = path.parent if path.suffix in (".yml", ".yaml") else path
-    for written in init_project(folder, name=name, dry_run=dry_run):
-        render.note(f"{'would write' if dry_run else 'wrote'} {written}")
-    if not dry_run:
+    done = init_project(folder, name=name, pack=pack, dry_run=dry_run)
+    for path in done.written:
+        render.note(f"{'would write' if dry_run else 'wrote'} {path}")
+    for path in done.kept:
+        render.note(f"kept {path}: the project says it already")
+    if not dry_run and pack is None:
         render.note("next: name your catalogs in it, then run `ebbtide scan`")
 
 

@@ -39,11 +39,12 @@ def note(message: str) -> None:
 
 
 def write_json(value: Any) -> None:
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, default=_plain) + "\n")
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, default=plain) + "\n")
     sys.stdout.flush()  # a closed pipe must show here, where it is met in silence, not at the interpreter's end
 
 
-def _plain(value: object) -> object:
+def plain(value: object) -> object:
+    """What JSON has no word for."""
     if isinstance(value, datetime):
         return as_text(value)
     if isinstance(value, date):

@@ -143,3 +143,8 @@ def load_classifiers(folder: Path) -> Classifiers:
                 raise InputError(f"classifier {c.name!r} is defined twice", where=where, hint=hint)
             found[c.name], places[c.name] = Classifier(c.name, c.kind, c.propagate, c.labels), where
     return Classifiers(found)
+
+
+def names_in(path: Path) -> set[str]:
+    """The names of the classifiers that one file defines."""
+    return {classifier.name for classifier in yaml.load(path, _File).classifiers}

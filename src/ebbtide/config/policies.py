@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, field_validator, model_validator
 
 from ebbtide.config import yaml
+from ebbtide.config.classifiers import TIME_GRAIN, Classifiers, Kind, load_classifiers
 from ebbtide.config.project import FORMATS, WrongValueError
 from ebbtide.errors import InputError
 from ebbtide.model.durations import Duration, parse_duration
@@ -263,6 +264,10 @@ def load_policies(root: Path) -> PolicySet:
     """Read `policies/*.yml` under the project's folder. No folder means no policies."""
     files = [(path, *yaml.load_with_places(path, _PolicyFile)) for path in _policy_files(root / "policies")]
     _refuse_double_names((path, file, where) for path, file, where in files)
+    classifiers = load_classifiers(root / "classifiers")
+    if classifiers.by_name:
+        for _, file, where in files:
+            _check_labels(file, where, classifiers)
     return PolicySet(
         tuple(policy for _, file, _ in files for policy in file.policies),
         tuple(promise for _, file, _ in files for promise in file.promises),
@@ -274,6 +279,18 @@ def _policy_files(folder: Path) -> list[Path]:
     # A file that is passed over in silence could hold a floor, so both endings count.
     found = [path for ending in ("*.yml", "*.yaml") for path in folder.glob(ending)]
     return sorted(found, key=lambda path: path.name)
+
+
+def _check_labels(file: _PolicyFile, where: Callable[[yaml.Place], str], classifiers: Classifiers) -> None:
+    """A label that nothing defines selects nothing in silence, and in an exclusion it protects nothing."""
+    places: list[tuple[yaml.Place, Select]] = [(("policies", n), p.select) for n, p in enumerate(file.policies)]
+    places += [(("promises", n), p.select) for n, p in enumerate(file.promises)]
+    places += [(("floors", n), f.select) for n, f in enumerate(file.floors)]
+    for place, select in places:
+        for selection in filter(None, (select, select.exclude)):
+            for label in (*(selection.any_labels or ()), *(selection.all_labels or ())):
+                if not label.startswith(f"{TIME_GRAIN}."):
+                    classifiers.check(label, Kind.TABLE, where=where(place))
 
 
 def _refuse_double_names(files: Iterator[tuple[Path, _PolicyFile, Callable[[yaml.Place], str]]]) -> None:
@@ -288,14 +305,3 @@ def _refuse_double_names(files: Iterator[tuple[Path, _PolicyFile, Callable[[yaml
                     hint=f"the other one stands at {first[policy.name]}; rename one of them",
                 )
             first[policy.name] = here
-
-
-def refuse_auto(policies: PolicySet) -> None:
-    """`older_than: auto` needs promises to derive it from: until something derives it, it is refused."""
-    for policy in policies.policies:
-        for target in policy.targets:
-            if getattr(getattr(policy, target), "older_than", None) == AUTO:
-                raise InputError(
-                    f"policy {policy.name!r}: {target}.older_than is auto, and nothing derives it",
-                    hint="write a duration, as in older_than: 71d",
-                )

@@ -24,6 +24,27 @@ spark: {master: "local[2]"}
 clock: simulated        # rehearsals may set their own "now"
 """
 
+GOVERNED = {
+    "tables/payments.yml": """\
+# What people say of their tables; labels flow on along lineage.
+tables:
+  - {name: lake.raw.payment_events, schedule: +1d, columns: {user_id: [PII.tag]}}
+  - {name: lake.app.users, columns: {user_id: [PII.tag], email: [PII.tag]}}
+  - {name: lake.app.daily_user_events, schedule: +1d}
+  - {name: lake.app.cards, columns: {user_id: [PII.tag], pan: [PII.tag]}}
+  - {name: lake.archive.payments_2019, labels: [LegalHold.is_true], columns: {user_id: [PII.tag]}}
+  - {name: events.web.clicks, schedule: +1d, columns: {user_id: [PII.tag]}}
+  - {name: stream.risk.scores, labels: [TableContent.machine_data]}
+""",
+    "lineage/lake.app.daily_user_events.sql": """\
+SELECT user_id AS uid, count(*) AS payments, CAST(at AS DATE) AS _date
+FROM lake.raw.payment_events
+WHERE CAST(at AS DATE) = @date
+GROUP BY ALL
+""",
+}
+"""Files beside the project, by name."""
+
 Step = Callable[[], None]
 
 

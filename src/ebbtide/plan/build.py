@@ -17,14 +17,17 @@ from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from ebbtide.config.policies import PolicySet, refuse_auto
+from ebbtide.config.policies import PolicySet
 from ebbtide.config.project import Limits
 from ebbtide.errors import InputError
+from ebbtide.model.durations import Duration
 from ebbtide.plan import freed, orphans, others, partitions, select
 from ebbtide.plan.datasets import prepare
 from ebbtide.plan.limited import limit_versions
 from ebbtide.plan.measure import OverLimit, over_limits, per_dataset, sums
 from ebbtide.plan.plan import Plan, digest_and_counts, plan_digest, shape
+from ebbtide.plan.promises import derive_auto
+from ebbtide.plan.proof import TICK
 from ebbtide.plan.references import shared_files
 from ebbtide.plan.select import setting
 from ebbtide.plan.timeline import timeline
@@ -45,9 +48,13 @@ def build_plan(
     *,
     now: datetime,
     limits: Limits | None = None,
+    tick: Duration = TICK,
 ) -> Plan:
-    """Decide on every object. `marks` are the open ones, `unmarks` and `holds` those that were not released."""
-    refuse_auto(policies)
+    """Decide on every object. `marks` are the open ones, `unmarks` and `holds` those that were not released.
+
+    `tick` is the longest time between runs, from which `older_than: auto` is derived.
+    """
+    policies = derive_auto(policies, world, tick=tick)
     marks, unmarks = _or_none(marks), _or_none(unmarks)
     work = _Work(policies, world, marks, unmarks, holds, now)
     objects, named = work.decide()

@@ -12,7 +12,10 @@ from pyspark.sql import functions as F
 from ebbtide.config.policies import Policy, PolicySet
 from ebbtide.config.project import Limits
 from ebbtide.errors import InputError
+from ebbtide.model.durations import Duration
 from ebbtide.plan.build import build_plan
+from ebbtide.plan.promises import derive_auto
+from ebbtide.plan.proof import TICK
 from ebbtide.plan.select import conditions, looks_at_branches
 from ebbtide.plan.world import World
 
@@ -49,8 +52,10 @@ def explain(
     object_id: str,
     now: datetime,
     limits: Limits | None = None,
+    tick: Duration = TICK,
 ) -> Explanation:
     """Plan the dataset, with the references of all others, and tell what was decided and why."""
+    policies = derive_auto(policies, world, tick=tick)
     mine = F.col("table_id") == dataset
     table = world.tables.where(mine)
     asked = [conditions(policy.select) for policy in policies.policies]

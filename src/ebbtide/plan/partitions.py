@@ -20,15 +20,20 @@ from ebbtide.plan.verdict import GOING, MARK_TYPE, READY, VERDICT, verdict
 from ebbtide.plan.world import CONTENT, World, joined, no_texts, only_if
 
 
+def covering() -> Column:
+    """Whether a table's partition dates are the last day covered or the first; ad hoc tables count as daily."""
+    schedule = F.coalesce("schedule", F.lit("1d"))
+    longer = interval_of_text(F.col("time_grain")) > interval_of_text(schedule)
+    return F.coalesce("covers", F.when(longer, "trailing").otherwise("leading"))
+
+
 def covered_days(partitions: DataFrame) -> DataFrame:
     """`first_day` and `last_day` widened by the table's grain (spec §3, "Partitions' dates and time grain").
 
     Trailing: the date is the last day covered; leading: the first. A grain or schedule that cannot be read leaves the
     partition without a date: never due.
     """
-    grain, schedule = F.col("time_grain"), F.coalesce("schedule", F.lit("1d"))
-    default = F.when(interval_of_text(grain) > interval_of_text(schedule), "trailing").otherwise("leading")
-    covers = F.coalesce("covers", default)
+    grain, schedule, covers = F.col("time_grain"), F.coalesce("schedule", F.lit("1d")), covering()
     first, last = F.col("first_day"), F.col("last_day")
     back = F.least(first, add_text(first, grain, backwards=True))
     ahead = F.greatest(last, F.date_sub(add_text(first, grain), 1))

@@ -21,6 +21,9 @@ DROPS_FILES = "drop exact data files"
 ANY_ORDER = "remove versions in any order"
 """The capability of removing versions by id or their files by list. Without it removal is oldest first (spec §2)."""
 
+ORPHANS_ONLY = "frees bytes by orphan removal only"
+"""Declared by a format that leaves files to orphan removal when it expires versions; promises then take longer."""
+
 CONTENT = ("data", "delete file", "deletion vector", "changelog", "change data", "index")
 """Roles of files that carry rows, or say which of them are deleted."""
 

@@ -1,0 +1,122 @@
+"""`ebbtide check` and `ebbtide report`: SQL over the information schema."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ebbtide.app.plan import read_state, state_frames, world_of
+from ebbtide.config import Project
+from ebbtide.config.classifiers import load_classifiers
+from ebbtide.config.policies import load_policies
+from ebbtide.errors import InputError
+from ebbtide.inventory.information_schema import Inventory
+from ebbtide.inventory.labelled import label_inventory
+from ebbtide.model.durations import parse_duration
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from ebbtide.governance.checks import Outcome
+    from ebbtide.governance.run import Result
+    from ebbtide.governance.views import Schema
+
+_PROBLEMS = pa.schema([(name, pa.string()) for name in ("kind", "place", "subject", "message", "hint")])
+
+
+def parse_days(text: str) -> list[date]:
+    """`--date`: a day, or `A..B` for every day from A to B."""
+    first, dots, last = text.partition("..")
+    try:
+        start = date.fromisoformat(first)
+        end = date.fromisoformat(last) if dots else start
+    except ValueError:
+        raise InputError(f"not a date or a range: {text!r}", hint="2026-01-31, or 2026-01-01..2026-01-31") from None
+    if end < start:
+        raise InputError(f"{text!r} ends before it begins", hint=f"write {last}..{first}")
+    return [start + timedelta(days=n) for n in range((end - start).days + 1)]
+
+
+def run_checks(project: Project, names: Sequence[str], *, now: datetime, time_limit: float) -> Iterator[Outcome]:
+    """The named checks, or all; every file is read, and what is wrong refused, before any of them runs."""
+    from ebbtide.governance import checks
+
+    chosen = checks.chosen_checks(project.root, names)
+    with information_schema(project) as spark:
+        yield from checks.run_checks(spark, chosen, now.astimezone(UTC).date(), time_limit=time_limit)
+
+
+def run_report(
+    project: Project, name: str, days: Sequence[date], *, time_limit: float
+) -> Iterator[tuple[date, Result]]:
+    """A report for each of the days."""
+    from ebbtide.governance.checks import chosen_report
+    from ebbtide.governance.run import run_statement
+
+    report = chosen_report(project.root, name)
+    with information_schema(project) as spark:
+        for day in days:
+            yield day, run_statement(spark, report, day, time_limit=time_limit)
+
+
+@contextmanager
+def information_schema(project: Project) -> Iterator[SparkSession]:
+    """A session of its own, in which every section of the information schema is a view."""
+    from ebbtide.app.scan import start_session
+    from ebbtide.governance.views import register_views
+
+    policies, classifiers = load_policies(project.root), load_classifiers(project.root / "classifiers")
+    inventory = Inventory.open(project.inventory)
+    spark = start_session(project).newSession()
+    with tempfile.TemporaryDirectory(prefix="views-", dir=project.inventory) as folder:
+        schema = _schema(project, spark, inventory, Path(folder))
+        register_views(schema, policies, classifiers, tick=parse_duration(project.tick, hours=True))
+        yield spark
+
+
+def _schema(project: Project, spark: SparkSession, inventory: Inventory, folder: Path) -> Schema:
+    from ebbtide.governance.views import Schema
+    from ebbtide.plan.world import MARKS, UNMARKS
+
+    labelled = label_inventory(project, inventory)
+    problems = [asdict(problem) for problem in labelled.problems]
+    for row in problems:
+        row["place"], row["kind"] = row.pop("where"), row["kind"].value
+    marks, unmarks, holds = state_frames(spark, read_state(project))
+    world = world_of(project, inventory, spark)
+    columns = _frame(spark, labelled.columns(), folder / "columns")
+    scanned = world.columns.drop("classifiers", "labels")
+    return Schema(
+        world=replace(world, columns=scanned.join(columns, ["table_id", "column_id"], "left")),
+        lineage=_frame(spark, labelled.lineage.graph.to_arrow(), folder / "lineage"),
+        problems=_frame(spark, pa.Table.from_pylist(problems, _PROBLEMS), folder / "problems"),
+        marks=spark.createDataFrame([], MARKS) if marks is None else marks,
+        unmarks=spark.createDataFrame([], UNMARKS) if unmarks is None else unmarks,
+        holds=holds,
+        scan_errors=inventory.errors_frame(spark),
+    )
+
+
+def _frame(spark: SparkSession, table: pa.Table, path: Path) -> DataFrame:
+    """Through a file: a million edges would be slow to hand over value by value."""
+    pq.write_table(table, path)
+    return spark.read.parquet(path.resolve().as_uri())
+
+
+def as_json(outcome: Outcome) -> dict[str, Any]:
+    """A check in the shape of design.md."""
+    return {
+        "name": outcome.check.name,
+        "passed": outcome.passed,
+        "severity": outcome.check.severity.value,
+        "description": outcome.check.description,
+        "rows": list(outcome.result.rows),
+    }

@@ -1,0 +1,145 @@
+"""`check` and `report`: parse, call `app`, render."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json as json_
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from ebbtide.cli import render
+from ebbtide.cli.options import JsonOption, ProjectOption, project_file
+
+_AsOf = Annotated[str | None, typer.Option("--as-of", help="The @date: a date or an instant, UTC. [default: now]")]
+_Csv = Annotated[bool, typer.Option("--csv", help="Rows as CSV on stdout.")]
+_Limit = Annotated[float, typer.Option("--time-limit", help="Seconds that one query may take.", min=0.001)]
+_SHOWN = 50
+_DAY = "@date"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs to the command line."""
+    app.command()(check)
+    app.command()(report)
+
+
+def _open(ctx: typer.Context, project: Path | None) -> Any:
+    from ebbtide.app.ebbtide import Ebbtide
+
+    return Ebbtide(project_file(ctx, project))
+
+
+def _time(text: str | None) -> datetime:
+    from ebbtide.app.plan import parse_time
+
+    return datetime.now(UTC) if text is None else parse_time(text)
+
+
+def check(
+    ctx: typer.Context,
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="All that are not off.")] = None,
+    project: ProjectOption = None,
+    as_of: _AsOf = None,
+    time_limit: _Limit = 600,
+    json: JsonOption = False,
+    csv: _Csv = False,
+) -> None:
+    """Run checks: SQL that must return no row. Exit 1 where one of severity error does."""
+    from ebbtide.app.checks import as_json, run_checks
+
+    _one_of(json, csv)
+    tide, now = _open(ctx, project), _time(as_of)
+    failed, found, rows = 0, [], []
+    for outcome in run_checks(tide.project, names or [], now=now, time_limit=time_limit):
+        failed += outcome.fails_the_run
+        found.append(as_json(outcome))
+        rows += [{"check": outcome.check.name, "row": row} for row in outcome.result.rows]
+        if not (json or csv):
+            _show_check(found[-1], outcome.result.columns)
+    if json:
+        render.write_json(found)
+    elif csv:
+        _write_csv(["check", "row"], rows)
+    passed = sum(one["passed"] for one in found)
+    render.note(f"{len(found)} checks: {passed} passed, {failed} failed, {len(found) - passed - failed} warn")
+    if failed:
+        raise typer.Exit(1)
+
+
+def _show_check(found: dict[str, Any], columns: Sequence[str]) -> None:
+    console = render.out()
+    said = "passed" if found["passed"] else "FAILED" if found["severity"] == "error" else "warning"
+    count = "" if found["passed"] else f", {len(found['rows'])} rows: {escape(found['description'])}"
+    console.print(f"{said:8} {escape(found['name'])}{count}", soft_wrap=True)
+    if not found["passed"]:
+        _show(columns, found["rows"][:_SHOWN])
+        if len(found["rows"]) > _SHOWN:
+            render.note(f"{len(found['rows']) - _SHOWN} more; --json shows all")
+
+
+def report(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(help="A file of reports/, without .sql, or one that ships.")],
+    date: Annotated[str | None, typer.Option("--date", help="The @date, or A..B for each day from A to B.")] = None,
+    project: ProjectOption = None,
+    as_of: _AsOf = None,
+    time_limit: _Limit = 600,
+    json: JsonOption = False,
+    csv: _Csv = False,
+) -> None:
+    """Run a report: SQL whose rows are shown or exported. Over a range of days each row says its @date."""
+    from ebbtide.app.checks import parse_days, run_report
+
+    _one_of(json, csv)
+    if date and as_of:
+        raise typer.BadParameter("--date and --as-of both set @date: give one of them")
+    days = parse_days(date) if date else [_time(as_of).date()]
+    many = len(days) > 1
+    rows: list[dict[str, Any]] = []
+    columns: list[str] = []
+    for day, result in run_report(_open(ctx, project).project, name, days, time_limit=time_limit):
+        columns = [_DAY, *result.columns] if many else list(result.columns)
+        rows += [{_DAY: day, **row} if many else row for row in result.rows]
+    if json:
+        render.write_json(rows)
+    elif csv:
+        _write_csv(columns, rows)
+    else:
+        _show(columns, rows)
+    render.note(f"{len(rows)} rows")
+
+
+def _one_of(json: bool, csv: bool) -> None:
+    if json and csv:
+        raise typer.BadParameter("--json and --csv both write to stdout: give one of them")
+
+
+def _show(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
+    shown = render.table(*columns)
+    for row in rows:
+        shown.add_row(*(escape(_text(row[name])) for name in columns))
+    render.out().print(shown)
+
+
+def _write_csv(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
+    made = io.StringIO()
+    writer = csv.writer(made, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows([_text(row[name]) for name in columns] for row in rows)
+    sys.stdout.write(made.getvalue())
+    sys.stdout.flush()
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    return json_.dumps(value, ensure_ascii=False, default=render.plain).strip('"')

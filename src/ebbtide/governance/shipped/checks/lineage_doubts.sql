@@ -1,0 +1,6 @@
+-- severity: warn
+-- Columns that could not be told apart, so that every input column was taken, and tables that feed each other.
+SELECT kind, place, subject, message, hint
+FROM problems
+WHERE kind IN ('fallback', 'cycle')
+ORDER BY place, subject, message

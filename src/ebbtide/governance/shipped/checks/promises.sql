@@ -1,0 +1,5 @@
+-- Every promise must be proved for every table that it selects; `breaks` names the term that does not let it.
+SELECT promise, table_id, gone_within, bound_days, breaks, terms
+FROM promises
+WHERE breaks IS NOT NULL
+ORDER BY promise, table_id

@@ -1,0 +1,7 @@
+-- A root table must say whether it holds user, machine or static data.
+SELECT t.table_id, t.classifiers
+FROM tables t
+WHERE t.is_root
+  AND NOT exists(t.labels, label -> label LIKE 'TableContent.%')
+  AND EXISTS (SELECT 1 FROM classifiers c WHERE c.name = 'TableContent')
+ORDER BY t.table_id

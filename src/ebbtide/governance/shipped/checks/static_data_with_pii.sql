@@ -1,0 +1,7 @@
+-- A table that says of itself that it holds static data must not have a PII column.
+SELECT t.table_id, c.column_id, c.classifiers
+FROM tables t
+JOIN columns c
+  ON c.table_id = t.table_id AND exists(c.labels, label -> label LIKE 'PII.%')
+WHERE array_contains(t.own_labels, 'TableContent.static_data')
+ORDER BY t.table_id, c.column_id

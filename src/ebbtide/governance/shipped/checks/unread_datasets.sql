@@ -1,0 +1,4 @@
+-- What could not be read is not known: the other checks saw what the scan before it saw.
+SELECT catalog, table_id, error, hint
+FROM scan_errors
+ORDER BY catalog, table_id

@@ -1,0 +1,101 @@
+"""The information schema as Spark views, as checks and reports see it (spec §3).
+
+Whoever runs them hands in the frames: the inventory with its labels, lineage, and the state. What is worked out from
+policies (`retention`, `promises`) and from time grains (the days that a partition covers) is added here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from ebbtide.config.classifiers import Classifiers
+from ebbtide.config.policies import PolicySet
+from ebbtide.governance.functions import register_functions
+from ebbtide.model.durations import Duration
+from ebbtide.plan.datasets import prepare
+from ebbtide.plan.partitions import covered_days
+from ebbtide.plan.promises import Proof, derive_auto, prove
+from ebbtide.plan.retention import retention
+from ebbtide.plan.world import World, settled
+
+LINEAGE = "source_column string, target_column string, kind string, provenance string"
+PROBLEMS = "kind string, place string, subject string, message string, hint string"
+SCAN_ERRORS = "catalog string, table_id string, error string, hint string"
+_CLASSIFIERS = "name string, kind string, propagate boolean, label string"
+_PROMISES = (
+    "promise string, table_id string, labels array<string>, gone_within string, bound_days int, breaks string, "
+    "terms array<struct<term:string,days:double,because:string>>"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """Everything that the views are made of. `world.tables` and `world.columns` carry labels."""
+
+    world: World
+    lineage: DataFrame
+    problems: DataFrame
+    marks: DataFrame
+    unmarks: DataFrame
+    holds: DataFrame
+    scan_errors: DataFrame
+
+
+def register_views(schema: Schema, policies: PolicySet, classifiers: Classifiers, *, tick: Duration) -> None:
+    """Make every section a temporary view of the frames' session, and give it the functions."""
+    world, spark = schema.world, schema.world.tables.sparkSession
+    register_functions(spark)
+    policies = derive_auto(policies, world, tick=tick)
+    datasets = prepare(policies, world, schema.holds).select("table_id", F.col("blocks").alias("blocked"))
+    views = {
+        # Most checks ask these two, and all that they come from is worked out once.
+        "tables": settled(world.tables.join(datasets, "table_id", "left")),
+        "columns": world.columns,
+        "partitions": _partitions(world),
+        "branches": world.branches,
+        "transactions": world.transactions,
+        "files": world.files,
+        "lineage": schema.lineage,
+        "problems": schema.problems,
+        "marks": schema.marks,
+        "unmarks": schema.unmarks,
+        "holds": schema.holds,
+        "scan_errors": schema.scan_errors,
+        "classifiers": spark.createDataFrame(_labels(classifiers), _CLASSIFIERS),
+        "retention": settled(retention(policies, world.tables, tick=tick)),
+        "promises": spark.createDataFrame(_rows(prove(policies, world, schema.holds, tick=tick)), _PROMISES),
+    }
+    for name, frame in views.items():
+        frame.createOrReplaceTempView(name)
+
+
+def _partitions(world: World) -> DataFrame:
+    """The partitions with the days that they cover; the table's settings that say so are dropped again."""
+    tables = world.tables
+    if "covers" not in tables.columns:
+        tables = tables.withColumn("covers", F.lit(None).cast("string"))
+    settings = ("time_grain", "schedule", "covers")
+    about = tables.select("table_id", *settings)
+    return covered_days(world.partitions.join(about, "table_id", "left")).drop(*settings)
+
+
+def _labels(classifiers: Classifiers) -> list[tuple[object, ...]]:
+    return [
+        (one.name, one.kind.value, one.propagate, f"{one.name}.{label}")
+        for one in classifiers.by_name.values()
+        for label in one.labels
+    ]
+
+
+def _rows(proofs: Iterable[Proof]) -> list[tuple[object, ...]]:
+    return [
+        (
+            p.promise, p.table_id, list(p.labels), p.gone_within, p.bound.days, p.breaks,
+            [(term.name, term.days, term.because) for term in p.bound.terms],
+        )
+        for p in proofs
+    ]  # fmt: skip

@@ -1,0 +1,176 @@
+"""Promises over all tables: what `check` shows, and what `older_than: auto` comes from (spec §3).
+
+The selections and the facts are gathered in Spark, a row per table; the proof itself is arithmetic on the driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from ebbtide.config.policies import AUTO, PolicySet
+from ebbtide.errors import InputError
+from ebbtide.model.durations import Duration
+from ebbtide.plan.datasets import any_holds, prepare
+from ebbtide.plan.durations import interval_of_text
+from ebbtide.plan.partitions import covered_days, covering
+from ebbtide.plan.proof import Bound, Facts, bound_of, lengths
+from ebbtide.plan.select import owner, selects
+from ebbtide.plan.world import HOLDS, ORPHANS_ONLY, World, texts
+
+_MONTH, _YEAR = range(27, 31), range(364, 366)
+_DERIVED = ("partitions", "rows")
+_HOUR = 3_600_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """One promise for one table. `breaks` is None where it is proved."""
+
+    promise: str
+    gone_within: str
+    table_id: str
+    labels: tuple[str, ...]
+    bound: Bound
+    breaks: str | None
+
+
+def prove(policies: PolicySet, world: World, holds: DataFrame, *, tick: Duration) -> list[Proof]:
+    """Every promise for every table that it selects, in order of promise and table."""
+    if not policies.promises:
+        return []
+    policies = derive_auto(policies, world, tick=tick)
+    found = []
+    for facts, promised in _gather(policies, world, holds):
+        bound = bound_of(facts, policies, tick)
+        for n in promised:
+            promise = policies.promises[n]
+            name = promise.name or f"{_what(policies, n)} gone within {promise.gone_within}"
+            broken = bound.breaks(promise.gone_within)
+            found.append((n, Proof(name, str(promise.gone_within), facts.table_id, facts.labels, bound, broken)))
+    return [proof for _, proof in sorted(found, key=lambda pair: (pair[0], pair[1].table_id))]
+
+
+def _what(policies: PolicySet, n: int) -> str:
+    select = policies.promises[n].select
+    return ", ".join((*(select.any_labels or ()), *(select.all_labels or ()), *(select.tables or ()))) or "everything"
+
+
+def derive_auto(policies: PolicySet, world: World, *, tick: Duration) -> PolicySet:
+    """The policies with each `older_than: auto` replaced by the longest retention that keeps every promise.
+
+    A policy has one retention, so the strictest of its tables and of their promises counts. It needs the whole lake:
+    derive before looking at one dataset only.
+    """
+    if not any(_is_auto(policy, target) for policy in policies.policies for target in policy.targets):
+        return policies
+    for policy in policies.policies:
+        for target in policy.targets:
+            if _is_auto(policy, target) and (target not in _DERIVED or not policies.promises):
+                why = "there is no promise to derive it from" if target in _DERIVED else f"{target} follow no promise"
+                raise InputError(
+                    f"policy {policy.name!r}: {target}.older_than is auto, and {why}",
+                    hint="add `promises:` with gone_within, or write a duration, as in older_than: 71d",
+                )
+    # Holds are no reason to keep less of the rest.
+    gathered = _gather(policies, world, world.tables.sparkSession.createDataFrame([], HOLDS))
+    return _replaced(policies, gathered, tick)
+
+
+def _is_auto(policy: Any, target: str) -> bool:
+    return getattr(getattr(policy, target), "older_than", None) == AUTO
+
+
+def _replaced(policies: PolicySet, gathered: Sequence[tuple[Facts, tuple[int, ...]]], tick: Duration) -> PolicySet:
+    made = []
+    for number, policy in enumerate(policies.policies):
+        changed = {}
+        for target in policy.targets:
+            if not _is_auto(policy, target):
+                continue
+            mine = [(facts, n) for facts, promised in gathered if getattr(facts, target) == number for n in promised]
+            # Without a table that a promise concerns, nothing depends on the answer: a daily one stands in.
+            stand_in = Facts("any", partitions=number, versions=number) if target == "partitions" else None
+            mine = mine or [(stand_in or Facts("any", rows=number, versions=number), n)
+                            for n in range(len(policies.promises))]  # fmt: skip
+            days = min(_room(facts, policies, n, tick) for facts, n in mine)
+            if days < 1:
+                raise InputError(
+                    f"policy {policy.name!r}: no {target}.older_than keeps the promise, the other steps take too long",
+                    hint="promise more time, or shorten grace and versions.older_than",
+                )
+            changed[target] = getattr(policy, target).model_copy(update={"older_than": Duration(days, "d")})
+        made.append(policy.model_copy(update=changed) if changed else policy)
+    return PolicySet(tuple(made), policies.promises, policies.floors)
+
+
+def _room(facts: Facts, policies: PolicySet, promise: int, tick: Duration) -> int:
+    """The days that the other terms leave for the retention."""
+    terms = bound_of(facts, policies, tick).terms
+    others = sum(term.hours for term in terms if term.name not in ("retention", "floor"))
+    return lengths(policies.promises[promise].gone_within)[0] - -(-others // 24)
+
+
+def _gather(policies: PolicySet, world: World, holds: DataFrame) -> list[tuple[Facts, tuple[int, ...]]]:
+    """A row per table: its facts, and the promises that select it."""
+    promised = F.array_compact(F.array(*(F.when(selects(p.select), n) for n, p in enumerate(policies.promises))))
+    asked = world.tables.select("table_id", "labels", promised.cast("array<int>").alias("promised"))
+    datasets = prepare(policies, world, holds)
+    rows = datasets.join(asked, "table_id").join(_dates(world, datasets), "table_id", "left")
+    rows = rows.select(
+        "table_id", "labels", "promised", "floor_numbers", "blocks", "floor_gc", "capabilities",
+        *(owner(policies, F.col(f"for_{target}"), texts("main")).alias(target)
+          for target in ("partitions", "rows", "versions", "orphans")),
+        interval_of_text(F.col("time_grain")).alias("grain"),
+        (covering() == "trailing").alias("trailing"), "span", "undated", "plain_files",
+        any_holds().alias("held"), F.transform("refs", lambda ref: ref["name"]).alias("refs"),
+        _texts_of(F.filter("floor_counts", lambda rule: F.coalesce(rule["count"] > 1, F.lit(True)))).alias("counts"),
+        "floor_times", _texts_of(F.col("floor_consumers")).alias("consumers"),
+    )  # fmt: skip
+    return [(_facts(row.asDict(recursive=True)), tuple(row["promised"])) for row in rows.collect()]
+
+
+def _texts_of(rules: Column) -> Column:
+    return F.transform(rules, lambda rule: rule["text"])
+
+
+def _dates(world: World, datasets: DataFrame) -> DataFrame:
+    """Per table: the longest span of its partitions, and what of its data has no date."""
+    about = datasets.select("table_id", "time_grain", "schedule", "covers")
+    days = covered_days(world.partitions.select("table_id", "first_day", "last_day").join(about, "table_id"))
+    spans = days.groupBy("table_id").agg(
+        F.max(F.datediff("last_day", "first_day")).alias("span"),
+        F.sum(F.col("first_day").isNull().cast("int")).alias("undated"),
+    )
+    plain = world.files.where("role = 'data' AND live AND partition IS NULL").groupBy("table_id")
+    return spans.join(plain.agg(F.count(F.lit(1)).alias("plain_files")), "table_id", "full")
+
+
+def _facts(row: dict[str, Any]) -> Facts:
+    endless = [*row["blocks"], *row["floor_gc"], *row["held"], *row["counts"], *row["consumers"]]
+    endless += [name for name in row["refs"] if name != "branch:main"]
+    endless += [rule["text"] for rule in row["floor_times"] if rule["micros"] is None]
+    without = f"{row['undated']} partitions have no date" if row["undated"] else None
+    if row["plain_files"]:
+        without = "its data is not partitioned by a date"
+    return Facts(
+        table_id=row["table_id"],
+        labels=tuple(row["labels"] or ()),
+        **{target: row[target] for target in ("partitions", "rows", "versions", "orphans")},
+        floors=tuple(row["floor_numbers"]),
+        span=max(_longest(row["span"] or 0), (row["grain"] or 1) - (0 if row["trailing"] else 1)),
+        grain_days=row["grain"],
+        endless=tuple(endless),
+        without_date=without,
+        timed_floors=tuple((r["text"], -(-r["micros"] // _HOUR)) for r in row["floor_times"] if r["micros"]),
+        orphans_only=ORPHANS_ONLY in row["capabilities"],
+    )
+
+
+def _longest(span: int) -> int:
+    """What is seen of months and years is rounded up to the longest of them."""
+    return _MONTH[-1] if span in _MONTH else _YEAR[-1] if span in _YEAR else span

@@ -1,0 +1,172 @@
+"""The gdpr pack: what it installs, and that its report says what its policies make the plan say."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from ebbtide.config.classifiers import load_classifiers
+from ebbtide.config.policies import load_policies
+from ebbtide.errors import InputError, RefusedError
+from ebbtide.governance.checks import chosen_report, find
+from ebbtide.governance.packs import install
+from ebbtide.governance.run import run_statement
+from ebbtide.governance.statement import read_statement
+from ebbtide.model.dataset import Partition
+from ebbtide.plan.build import build_plan
+from tests.governance.sql.schemas import Labelled, registered, schema, with_pack
+from tests.plan.worlds import day_partition
+
+USER, MACHINE, STATIC = "TableContent.user_data", "TableContent.machine_data", "TableContent.static_data"
+LEGAL = "LegalHold.is_true"
+DAY = date(2026, 11, 15)
+
+
+def ages(*days: int) -> list[Partition]:
+    return [day_partition(DAY - timedelta(days=age)) for age in days]
+
+
+TABLES = [
+    Labelled("lake.app.user", [USER], partitions=ages(0, 89, 90, 91, 92, 400)),
+    Labelled("lake.app.adhoc", [USER], schedule=None, partitions=ages(90, 91)),
+    Labelled("lake.app.l7", [USER], grain="+7d", partitions=ages(82, 83, 84, 85)),
+    Labelled("lake.app.monthly", [USER], schedule="+1m", partitions=[
+        day_partition(date(2026, month, 1)) for month in (7, 8, 9, 10)]),
+    Labelled("lake.app.machine", [MACHINE], partitions=ages(6, 7, 8, 30)),
+    Labelled("lake.app.machine_l7", [MACHINE], grain="+7d", partitions=ages(8, 20)),
+    Labelled("lake.app.static", [STATIC], partitions=ages(8, 91, 361, 9000)),
+    Labelled("lake.app.none", [], partitions=ages(359, 360, 361)),
+    Labelled("lake.app.no_label_at_all", [], schedule=None, partitions=ages(360, 361)),
+    Labelled("lake.app.legal", [USER, LEGAL], partitions=[
+        day_partition(day) for day in (date(2019, 11, 14), date(2019, 11, 15), date(2026, 1, 1))]),
+    Labelled("lake.app.legal_static", [STATIC, LEGAL], partitions=[day_partition(date(2010, 1, 1))]),
+    Labelled("lake.app.undated", [USER], partitions=[day_partition(DAY, days=(None, None))]),
+    Labelled("lake.app.locked", [USER], partitions=ages(400), facts={"locked_by": ["lake.app.other"]}),
+    Labelled("lake.app.unread", [USER], partitions=ages(400), facts={"scan_error": "manifest lost"}),
+    Labelled("lake.app.kept", [USER], partitions=ages(400), facts={"floors": {"gc.enabled": "false"}}),
+    Labelled("lake.app.held", [USER], partitions=ages(100, 200, 300)),
+    Labelled("lake.app.held_whole", [MACHINE], partitions=ages(100)),
+    Labelled("lake.app.state", [USER], partitions=ages(100, 101, 102, 103)),
+]  # fmt: skip
+
+
+def object_of(age: int) -> str:
+    return f"0/day={DAY - timedelta(days=age)}"
+
+
+NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
+STATE: dict[str, list[tuple[Any, ...]]] = {
+    "holds": [
+        ("lake.app.held", DAY - timedelta(days=250), DAY - timedelta(days=150), "ann", "case 4"),
+        ("lake.app.held_whole", None, None, "ann", "case 5"),
+    ],
+    "marks": [("lake.app.state", "partitions", object_of(100), "gdpr-user-data", "x", NOON, NOON, None, None)],
+    "unmarks": [
+        ("lake.app.state", "partitions", object_of(101), None, "needed"),
+        ("lake.app.state", "versions", object_of(102), datetime(2027, 1, 1, tzinfo=UTC), "needed"),
+        ("lake.app.state", "partitions", object_of(103), datetime(2026, 1, 1, tzinfo=UTC), "over"),
+    ],
+}
+
+
+@pytest.mark.parametrize("day", [DAY, date(2026, 11, 30), date(2027, 3, 1)])
+def test_the_report_lists_exactly_what_the_plan_would_mark(spark: SparkSession, tmp_path: Path, day: date) -> None:
+    root = with_pack(tmp_path)
+    session = spark.newSession()
+    made = schema(session, *TABLES, **STATE)
+    registered(session, root, made)
+    rows = run_statement(session, chosen_report(root, "partitions_to_delete"), day).rows
+    now = datetime.combine(day, datetime.min.time(), UTC)
+    with build_plan(load_policies(root), made.world, made.marks, made.unmarks, made.holds, now=now) as plan:
+        planned = {
+            (row["dataset"], row["object"])
+            for row in plan.rows()
+            if row["target"] == "partitions" and row["decision"] == "mark"
+        }
+    assert {(row["table_id"], row["partition"]) for row in rows} == planned
+    assert len(rows) == len(planned)
+    if day == DAY:
+        found: dict[str, list[int]] = {}
+        for row in rows:
+            found.setdefault(row["table_id"].removeprefix("lake.app."), []).append((DAY - row["_date"]).days)
+        assert found == {
+            "user": [400, 92, 91], "adhoc": [91], "l7": [85, 84], "monthly": [137, 106], "machine": [30, 8],
+            "none": [361], "no_label_at_all": [361], "legal": [2558], "legal_static": [6162],
+            "held": [300, 100], "state": [103],
+        }  # fmt: skip
+
+
+def test_the_pack_is_installed_whole_and_every_file_of_it_can_be_read(tmp_path: Path) -> None:
+    done = install("gdpr", tmp_path)
+    assert done.kept == ()
+    assert {path.relative_to(tmp_path).parts[0] for path in done.written} == {
+        "checks", "classifiers", "policies", "reports",
+    }  # fmt: skip
+    assert set(load_classifiers(tmp_path / "classifiers").by_name) == {"PII", "TableContent", "LegalHold"}
+    found = load_policies(tmp_path)
+    assert [policy.name for policy in found.policies] == [
+        "gdpr-legal-hold", "gdpr-user-data", "gdpr-machine-data", "gdpr-unlabelled",
+    ]  # fmt: skip
+    assert [str(floor.keep_at_least) for floor in found.floors] == ["7y"]
+    assert "partitions_to_delete" in find(tmp_path, "reports")
+    assert all(read_statement(path) for path in done.written if path.suffix == ".sql")
+
+
+def test_what_is_there_stays_as_it_is_and_is_named(tmp_path: Path) -> None:
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies" / "gdpr.yml").write_text("policies: []\n")
+    (tmp_path / "classifiers").mkdir()
+    mine = "classifiers:\n  - {name: PII, kind: column, propagate: true, labels: [tag, email]}\n"
+    (tmp_path / "classifiers" / "ours.yml").write_text(mine)
+    done = install("gdpr", tmp_path)
+    assert [path.relative_to(tmp_path).as_posix() for path in done.kept] == [
+        "classifiers/pii.yml", "policies/gdpr.yml",
+    ]  # fmt: skip
+    assert (tmp_path / "policies" / "gdpr.yml").read_text() == "policies: []\n"
+    assert load_classifiers(tmp_path / "classifiers").by_name["PII"].labels == ("tag", "email")
+    (tmp_path / "checks" / "promises.sql").write_text("SELECT 1 WHERE FALSE")
+    again = install("gdpr", tmp_path)
+    assert again.written == ()
+    assert (tmp_path / "checks" / "promises.sql").read_text() == "SELECT 1 WHERE FALSE"
+
+
+def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
+    assert install("gdpr", tmp_path, dry_run=True).written
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_init_takes_a_pack_into_a_new_and_into_an_existing_project(tmp_path: Path) -> None:
+    from ebbtide.app.init import init_project
+
+    new = init_project(tmp_path / "new", pack="gdpr")
+    assert new.written[0] == tmp_path / "new" / "ebbtide.yml"
+    old = tmp_path / "old"
+    old.mkdir()
+    (old / "ebbtide.yml").write_text("project: ours\n")
+    done = init_project(old, pack="gdpr")
+    assert old / "ebbtide.yml" not in done.written
+    assert (old / "ebbtide.yml").read_text() == "project: ours\n"
+    assert (old / "policies" / "gdpr.yml").exists()
+    with pytest.raises(RefusedError):
+        init_project(old)
+    with pytest.raises(InputError, match="no pack 'gdrp'") as caught:
+        init_project(tmp_path / "other", pack="gdrp")
+    assert caught.value.hint == "did you mean 'gdpr'?"
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_label_that_no_classifier_has_stops_policies_with_the_nearest_name(tmp_path: Path) -> None:
+    install("gdpr", tmp_path)
+    path = tmp_path / "policies" / "gdpr.yml"
+    path.write_text(
+        path.read_text().replace(
+            "exclude: {any_labels: [LegalHold.is_true]}", "exclude: {any_labels: [LegalHold.is_tru]}"
+        )
+    )
+    with pytest.raises(InputError, match=r"gdpr.yml:\d+: unknown label 'LegalHold.is_tru'") as caught:
+        load_policies(tmp_path)
+    assert caught.value.hint == "did you mean 'LegalHold.is_true'?"

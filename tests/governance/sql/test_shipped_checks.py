@@ -1,0 +1,183 @@
+"""Every check that ships fails where it should, with the row that says why, and passes where all is well."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from ebbtide.governance.checks import chosen_checks, find
+from ebbtide.governance.run import run_statement
+from ebbtide.governance.statement import Severity
+from tests.governance.sql.schemas import Labelled, registered, schema, with_pack
+from tests.plan.worlds import day_partition
+
+DAY = date(2026, 11, 15)
+USER, MACHINE, STATIC = "TableContent.user_data", "TableContent.machine_data", "TableContent.static_data"
+PII = {"uid": ["PII.tag"], "n": []}
+OFF = {"write.metadata.metrics.default": "none"}
+LONG = """\
+policies:
+  - {name: long, select: {tables: ["lake.app.long_*"]}, partitions: {older_than: 90d}, versions: {older_than: 60d}}
+  - {name: short, select: {tables: ["lake.app.short_pii"]}, versions: {older_than: 1h}, grace: 1h}
+"""
+
+
+def monthly(*days: date) -> Any:
+    return [day_partition(day) for day in days]
+
+
+BAD = [
+    Labelled("lake.app.nothing"),
+    Labelled("lake.app.no_pii", [USER], [USER], {"n": []}),
+    Labelled("lake.app.static_pii", [USER], [STATIC], PII, facts={"properties": OFF}),
+    Labelled("lake.app.two", [MACHINE], [MACHINE, STATIC]),
+    Labelled("lake.app.yearly", [USER], [], PII, schedule="+1y", facts={"properties": OFF}),
+    Labelled("lake.app.long_pii", [USER], [], PII, facts={"properties": OFF}),
+    Labelled("lake.app.short_pii", [USER], [], PII, facts={"properties": OFF}),
+    Labelled("lake.app.long_derived", [MACHINE], is_root=False),
+    Labelled("lake.app.readable", [USER], [], PII),
+    Labelled("lake.app.undated", [MACHINE], partitions=[day_partition(DAY, days=(None, None))]),
+    Labelled("lake.app.months", [MACHINE], schedule="+1m", partitions=monthly(date(2026, 9, 1), date(2026, 10, 2))),
+    Labelled("lake.app.tagged", [USER], [], PII, facts={"properties": OFF}, tag="audit"),
+]
+GOOD = [
+    Labelled("lake.app.users", [USER], [USER], PII, facts={"properties": OFF}, partitions=[day_partition(DAY)]),
+    Labelled("lake.app.logs", [MACHINE], [MACHINE], {"host": []}, partitions=[day_partition(DAY)]),
+    Labelled("lake.app.countries", [STATIC], [STATIC], {"code": []}, schedule=None),
+    Labelled("lake.app.derived", [], [], {"n": []}, is_root=False),
+    Labelled("lake.app.months", [MACHINE], schedule="+1m", partitions=monthly(date(2026, 9, 1), date(2026, 10, 1))),
+]
+EXPECTED: dict[str, list[dict[str, Any]]] = {
+    "root_without_content": [{"table_id": "lake.app.nothing"}],
+    "user_data_without_pii": [{"table_id": "lake.app.no_pii"}],
+    "static_data_with_pii": [{"table_id": "lake.app.static_pii", "column_id": "uid"}],
+    "two_labels_of_one_classifier": [
+        {"table_id": "lake.app.two", "classifier": "TableContent", "labels": [MACHINE, STATIC]}
+    ],
+    "schedule_above_retention": [{"table_id": "lake.app.yearly", "schedule": "+1y", "older_than": "90d"}],
+    "schedule_above_45d": [{"table_id": "lake.app.yearly", "schedule": "+1y"}],
+    "grain_above_retention": [
+        {"table_id": "lake.app.months", "time_grain": "+1m", "older_than": "7d"},
+        {"table_id": "lake.app.yearly", "time_grain": "+1y", "older_than": "90d"},
+    ],
+    "pii_version_window": [
+        {"table_id": "lake.app.long_pii", "policy": "long", "window_days": 68},
+        {"table_id": "lake.app.short_pii", "policy": "short", "window_days": 3},
+    ],
+    "derived_version_window": [{"table_id": "lake.app.long_derived", "policy": "long", "window_days": 68}],
+    "pii_statistics": [
+        {"table_id": "lake.app.readable", "column_id": "uid", "format": "iceberg", "statistics": "truncate(16)"}
+    ],
+    "undated_partitions": [{"table_id": "lake.app.undated", "policy": "gdpr-machine-data"}],
+    "dates_off_schedule": [{"table_id": "lake.app.months", "_date": date(2026, 10, 2), "schedule": "+1m"}],
+    "names_and_labels": [{"kind": "unmatched", "place": "lineage/a.sql:1", "subject": "lake.app.gone"}],
+    "lineage_doubts": [{"kind": "cycle", "subject": "lake.app.a, lake.app.b"}],
+    "unread_datasets": [{"catalog": "lake", "table_id": "lake.app.broken", "error": "manifest lost"}],
+    "promises": [
+        {"table_id": "lake.app.long_pii", "bound_days": 162},
+        {
+            "table_id": "lake.app.tagged",
+            "bound_days": None,
+            "breaks": "tag:audit; retention: its data is not partitioned by a date",
+        },
+        {"table_id": "lake.app.yearly", "bound_days": None},
+    ],
+}
+PROBLEMS = [
+    ("unmatched", "lineage/a.sql:1", "lake.app.gone", "lake.app.gone matches nothing", None),
+    ("cycle", "lineage", "lake.app.a, lake.app.b", "they feed each other", None),
+]
+
+
+@pytest.fixture(scope="module")
+def bad(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
+    session = spark.newSession()
+    root = with_pack(tmp_path_factory.mktemp("bad"), LONG)
+    broken = [("lake", "lake.app.broken", "manifest lost", None)]
+    return registered(session, root, schema(session, *BAD, problems=PROBLEMS, scan_errors=broken))
+
+
+@pytest.fixture(scope="module")
+def good(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
+    session = spark.newSession()
+    root = with_pack(tmp_path_factory.mktemp("good"))
+    (root / "policies" / "a.yml").write_text(
+        "policies:\n  - {name: months, select: {tables: [lake.app.months]}, partitions: {older_than: 2m}}\n"
+    )
+    return registered(session, root, schema(session, *GOOD))
+
+
+SHIPPED = find(Path("nowhere"), "checks")
+
+
+def test_there_is_an_expectation_for_every_check_that_ships() -> None:
+    assert sorted(EXPECTED) == sorted(SHIPPED)
+    severities = {name: check.severity for name, check in SHIPPED.items() if check.severity is not Severity.ERROR}
+    assert severities == {
+        "schedule_above_45d": Severity.OFF, "derived_version_window": Severity.WARN, "lineage_doubts": Severity.WARN,
+    }  # fmt: skip
+    assert all(check.description for check in SHIPPED.values())
+
+
+@pytest.mark.parametrize("name", sorted(SHIPPED))
+def test_a_shipped_check_names_exactly_what_is_wrong(bad: SparkSession, name: str) -> None:
+    rows = run_statement(bad, SHIPPED[name], DAY).rows
+    expected = EXPECTED[name]
+    assert [{key: row[key] for key in want} for row, want in zip(rows, expected, strict=False)] == expected
+    assert len(rows) == len(expected), rows
+
+
+@pytest.mark.parametrize("name", sorted(SHIPPED))
+def test_a_shipped_check_passes_where_all_is_well(good: SparkSession, name: str) -> None:
+    assert run_statement(good, SHIPPED[name], DAY).rows == ()
+
+
+def test_a_project_without_table_content_is_not_asked_for_it(spark: SparkSession, tmp_path: Path) -> None:
+    session = spark.newSession()
+    registered(session, tmp_path, schema(session, Labelled("lake.app.nothing")))
+    assert run_statement(session, SHIPPED["root_without_content"], DAY).rows == ()
+
+
+@pytest.mark.parametrize(
+    ("format_", "properties", "flagged"),
+    [
+        ("iceberg", {"write.metadata.metrics.column.uid": "counts"}, False),
+        ("iceberg", {"write.metadata.metrics.default": "none", "write.metadata.metrics.column.uid": "full"}, True),
+        ("delta", {}, True),
+        ("delta", {"delta.dataSkippingNumIndexedCols": "0"}, False),
+        ("delta", {"delta.dataSkippingStatsColumns": "n, uid"}, True),
+        ("delta", {"delta.dataSkippingStatsColumns": "n"}, False),
+        ("paimon", {}, True),
+        ("paimon", {"fields.uid.stats-mode": "none"}, False),
+        ("hudi", {}, True),
+        ("hudi", {"hoodie.table.metadata.partitions": "files"}, False),
+        ("hudi", {"hoodie.table.metadata.partitions": "files,column_stats"}, True),
+    ],
+)
+def test_statistics_are_read_off_each_formats_own_properties(
+    spark: SparkSession, format_: str, properties: dict[str, str], flagged: bool
+) -> None:
+    rows = [("t", "uid", "string", 0, None, ["PII.tag"]), ("t", "n", "string", 1, None, [])]
+    session = spark.newSession()
+    types = "table_id string, column_id string, type string, position long, classifiers string, labels array<string>"
+    session.createDataFrame(rows, types).createOrReplaceTempView("columns")
+    session.createDataFrame(
+        [("t", format_, properties)], "table_id string, format string, properties map<string,string>"
+    ).createOrReplaceTempView("tables")
+    assert bool(run_statement(session, SHIPPED["pii_statistics"], DAY).rows) is flagged
+
+
+def test_a_projects_file_stands_in_place_of_a_shipped_check(tmp_path: Path) -> None:
+    (tmp_path / "checks").mkdir()
+    (tmp_path / "checks" / "pii_statistics.sql").write_text("-- severity: off\nSELECT 1")
+    (tmp_path / "checks" / "ours.sql").write_text("-- severity: warn\n-- Our own.\nSELECT 1 WHERE FALSE")
+    names = {check.name: check for check in chosen_checks(tmp_path, [])}
+    assert "pii_statistics" not in names
+    assert "schedule_above_45d" not in names
+    assert (names["ours"].severity, names["ours"].description) == (Severity.WARN, "Our own.")
+    (named,) = chosen_checks(tmp_path, ["schedule_above_45d"])
+    assert named.severity is Severity.ERROR
