@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ebbtide.model.dataset import Catalog
-from ebbtide.spark.session import formats_of_session, session
+from ebbtide.spark.session import FEW_ROWS, formats_of_session, session
 from tests.cluster import standalone_cluster
 
 # Sessions of tests live for minutes: the optimising compiler and a parallel collector cost more than they bring.
@@ -45,7 +45,7 @@ def spark(
     catalogs: Mapping[str, Catalog], request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SparkSession]:
     if not request.config.getoption("--cluster"):
-        spark = session(catalogs.values(), master="local[1]")
+        spark = session(catalogs.values(), master="local[1]", conf=FEW_ROWS)
         yield spark
         spark.stop()
         return

@@ -21,7 +21,7 @@ from ebbtide.app.plan import as_json, make_plan
 from ebbtide.app.sweep import run_sweep
 from ebbtide.config import Project, load_project
 from ebbtide.model.dataset import Catalog
-from ebbtide.spark.session import session
+from ebbtide.spark.session import FEW_ROWS, session
 from ebbtide.sweep.mark import MarkReport
 from ebbtide.sweep.values import SweepReport
 from tests.conformance.driver import Driver, Table
@@ -49,7 +49,7 @@ class Tide:
             "ledger: {origin: example.org/t, checkpoint: ../checkpoint-" + root.name + "}\n" + settings
         )
         self.policies(policies)
-        self.spark = session(self.project.catalogs.values(), master="local[1]")
+        self.spark = session(self.project.catalogs.values(), master="local[1]", conf=FEW_ROWS)
         self.drivers: dict[str, Driver] = {
             format_: load_driver(spark, self.project.catalogs[name]) for format_, name in names.items()
         }

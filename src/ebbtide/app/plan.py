@@ -44,6 +44,7 @@ def make_plan(project: Project, *, now: datetime) -> Plan:
     from ebbtide.app.orphans import with_orphans
     from ebbtide.app.scan import start_session
     from ebbtide.plan.build import build_plan
+    from ebbtide.spark.session import few_rows
 
     policies = load_policies(project.root)
     inventory = Inventory.open(project.inventory)
@@ -56,7 +57,8 @@ def make_plan(project: Project, *, now: datetime) -> Plan:
     if listing is not None and listing.is_before(inventory.current):
         world = with_orphans(world, project, inventory, listing, spark)
     tick = parse_duration(project.tick, hours=True)
-    return build_plan(policies, world, marks, unmarks, holds, now=now, limits=project.limits, tick=tick)
+    with few_rows(spark, apply=inventory.is_small):
+        return build_plan(policies, world, marks, unmarks, holds, now=now, limits=project.limits, tick=tick)
 
 
 def world_of(project: Project, inventory: Inventory, spark: SparkSession) -> World:

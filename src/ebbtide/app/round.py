@@ -65,6 +65,7 @@ def plan_round(
     """Scan, read the state, plan. With a plan file: at its time, and only if the world is still what it was."""
     from ebbtide.plan.build import build_plan
     from ebbtide.plan.promises import derive_auto
+    from ebbtide.spark.session import few_rows
 
     policies = load_policies(project.root)
     if not policies.policies:
@@ -88,7 +89,9 @@ def plan_round(
     tick = parse_duration(project.tick, hours=True)
     # Marks carry what the policies say, so an `auto` is settled before anybody reads them.
     policies = derive_auto(policies, world, tick=parse_duration(project.tick, hours=True))
-    with build_plan(policies, world, *frames, now=now, limits=limits or project.limits, tick=tick) as plan:
+    with few_rows(spark, apply=inventory.is_small):
+        made = build_plan(policies, world, *frames, now=now, limits=limits or project.limits, tick=tick)
+    with made as plan:
         if asked is not None and asked["digest"] != plan.digest:
             raise RefusedError(
                 f"the world changed since {plan_file} was made: its digest is {asked['digest']}, now {plan.digest}",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from ebbtide.errors import InputError
 from ebbtide.inventory import current as currents
@@ -18,6 +19,8 @@ from ebbtide.inventory.segments import read_section, section_file
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+_SMALL = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,18 @@ class Inventory:
         if section == "tables":
             frame = frame.join(F.broadcast(self._locks(spark)), "table_id")
         return frame
+
+    @property
+    def is_small(self) -> bool:
+        """Whether its rows are so few that a query costs more to prepare than to run; asked of Parquet's footers."""
+        rows = 0
+        for segment in self.current.segments:
+            for section in ("files", "transactions", "partitions"):
+                path = section_file(self.folder, section, segment)
+                rows += pq.read_metadata(path).num_rows if path.exists() else 0
+            if rows > _SMALL:
+                return False
+        return True
 
     def errors_frame(self, spark: SparkSession) -> DataFrame:
         rows = [tuple(row.values()) for row in self.errors()]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyspark
@@ -98,6 +99,30 @@ def session(
     for key, value in catalog_settings(catalogs).items():
         spark.conf.set(key, value)
     return spark
+
+
+FEW_ROWS = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+"""For queries over few rows: compiling them, and planning them again between stages, costs more than running them."""
+
+
+@contextmanager
+def few_rows(spark: SparkSession, *, apply: bool = True) -> Iterator[None]:
+    """Run what is inside as queries over few rows; the session's own settings come back afterwards."""
+    before = {key: spark.conf.get(key, None) for key in FEW_ROWS} if apply else {}
+    for key in before:
+        spark.conf.set(key, FEW_ROWS[key])
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            if value is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, value)
 
 
 def catalog_settings(catalogs: Iterable[Catalog]) -> dict[str, str]:
