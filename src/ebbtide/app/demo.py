@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from datetime import UTC, datetime
+from collections import Counter
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -48,6 +49,8 @@ def run_demo(folder: Path, *, tell: Story) -> None:
     tell.step("the reload began a new view on main; the audit branch still needs the days before it")
     tell.chapter("4. Labels, the gdpr pack, and what its checks find")
     _govern(tide, tell)
+    tell.chapter("5. Mark, a second thought, grace, sweep")
+    _retain(tide, tell)
     tell.chapter("Go on by yourself")
     tell.step(f"ebbtide tables --project {folder}")
     tell.step(f"ebbtide history stream.risk.alerts --project {folder}")
@@ -79,6 +82,29 @@ def _govern(tide: Ebbtide, tell: Story) -> None:
             tell.step(f"check {check['name']} {said} with {len(check['rows'])} rows: {check['description']}")
     for row in tide.report("partitions_to_delete"):
         tell.step(f"past its {row['keep']}: {row['table_id']} {row['partition']} ({row['class']})")
+
+
+def _retain(tide: Ebbtide, tell: Story) -> None:
+    """By a simulated clock: marked today, one partition rescued, swept in eight days and in sixteen."""
+    from ebbtide.app.mark import run_mark
+    from ebbtide.app.sweep import run_sweep
+    from ebbtide.app.unmark import unmark_object
+
+    today = datetime.now(UTC)
+    marked = run_mark(tide.project, as_of=today)
+    partitions = [key for key in marked.marked if key.target == "partitions"]
+    tell.step(f"{len(marked.marked)} objects are scheduled for deletion, {len(partitions)} of them partitions")
+    rescued = next(key for key in partitions if key.dataset == "events.web.clicks")
+    named = f"{rescued.dataset}#{rescued.target}:{rescued.object}"
+    unmark_object(tide.project, named, reason="a dispute is open", as_of=today)
+    tell.step(f"somebody needs {named}: unmarked, and it stays so")
+    for days in (8, 16):
+        swept = run_sweep(tide.project, as_of=today + timedelta(days=days))
+        states = Counter(result.state for result in swept.results)
+        told = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
+        tell.step(f"sweep after {days} days: {told}; {swept.removed_files} files, {swept.removed_bytes:,} bytes gone")
+    tide.scan()
+    tell.history(tide.history("lake.app.daily_user_events"))
 
 
 def _build(tide: Ebbtide, tell: Story) -> None:
