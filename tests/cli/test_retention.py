@@ -1,0 +1,99 @@
+"""mark, sweep, run, unmark and hold as a person mistypes them: one clear line each, and nothing done."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_commands import PROJECT, ebbtide
+from tests.inventory.lakes import SmallLake
+
+POLICY = """
+policies:
+  - {name: old, select: {tables: ["**"]}, versions: {older_than: 30d}}
+"""
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("retention")
+    SmallLake(root).create("payments", 2)
+    (root / "ebbtide.yml").write_text(PROJECT + "ledger: {origin: example.org/acme, checkpoint: ../seen.txt}\n")
+    (root / "policies").mkdir()
+    (root / "policies" / "p.yml").write_text(POLICY)
+    assert ebbtide("scan", cwd=root).returncode == 0
+    return root
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code", "said"),
+    [
+        (["unmark", "lake.db.payments"], 2, "dataset#target:id"),
+        (["unmark", "lake.db.payments#things:1", "--reason", "r"], 2, "unknown target"),
+        (["unmark", "lake.db.payments#versions:1"], 2, "--reason"),
+        (["unmark", "lake.db.payment#versions:1", "--reason", "r"], 2, "did you mean lake.db.payments"),
+        (["unmark", "lake.db.payments#versions:1", "--reason", "r", "--until", "2001-01-01"], 2, "expired already"),
+        (["unmark", "lake.db.payments#versions:1", "--release"], 2, "not unmarked"),
+        (["unmark", "lake.db.payments#versions:1", "--reason", "r", "--as-of", "2030-01-01"], 3, "clock: simulated"),
+        (["hold", "add", "lake.db.paymens", "--owner", "o", "--reason", "r"], 2, "did you mean lake.db.payments"),
+        (["hold", "add", "lake.db.payments", "--owner", " ", "--reason", "r"], 2, "owner and a reason"),
+        (["hold", "add", "lake.db.payments", "--owner", "o", "--reason", "r", "--from", "soon"], 2, "2026-11-15"),
+        (["hold", "release", "nobody"], 2, "there is no hold nobody"),
+        (["sweep"], 3, "--yes"),
+        (["run"], 3, "--yes"),
+        (["mark", "--as-of", "2030-01-01"], 3, "clock: simulated"),
+        (["run", "--every", "1h", "--dry-run"], 2, "--every"),
+        (["run", "--every", "90", "--yes"], 2, "90"),
+        (["mark", "--plan", "absent.json"], 2, "is not a plan"),
+        (["mark", "--max-share", "3"], 2, "max-share"),
+    ],
+)
+def test_wrong_input_is_one_clear_line(project: Path, arguments: list[str], exit_code: int, said: str) -> None:
+    done = ebbtide(*arguments, cwd=project)
+    assert done.returncode == exit_code, done.stderr
+    assert said in done.stderr.replace("\n", " ")
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_hold_is_placed_listed_and_released(project: Path) -> None:
+    dry = ebbtide(
+        "hold", "add", "lake.db.payments", "--owner", "counsel", "--reason", "case 7", "--dry-run", cwd=project
+    )
+    assert dry.returncode == 0
+    assert json.loads(ebbtide("hold", "list", "--json", cwd=project).stdout) == []
+    args = (
+        "hold",
+        "add",
+        "lake.db.payments",
+        "--owner",
+        "counsel",
+        "--reason",
+        "case 7",
+        "--to",
+        "2026-01-31",
+        "--json",
+    )
+    placed = json.loads(ebbtide(*args, cwd=project).stdout)
+    (listed,) = json.loads(ebbtide("hold", "list", "--json", cwd=project).stdout)
+    assert (listed["id"], listed["owner"], listed["last_day"]) == (placed["id"], "counsel", "2026-01-31")
+    assert ebbtide("hold", "release", placed["id"], cwd=project).returncode == 0
+    assert json.loads(ebbtide("hold", "list", "--json", cwd=project).stdout) == []
+    again = ebbtide("hold", "release", placed["id"], cwd=project)
+    assert (again.returncode, "released already" in again.stderr) == (3, True)
+
+
+def test_an_unmark_shows_in_history_and_its_reason_only_in_the_state(project: Path) -> None:
+    told = json.loads(ebbtide("history", "lake.db.payments", "--json", cwd=project).stdout)
+    first = told["branches"][0]["transactions"][0]["id"]
+    name = f"lake.db.payments#versions:{first}"
+    assert ebbtide("unmark", name, "--reason", "Ada Lovelace asked", cwd=project).returncode == 0
+    told = json.loads(ebbtide("history", "lake.db.payments", "--json", cwd=project).stdout)
+    assert told["branches"][0]["transactions"][0]["state"] == "unmarked"
+    size = int(ebbtide("ledger", "checkpoint", cwd=project).stdout.splitlines()[1])
+    entries = [ebbtide("ledger", "entry", str(index), cwd=project).stdout for index in range(size)]
+    assert any("unmark.made" in entry for entry in entries)
+    assert not any("Ada" in entry for entry in entries)
+    assert ebbtide("unmark", name, "--release", cwd=project).returncode == 0
