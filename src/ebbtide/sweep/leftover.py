@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from ebbtide.ledger.ledger import Ledger
@@ -18,23 +19,45 @@ from ebbtide.state.values import Mark, ObjectKey
 from ebbtide.sweep.intents import files_of_act
 from ebbtide.sweep.values import Act, Going, NamedFile
 
+_OF_HISTORY = ("transactions", "versions")
 _ROW: Mapping[str, Any] = {"drops_from": (), "policy": None, "because": "an earlier sweep left it", "cutoff": None}
 
 
-def split(
-    going: Iterable[Going], marks: Iterable[Mark], waits: Mapping[ObjectKey, Mapping[str, Any]]
-) -> tuple[list[Mark], list[Going]]:
-    """Marks whose objects are gone but for files of an earlier act, and objects that are there."""
-    fresh, left = [], []
+IDLE = "the format still lists the version, and nothing that only it needs is there to remove"
+
+
+@dataclass(frozen=True, slots=True)
+class Sorted:
+    """What a sweep finds: objects to act on, marks of objects that are gone but for files, and objects to leave alone.
+
+    A format that keeps versions in a log of its own (Delta) lists one whose files all live on: it waits for that log.
+    """
+
+    fresh: list[Going]
+    left: list[Mark]
+    idle: list[Going]
+
+
+def sort_out(going: Iterable[Going], marks: Iterable[Mark], waits: Mapping[ObjectKey, Mapping[str, Any]]) -> Sorted:
+    """Who is acted on, and how."""
+    found = Sorted([], [mark for mark in marks if mark.key in waits and waits[mark.key]["waits_for"] == [PROOF]], [])
+    going = list(going)
+    # Where there is work, all versions that go take part: a file that several of them hold is named by the last one.
+    working = {o.key.dataset for o in going if o.files or o.row["drops_from"] or o.key.target not in _OF_HISTORY}
     for object_ in going:
-        mark = object_.mark
-        done_before = mark is not None and mark.act is not None and not object_.files
-        if mark is not None and done_before and object_.key.target in ("partitions", "transactions", "versions"):
-            left.append(mark)
+        mark, key = object_.mark, object_.key
+        if key.target in _OF_HISTORY and not object_.row["drops_from"] and key.dataset not in working:
+            found.idle.append(object_)
+        elif (
+            mark is not None
+            and mark.act is not None
+            and not object_.files
+            and (key.target == "partitions" or object_.row["drops_from"])
+        ):
+            found.left.append(mark)
         else:
-            fresh.append(object_)
-    left += [mark for mark in marks if mark.key in waits and waits[mark.key]["waits_for"] == [PROOF]]
-    return left, fresh
+            found.fresh.append(object_)
+    return found
 
 
 def leftovers(ledger: Ledger, marks: Collection[Mark], catalogs: Mapping[str, Catalog]) -> Iterator[Act]:

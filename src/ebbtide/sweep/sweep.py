@@ -32,7 +32,7 @@ from ebbtide.storage.remove import remove_empty_folders, remove_files
 from ebbtide.sweep import intents
 from ebbtide.sweep.close import results_of
 from ebbtide.sweep.gather import acts_of, decided, going_now
-from ebbtide.sweep.leftover import leftovers, split
+from ebbtide.sweep.leftover import IDLE, leftovers, sort_out
 from ebbtide.sweep.listing import still_there
 from ebbtide.sweep.mark import facts_of, send_back
 from ebbtide.sweep.values import Act, Result, SweepReport
@@ -75,9 +75,10 @@ class Sweeper:
         waiting = self._wait(marks, waits)
         going = going_now(plan, world, marks, facts_of(plan, world))
         rows = {policy.name: policy.rows for policy in policies.policies if policy.rows is not None}
-        left, fresh = split(going, snapshot.marks, waits)
-        acts = list(acts_of(fresh, self.lake.catalogs, inventory, rows))
-        acts += leftovers(self.ledger, left, self.lake.catalogs)
+        found = sort_out(going, snapshot.marks, waits)
+        waiting += self._wait(marks, {idle.key: {"waits_for": (IDLE,)} for idle in found.idle})
+        acts = list(acts_of(found.fresh, self.lake.catalogs, inventory, rows))
+        acts += leftovers(self.ledger, found.left, self.lake.catalogs)
         if not acts:
             return SweepReport(self.run, (*back, *waiting))
         acts = intents.begin(self.ledger, self.lease, self.run, acts, snapshot)
@@ -191,8 +192,9 @@ class Sweeper:
             adapter = load_format(act.catalog.format)
             act.freed = adapter.free(act.removal, paths, act.catalog, self.lake.spark, self.lease.check)
             location = act.removal.found.location
+            root = location.rpartition("/")[0] if act.removal.table else location
             inside = {path.rpartition("/")[0] for path in paths if is_inside(path, location)}
-            remove_empty_folders({folder for folder in inside if folder != location}, location)
+            remove_empty_folders({folder for folder in inside if folder != root}, root)
 
     def _remove(self, act: Act, paths: Collection[str]) -> Freed:
         """Orphans, and what an earlier act left. An orphan that was written since it was listed stays."""
