@@ -23,6 +23,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--cluster", action="store_true", help="run against a standalone cluster (use with -m cluster)")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of one module share its lake, so they stay on one worker unless they say where they belong."""
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+
+
 def lake_catalogs(root: str) -> dict[str, Catalog]:
     """The catalogs of a test lake, by name. `lake` and `ice` are Iceberg's two catalog types."""
     catalogs = [

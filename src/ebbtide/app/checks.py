@@ -19,7 +19,7 @@ from ebbtide.config.classifiers import load_classifiers
 from ebbtide.config.policies import load_policies
 from ebbtide.errors import InputError
 from ebbtide.inventory.information_schema import Inventory
-from ebbtide.inventory.labelled import label_inventory
+from ebbtide.inventory.labelled import Labelled, label_inventory
 from ebbtide.model.durations import parse_duration
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from ebbtide.governance.checks import Outcome
     from ebbtide.governance.run import Result
-    from ebbtide.governance.views import Schema
+    from ebbtide.governance.views import DRIFT, Schema
 
 _PROBLEMS = pa.schema([(name, pa.string()) for name in ("kind", "place", "subject", "message", "hint")])
 
@@ -106,7 +106,21 @@ def _schema(project: Project, spark: SparkSession, inventory: Inventory, folder:
         unmarks=spark.createDataFrame([], UNMARKS) if unmarks is None else unmarks,
         holds=holds,
         scan_errors=inventory.errors_frame(spark),
+        contract_drift=spark.createDataFrame(_drift(labelled, inventory), DRIFT),
     )
+
+
+def _drift(labelled: Labelled, inventory: Inventory) -> list[tuple[str, str, str | None, str]]:
+    """Where tables differ from a contract that somebody wrote; what only labels ask for has checks of its own."""
+    from ebbtide.governance.contracts import drift
+
+    asked = {
+        table_id
+        for table_id, about in labelled.settings.items()
+        if about.contract is not None or about.enforce or about.is_pii is not None
+    }
+    found = [one for one in drift(labelled, inventory) if one.table_id in asked]
+    return [(one.table_id, one.aspect.value, one.found, one.wanted) for one in found]
 
 
 def _frame(spark: SparkSession, table: pa.Table, path: Path) -> DataFrame:

@@ -25,6 +25,7 @@ from ebbtide.plan.world import World, settled
 LINEAGE = "source_column string, target_column string, kind string, provenance string"
 PROBLEMS = "kind string, place string, subject string, message string, hint string"
 SCAN_ERRORS = "catalog string, table_id string, error string, hint string"
+DRIFT = "table_id string, aspect string, found string, wanted string"
 _CLASSIFIERS = "name string, kind string, propagate boolean, label string"
 _PROMISES = (
     "promise string, table_id string, labels array<string>, gone_within string, bound_days int, breaks string, "
@@ -43,6 +44,7 @@ class Schema:
     unmarks: DataFrame
     holds: DataFrame
     scan_errors: DataFrame
+    contract_drift: DataFrame
 
 
 def register_views(schema: Schema, policies: PolicySet, classifiers: Classifiers, *, tick: Duration) -> None:
@@ -65,6 +67,7 @@ def register_views(schema: Schema, policies: PolicySet, classifiers: Classifiers
         "unmarks": schema.unmarks,
         "holds": schema.holds,
         "scan_errors": schema.scan_errors,
+        "contract_drift": schema.contract_drift,
         "classifiers": spark.createDataFrame(_labels(classifiers), _CLASSIFIERS),
         "retention": settled(retention(policies, world.tables, tick=tick)),
         "promises": spark.createDataFrame(_rows(prove(policies, world, schema.holds, tick=tick)), _PROMISES),

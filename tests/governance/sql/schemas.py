@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from ebbtide.config.classifiers import load_classifiers
 from ebbtide.config.policies import load_policies
 from ebbtide.governance.packs import install
-from ebbtide.governance.views import LINEAGE, PROBLEMS, SCAN_ERRORS, Schema, register_views
+from ebbtide.governance.views import DRIFT, LINEAGE, PROBLEMS, SCAN_ERRORS, Schema, register_views
 from ebbtide.model.dataset import Partition
 from ebbtide.model.durations import Duration
 from ebbtide.plan.world import HOLDS, MARKS, UNMARKS
@@ -65,7 +65,7 @@ def schema(spark: SparkSession, *tables: Labelled, **state: Sequence[tuple[Any, 
     ]
     sections = {
         "marks": MARKS, "unmarks": UNMARKS, "holds": HOLDS, "lineage": LINEAGE, "problems": PROBLEMS,
-        "scan_errors": SCAN_ERRORS,
+        "scan_errors": SCAN_ERRORS, "contract_drift": DRIFT,
     }  # fmt: skip
     frames = {name: spark.createDataFrame(list(state.get(name, ())), type_) for name, type_ in sections.items()}
     labelled = replace(made, tables=made.tables.join(own, "table_id"), columns=spark.createDataFrame(columns, _COLUMNS))

@@ -77,6 +77,7 @@ EXPECTED: dict[str, list[dict[str, Any]]] = {
     "names_and_labels": [{"kind": "unmatched", "place": "lineage/a.sql:1", "subject": "lake.app.gone"}],
     "lineage_doubts": [{"kind": "cycle", "subject": "lake.app.a, lake.app.b"}],
     "unread_datasets": [{"catalog": "lake", "table_id": "lake.app.broken", "error": "manifest lost"}],
+    "contracts": [{"table_id": "lake.app.drifted", "aspect": "window", "found": "90d", "wanted": "30d"}],
     "promises": [
         {"table_id": "lake.app.long_pii", "bound_days": 162},
         {
@@ -97,8 +98,11 @@ PROBLEMS = [
 def bad(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
     session = spark.newSession()
     root = with_pack(tmp_path_factory.mktemp("bad"), LONG)
+    drifted = [("lake.app.drifted", "window", "90d", "30d")]
     broken = [("lake", "lake.app.broken", "manifest lost", None)]
-    return registered(session, root, schema(session, *BAD, problems=PROBLEMS, scan_errors=broken))
+    return registered(
+        session, root, schema(session, *BAD, problems=PROBLEMS, scan_errors=broken, contract_drift=drifted)
+    )
 
 
 @pytest.fixture(scope="module")

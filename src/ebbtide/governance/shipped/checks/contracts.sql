@@ -1,0 +1,4 @@
+-- A table that has a contract must be as it says; `ebbtide contract repair` brings it back.
+SELECT table_id, aspect, found, wanted
+FROM contract_drift
+ORDER BY table_id, aspect, wanted
