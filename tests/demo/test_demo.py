@@ -23,6 +23,8 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert "check pii_statistics fails" in done.stdout
     assert "check names_and_labels" not in done.stdout
     assert "past its 90d: lake.app.daily_user_events 0/_date=" in done.stdout
+    assert "somebody needs events.web.clicks#partitions:" in done.stdout
+    assert "sweep after 16 days: 15 swept, 2 waiting" in done.stdout
     return folder
 
 
@@ -36,13 +38,23 @@ def test_the_demo_shows_all_four_formats_with_branches_and_tags(lake: Path) -> N
     assert by_id["lake.archive.payments_2019"]["unknown"], "gc.enabled=false must be told"
 
 
-def test_the_reload_of_the_demo_started_a_view_on_main_only(lake: Path) -> None:
+def test_the_demo_sweeps_what_is_past_its_retention_and_keeps_what_was_rescued(lake: Path) -> None:
     told = json.loads(ebbtide("history", "lake.raw.payment_events", "--json", "--project", str(lake), cwd=lake).stdout)
     branches = {branch["name"]: branch for branch in told["branches"]}
-    kinds = [t["kind"] for t in branches["main"]["transactions"]]
-    assert kinds == ["APPEND", "APPEND", "SNAPSHOT", "APPEND"]
-    assert [t["in_latest_view"] for t in branches["main"]["transactions"]] == [False, False, True, True]
-    assert all(t["in_latest_view"] for t in branches["audit"]["transactions"])
+    # The tag and the audit branch keep what they read; main's older versions went with the partitions' mark.
+    assert branches["main"]["transactions"][-1]["kind"] == "DELETE"
+    assert [t["state"] for t in branches["audit"]["transactions"]][-2:] == ["live", "live"]
+    told = json.loads(
+        ebbtide("history", "lake.app.daily_user_events", "--json", "--project", str(lake), cwd=lake).stdout
+    )
+    (main,) = told["branches"]
+    assert [(t["state"], t["message"]) for t in main["transactions"]] == [
+        ("swept", "Transaction data has been deleted."),
+        ("swept", "Transaction data has been deleted."),
+        ("expired", None),
+        ("expired", None),
+        ("live", None),
+    ]
 
 
 def test_a_demo_replaces_only_a_demo(lake: Path, tmp_path: Path) -> None:
