@@ -6,6 +6,7 @@ import getpass
 import json
 import os
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from ebbtide.plan.world import World
     from ebbtide.state.values import Snapshot
 
+_PATIENCE = 600
+"""Seconds: a sweep has changed metadata when it reads again, and should not stop there."""
+
 
 @dataclass(frozen=True, slots=True)
 class Round:
@@ -48,8 +52,15 @@ class Round:
     plan: Plan
 
     def rescan(self) -> Inventory:
-        """Read what changed since, and open the inventory as it is now."""
-        run_scan(self.project, now=datetime.now(UTC))
+        """Read what changed since, and open the inventory as it is now. A scan of somebody else is waited for."""
+        for left in reversed(range(_PATIENCE)):
+            try:
+                run_scan(self.project, now=datetime.now(UTC))
+                break
+            except RefusedError:
+                if not left:
+                    raise
+                time.sleep(1)
         return Inventory.open(self.project.inventory)
 
 

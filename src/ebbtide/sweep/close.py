@@ -10,18 +10,18 @@ from ebbtide.inventory.information_schema import Inventory
 from ebbtide.sweep.values import Act, Going, Result
 
 
-def results_of(act: Act, after: Inventory, before: Inventory) -> list[Result]:
-    """A result for every object of the act; `before` is what the plan was made from."""
+def results_of(act: Act, after: Inventory, planned: Seen) -> list[Result]:
+    """A result for every object of the act; `planned` is what the plan was made from."""
     if act.error is not None:
         return [Result(going.key, "failed", f"failed: {act.error}") for going in act.objects]
     if act.leftover:
         return [_leftover(act, going) for going in act.objects]
-    seen, planned = _Seen(act.dataset, after), _Seen(act.dataset, before)
+    seen = Seen(act.dataset, after)
     return [_result(act, going, seen, planned) for going in act.objects]
 
 
-class _Seen:
-    """What the inventory says of one dataset now."""
+class Seen:
+    """What an inventory says of one dataset, read when this is made: later scans drop what an older one was made of."""
 
     def __init__(self, dataset: str, after: Inventory) -> None:
         self.listed = dataset in after.current.entries
@@ -36,7 +36,7 @@ class _Seen:
         return sorted(id_ for id_, row in self.versions.items() if row["committed_at"] < moment)
 
 
-def _result(act: Act, going: Going, seen: _Seen, planned: _Seen) -> Result:
+def _result(act: Act, going: Going, seen: Seen, planned: Seen) -> Result:
     key = going.key
     if (why := act.committed.sent_back.get(key.object)) is not None:
         return Result(key, "unmarked", why)
@@ -70,7 +70,7 @@ def _kept(act: Act) -> str:
     return act.freed.because or "the format still lists the version, which it does until its own log is cleaned"
 
 
-def _rows(going: Going, seen: _Seen, planned: _Seen) -> Result:
+def _rows(going: Going, seen: Seen, planned: Seen) -> Result:
     acted = going.mark.acted_at if going.mark else None
     if acted is None:
         if seen.main == planned.main:

@@ -30,7 +30,7 @@ from ebbtide.state.lease import Lease
 from ebbtide.state.values import Mark, ObjectKey, Snapshot
 from ebbtide.storage.remove import remove_empty_folders, remove_files
 from ebbtide.sweep import intents
-from ebbtide.sweep.close import results_of
+from ebbtide.sweep.close import Seen, results_of
 from ebbtide.sweep.gather import acts_of, decided, going_now
 from ebbtide.sweep.leftover import IDLE, leftovers, sort_out
 from ebbtide.sweep.listing import still_there
@@ -98,7 +98,8 @@ class Sweeper:
         return results
 
     def _carry_out(self, acts: list[Act], inventory: Inventory, before: Iterable[Result]) -> SweepReport:
-        self.tell(f"{len({act.dataset for act in acts})} datasets: metadata")
+        planned = {act.dataset: Seen(act.dataset, inventory) for act in acts}
+        self.tell(f"{len(planned)} datasets: metadata")
         self._each(acts, self._commit)
         after_commit = self.lake.rescan()
         self._mark_needed(acts, after_commit)
@@ -112,7 +113,7 @@ class Sweeper:
         findings = self.lake.prove(touched)
         results: list[Result] = [*before]
         for act in acts:
-            mine = results_of(act, after, inventory)
+            mine = results_of(act, after, planned[act.dataset])
             entry = after.current.entries.get(act.dataset)
             intents.finish(self.ledger, self.lease, self.run, act, mine, entry.token if entry else None)
             results += mine
