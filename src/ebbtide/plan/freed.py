@@ -170,11 +170,19 @@ def waits(timeline: DataFrame, files: DataFrame, kept: DataFrame, shared: DataFr
 
 
 def oldest_first(timeline: DataFrame) -> DataFrame:
-    """Where removal is oldest first: what ready objects wait for is the oldest kept version before them (spec §2)."""
+    """Where removal is oldest first: what ready objects wait for is the oldest kept version before them (spec §2).
+
+    A version that only tags keep is passed: Paimon's tags hold its content themselves, and Hudi's cleaner leaves the
+    files of savepoints where they are.
+    """
     line = F.regexp_extract("object_id", "^(.*)/", 1)
     ready = (F.col("t.exists") & (F.col("t.decision") == READY)) | (F.col("v.exists") & (F.col("v.decision") == READY))
     up = Window.partitionBy("table_id", line).orderBy("position")
-    oldest = F.first(F.when(~ready & ~F.col("expired"), F.col("object_id")), ignorenulls=True).over(up)
+    kept = F.col("v.protected_by")
+    only_tags = F.col("v.exists") & (F.col("v.decision") == "keep") & (F.size(kept) > 0)
+    only_tags = only_tags & F.forall(kept, lambda name: name.startswith("tag:"))
+    blocks = ~ready & ~F.col("expired") & ~only_tags
+    oldest = F.first(F.when(blocks, F.col("object_id")), ignorenulls=True).over(up)
     rows = timeline.where(~F.col("any_order")).withColumn("oldest", oldest).where(ready & F.col("oldest").isNotNull())
     return rows.select(
         "table_id",

@@ -80,7 +80,7 @@ def cleaned(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Cl
     folder = next(Path(tables["many"].location.removeprefix("file:")).glob("bucket-*"))
     stray, young = folder / "data-00000000-0000-0000-0000-000000000000-0.orc", folder / "data-1-0.orc"
     stray.write_bytes(b"left by a writer that died")
-    os.utime(stray, (0, 0))
+    os.utime(stray, (1_700_000_000, 1_700_000_000))
     young.write_bytes(b"of a writer that is still at work")
     rows = {name: driver.rows(table) for name, table in tables.items()}
     tide.mark(40)

@@ -1,0 +1,43 @@
+"""Where a format removes oldest first, what a kept version before it stops, and what it does not (spec §2)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from ebbtide.model.history import Kind
+from tests.plan.test_marks import mark
+from tests.plan.worlds import Table, decided, plan, policies, world
+
+RULES = """\
+policies:
+  - {name: v, select: {tables: ["**"]}, versions: {older_than: 7d, keep_min: 1}}
+"""
+
+
+def _line(name: str) -> Table:
+    """T1, T2 and T3 superseded, T4 the head; every one replaces everything."""
+    table = Table(name, capabilities=()).commit("T1", 300)
+    for number, days in ((2, 200), (3, 100), (4, 50)):
+        table.commit(f"T{number}", days, kind=Kind.SNAPSHOT)
+    return table
+
+
+def test_a_tag_is_passed_and_a_rescued_version_is_not(spark: SparkSession, tmp_path: Path) -> None:
+    rules = policies(tmp_path, RULES)
+    tagged, rescued = _line("lake.v.tagged").tag("keep", "T1"), _line("lake.v.rescued")
+    first = decided(plan(spark, rules, world(spark, tagged, rescued)))
+    marks = [
+        mark(row) for key, row in first.items() if row["decision"] == "mark" and not key.endswith("rescued#versions:T1")
+    ]
+    unmarks = [("lake.v.rescued", None, "T1", None, "needed")]
+    found = decided(plan(spark, rules, world(spark, tagged, rescued), marks=marks, unmarks=unmarks))
+    assert {key: row["decision"] for key, row in found.items() if "tagged" in key} == {
+        "lake.v.tagged#versions:T1": "keep",
+        "lake.v.tagged#versions:T2": "sweep",
+        "lake.v.tagged#versions:T3": "sweep",
+        "lake.v.tagged#versions:T4": "keep",
+    }
+    assert found["lake.v.rescued#versions:T2"]["waits_for"] == ["oldest first:T1"]
+    assert found["lake.v.rescued#versions:T3"]["decision"] == "wait"
