@@ -48,7 +48,8 @@ class History:
 
     def restore(self) -> None:
         table = self._table
-        table.restore(self.random.randint(0, table.version()))
+        if newest := table.version():
+            table.restore(self.random.randrange(newest))
 
     def checkpoint(self) -> None:
         self._table.create_checkpoint()

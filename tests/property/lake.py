@@ -42,9 +42,9 @@ class RandomLake:
         self._build(size)
 
     def _build(self, size: int) -> None:
-        few = max(1, size // 75)
+        few = max(1, size // 100)
         pairs = [(f"views_s{n:04}", f"young_s{n:04}") for n in range(max(1, size // 30))]
-        delta = self._named(policies.DELTA, size // 5, {0: _LONG})
+        delta = self._named(policies.DELTA, size // 12, {0: _LONG})
         iceberg = self._named(policies.ICEBERG, size - len(delta) - 2 * len(pairs) - 3 * few, {0: _GC_OFF, 5: _MANY})
         catalog = self.iceberg.open()
         catalog.create_namespace_if_not_exists("db")
