@@ -72,8 +72,22 @@ def test_an_unknown_place_is_wrong_input(log: Log) -> None:
         log.since("77777")
 
 
+def test_what_retention_removed_is_said_and_skipped_only_when_asked(log: Log) -> None:
+    if log.driver.format != "iceberg":
+        log.driver.delete(log.table, "id = 0")
+        with pytest.raises(FullReadNeededError, match="DELETE"):
+            log.since(log.ids[1])
+        assert _names(log.since(log.ids[1], allow_retention=True)) == ["n2"]
+        return
+    log.driver.expire(log.table)
+    with pytest.raises(FullReadNeededError, match="retention removed"):
+        log.since(log.ids[0])
+    assert _names(log.since(log.ids[0], allow_retention=True)) == ["n2"], "from the oldest that is left"
+    assert _names(log.since(log.ids[1])) == ["n2"], "nothing between is missing"
+
+
 def test_a_marked_transaction_is_refused_unless_asked_for(spark: SparkSession, tmp_path: Path) -> None:
-    """With `allow_latest_view` even the newest rows may be marked; after the sweep, what is gone is said."""
+    """With `allow_latest_view` even the newest rows may be marked."""
     policies = POLICIES.replace("older_than: 30d}", "older_than: 30d, allow_latest_view: true}", 1)
     tide = Tide(spark, tmp_path / "p", "iceberg", policies=policies)
     driver = tide.drivers["iceberg"]
@@ -87,7 +101,3 @@ def test_a_marked_transaction_is_refused_unless_asked_for(spark: SparkSession, t
     with pytest.raises(MarkedError, match="scheduled for deletion"):
         log.since(ids[0])
     assert _names(log.since(ids[0], allow_marked=True)) == ["n1", "n2"]
-    tide.sweep(48)
-    with pytest.raises(FullReadNeededError):
-        log.since(ids[0], allow_marked=True)
-    assert _names(log.since(ids[0], allow_marked=True, allow_retention=True)) == []

@@ -43,7 +43,9 @@ def incremental(
             f"{found.id}: retention removed transactions after {since or 'the beginning'}",
             hint="read the whole table once, or pass allow_retention=True to go on from the oldest that is left",
         )
-    new = [transaction for transaction in line if transaction.kind not in _NO_NEW_ROWS]
+    # Who goes on after retention does not mind rows that were deleted: what is new is new.
+    passed = (*_NO_NEW_ROWS, Kind.DELETE) if allow_retention else _NO_NEW_ROWS
+    new = [transaction for transaction in line if transaction.kind not in passed]
     if refused := [t.id for t in new if t.id in marked and not allow_marked]:
         raise MarkedError(
             f"{found.id}: transaction {refused[0]} is scheduled for deletion",

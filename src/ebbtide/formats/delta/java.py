@@ -92,6 +92,8 @@ class JavaTable:
         return quote("delta", self.place)
 
     def begin(self) -> Attempt:
+        # Delta reads checkpoints in the name of this thread's session, and a thread of a sweep has none of its own.
+        self._jvm.org.apache.spark.sql.SparkSession.setActiveSession(self._spark._jsparkSession)
         none = self._jvm.scala.Option.empty()
         return Attempt(self._log().startTransaction(none, none), self._jvm, self._location)
 

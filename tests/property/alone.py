@@ -1,0 +1,64 @@
+"""For each protection, the objects that it alone saved: due, and nothing else would have kept them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ebbtide.state.values import ObjectKey
+
+PROTECTIONS = (
+    "latest view of main", "latest view of another branch", "tag", "staged", "other dataset", "hold", "unmark",
+    "keep_min", "keep_views", "gc.enabled", "min-snapshots-to-keep", "deletedFileRetentionDuration", "statutory floor",
+)  # fmt: skip
+_BEGINNINGS = {
+    "branch:main": "latest view of main",
+    "branch:": "latest view of another branch",
+    "tag:": "tag",
+    "staged": "staged",
+    "reference:": "other dataset",
+    "hold:": "hold",
+    "keep_min:": "keep_min",
+    "views:": "keep_views",
+    "floor:gc.enabled": "gc.enabled",
+    "unknown:gc.enabled": "gc.enabled",
+    "floor:history.expire.min-snapshots-to-keep": "min-snapshots-to-keep",
+    "floor:delta.deletedFileRetentionDuration": "deletedFileRetentionDuration",
+    "floor:statute": "statutory floor",
+}
+
+
+def protection(text: str) -> str:
+    """The name of a protection as a plan writes it; the plan's own text where it is none of those looked for."""
+    return next((name for beginning, name in _BEGINNINGS.items() if text.startswith(beginning)), text)
+
+
+@dataclass
+class Alone:
+    """Counts over the plans of all rounds; an object counts once for a protection."""
+
+    saved: dict[str, set[tuple[int, ObjectKey]]] = field(default_factory=dict)
+
+    def count(
+        self,
+        seed: int,
+        objects: Iterable[Mapping[str, Any]],
+        marked: Collection[ObjectKey] = (),
+        rescued: Collection[ObjectKey] = (),
+    ) -> None:
+        """`marked` were due when they were marked, so whatever keeps them now saved them."""
+        for row in objects:
+            key = ObjectKey(row["dataset"], row["target"], row["object"])
+            by = {protection(text) for text in row["protected_by"]}
+            was_due = row["decision"] == "keep" and row["because"].endswith(", but protected")
+            sent_back = row["decision"] in ("held", "unmarked") and key in marked
+            if sent_back and key in rescued and row["decision"] == "unmarked":
+                by.add("unmark")
+            if len(by) == 1 and (was_due or sent_back):
+                self.saved.setdefault(by.pop(), set()).add((seed, key))
+
+    def counts(self) -> dict[str, int]:
+        return {
+            name: len(self.saved.get(name, ())) for name in (*PROTECTIONS, *sorted(self.saved.keys() - PROTECTIONS))
+        }

@@ -1,0 +1,101 @@
+"""What the oracle saw before a sweep against what it sees after: five sentences that must hold."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.oracle.lake_by_hand import Row, Seen
+from tests.property.alone import Alone
+from tests.property.rows import PAST
+
+MISSING = "no referenced file is missing"
+CHANGED = "no row of any head changed"
+UNNAMED = "nothing went that no plan named"
+HELD = "what is held keeps every file"
+FAILED = "no sweep failed"
+SENTENCES = (MISSING, CHANGED, UNNAMED, HELD, FAILED)
+
+
+@dataclass
+class Outcome:
+    """What happened, over all lakes. `wrong` is what the oracle found, by the sentence that it breaks."""
+
+    histories: int = 0
+    operations: Counter[str] = field(default_factory=Counter)
+    people: Counter[str] = field(default_factory=Counter)
+    marked: Counter[str] = field(default_factory=Counter)
+    results: Counter[str] = field(default_factory=Counter)
+    heads: int = 0
+    removed_files: int = 0
+    alone: Alone = field(default_factory=Alone)
+    wrong: dict[str, list[str]] = field(default_factory=dict)
+    lost_rows: Counter[str] = field(default_factory=Counter)
+
+    def say(self, sentence: str, text: str) -> None:
+        self.wrong.setdefault(sentence, []).append(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """`going` is what the plan said would go; `held` and `held_days` what people said must not. All by dataset."""
+
+    outcome: Outcome
+    where: str
+    going: Mapping[str, set[str]] = field(default_factory=dict)
+    held: Collection[str] = ()
+    held_days: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+    def compare(self, before: Mapping[str, Seen], after: Mapping[str, Seen]) -> None:
+        if gone := before.keys() - after.keys():
+            self._say(UNNAMED, f"tables {sorted(gone)}")
+        for dataset, seen in after.items():
+            self._versions(dataset, before[dataset], seen)
+            self._heads(dataset, before[dataset], seen)
+            if dataset in self.held and (lost := before[dataset].here - seen.here):
+                self._say(HELD, f"{dataset}: {sorted(path.name for path in lost)}")
+
+    def _say(self, sentence: str, text: str) -> None:
+        self.outcome.say(sentence, f"{self.where}: {text}")
+
+    def _versions(self, dataset: str, before: Seen, after: Seen) -> None:
+        going = self.going.get(dataset, set())
+        if unnamed := before.versions.keys() - after.versions.keys() - going:
+            self._say(UNNAMED, f"{dataset}: versions {sorted(unnamed)}")
+        heads = set(after.heads.values())
+        for version in after.versions:
+            lost = after.missing(version) - before.lost.get(version, frozenset())
+            if lost and (version in heads or version not in going or not after.lists_what_went):
+                self._say(MISSING, f"{dataset}: version {version}: {sorted(path.name for path in lost)}")
+
+    def _heads(self, dataset: str, before: Seen, after: Seen) -> None:
+        kind = dataset.rpartition(".")[2].partition("_")[0]
+        dropped = before.heads.keys() - after.heads.keys()
+        if unnamed := {name for name in dropped if kind != "branches" or name == "branch:main" or "tag:" in name}:
+            self._say(CHANGED, f"{dataset}: {sorted(unnamed)} went")
+        for name, rows in after.rows.items():
+            self.outcome.heads += 1
+            was = before.rows.get(name, [])
+            if rows == was:
+                continue
+            self.outcome.lost_rows[kind] += 1
+            if not self._may_lose(dataset, kind, name, was, rows):
+                self._say(CHANGED, f"{dataset}: {name}: {difference(was, rows)}")
+
+    def _may_lose(self, dataset: str, kind: str, head: str, was: list[Row], rows: list[Row]) -> bool:
+        """By rules of its own: days past go from branches of `days`, main of `latest` loses what its policy names."""
+        lost, new = Counter(was) - Counter(rows), Counter(rows) - Counter(was)
+        if new or dataset in self.held:
+            return False
+        if kind == "latest":
+            return head == "branch:main"
+        first, last = self.held_days.get(dataset, ("", ""))
+        past = all(row[0] in PAST and not first <= row[0] <= last for row in lost)  # columns in order of their names
+        return kind == "days" and head.startswith("branch:") and past
+
+
+def difference(was: list[Any], rows: list[Any]) -> str:
+    lost, new = Counter(was) - Counter(rows), Counter(rows) - Counter(was)
+    return f"lost {list(lost)[:3]}, gained {list(new)[:3]}"

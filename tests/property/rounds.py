@@ -1,0 +1,108 @@
+"""Rounds of mark, people, sweep over a random lake, each judged by the oracle."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from ebbtide.app.mark import mark_round
+from ebbtide.app.round import Round, open_for_writing, plan_round, sweeper
+from ebbtide.app.sweep import sweep_round
+from ebbtide.state.lease import Lease
+from tests.oracle import lake_by_hand as oracle
+from tests.oracle.lake_by_hand import Seen
+from tests.property.judge import CHANGED, FAILED, Judge, Outcome, difference
+from tests.property.lake import RandomLake
+from tests.property.people import People
+from tests.tide import Tide
+
+ROUNDS = 2
+_FIRST, _APART, _GRACE = 40, 40, 8
+
+
+def run_lake(spark: SparkSession, root: Path, seed: int, size: int, outcome: Outcome) -> None:
+    """Build the lake of a seed and take it through its rounds."""
+    begin = time.monotonic()
+
+    def tell(text: str) -> None:
+        sys.stderr.write(f"seed {seed}, {time.monotonic() - begin:.0f} s: {text}\n")
+
+    lake = RandomLake(spark, root, seed, size)
+    tell(f"{size} tables built")
+    people = People(lake)
+    for turn in range(ROUNDS):
+        if turn:
+            lake.write_on(turn)
+        day = _FIRST + _APART * turn
+        objects, marked = _verb(lake.tide, day, mark_round)
+        keys = {*marked.marked}
+        tell(f"round {turn}: {len(keys)} objects marked")
+        outcome.marked += Counter(key.target for key in keys)
+        outcome.alone.count(seed, objects)
+        people.act(keys, day + 1, Random(f"{seed}:people:{turn}"))
+        before, rows_before = _look(lake), _rows_by_spark(lake)
+        objects, swept = _verb(lake.tide, day + _GRACE, lambda r, lease: sweep_round(r, lease, tell))
+        outcome.alone.count(seed, objects, keys, people.rescued)
+        outcome.results += Counter(result.state for result in swept.results)
+        tell(f"round {turn}: {swept.removed_files} files removed")
+        outcome.removed_files += swept.removed_files
+        for text in (*swept.errors, *swept.findings, *(f"over a limit: {over}" for over in swept.over)):
+            outcome.say(FAILED, f"seed {seed}, round {turn}: {text}")
+        judge = Judge(outcome, f"seed {seed}, round {turn}", _going(objects), people.held, people.held_days)
+        judge.compare(before, _look(lake))
+        for name, rows in _rows_by_spark(lake).items():
+            outcome.heads += 1
+            if rows != rows_before[name]:
+                outcome.say(CHANGED, f"seed {seed}, round {turn}: {name}: {difference(rows_before[name], rows)}")
+    outcome.histories += size
+    outcome.operations += lake.done
+    outcome.people += people.done
+
+
+def _verb(tide: Tide, days: float, carry_out: Callable[[Round, Lease], Any]) -> tuple[list[dict[str, Any]], Any]:
+    """`mark` or `sweep` as their commands do it, with the plan's objects beside the report."""
+    project = tide.project
+    ledger, now = open_for_writing(project, tide.at(days))
+    with sweeper(ledger) as lease, plan_round(project, ledger, now=now) as round_:
+        return list(round_.plan.rows()), carry_out(round_, lease)
+
+
+def _going(objects: list[dict[str, Any]]) -> dict[str, set[str]]:
+    """Per dataset what the plan said would go."""
+    going: dict[str, set[str]] = {}
+    for row in objects:
+        if row["decision"] == "sweep":
+            going.setdefault(row["dataset"], set()).add(row["object"])
+    return going
+
+
+def _look(lake: RandomLake) -> dict[str, Seen]:
+    """Every Iceberg and Delta table as the oracle sees it, by dataset."""
+    iceberg = oracle.iceberg(lake.iceberg.database, lake.iceberg.name)
+    return {f"{lake.names['iceberg']}.db.{name}": seen for name, seen in iceberg.items()} | {
+        f"{lake.names['delta']}.db.{name}": seen for name, seen in oracle.delta(lake.delta).items()
+    }
+
+
+def _rows_by_spark(lake: RandomLake) -> dict[str, list[Any]]:
+    """Heads and tags of Paimon, heads of Hudi, read by the formats themselves."""
+    found: dict[str, list[Any]] = {}
+    for dataset, (driver, table, tags) in lake.read_by_spark.items():
+        found[dataset] = driver.rows(table)
+        for tag in tags:
+            reader = driver.spark.read.format("paimon").option("scan.tag-name", tag)
+            found[f"{dataset} tag {tag}"] = sorted(reader.load(table.location).collect(), key=str)
+    return found
+
+
+def seeds(first: int, histories: int, a_lake: int) -> Iterator[tuple[int, int]]:
+    """Lakes of at most `a_lake` tables, with their seeds."""
+    for number in range(0, histories, a_lake):
+        yield first + number // a_lake, min(a_lake, histories - number)
