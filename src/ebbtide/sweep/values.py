@@ -11,6 +11,9 @@ from ebbtide.model.dataset import Catalog
 from ebbtide.model.removal import Committed, Freed, Removal
 from ebbtide.state.values import Mark, ObjectKey
 
+UNREAD = "its dataset could not be read again"
+"""Why a file stays that may or may not be referenced: nobody could tell."""
+
 
 @dataclass(frozen=True, slots=True)
 class NamedFile:
