@@ -47,12 +47,14 @@ def begin(ledger: Ledger, lease: Lease, run: str, acts: Iterable[Act], snapshot:
                 continue
             at = ledger.clock.now()
             _mark_along(step, act, run, at)
+            act.objects = tuple(_rows_that_went(step, act, going) for going in act.objects)
             marks = [going.mark.id for going in act.objects if going.mark]
             step.state.begin(marks, act=act.id)
             files = step.attach_files(sorted(act.paths.items()))
             step.append(
                 Intent(
                     at=at, act=act.id, verb=VERB, run=run, fence=lease.fence, dataset=act.dataset, marks=tuple(marks),
+                    version=act.head and act.head[0],
                     metadata=None if act.removal is None else _hash(act.removal.found.token),
                     files=files if files.count else None,
                 )
@@ -97,6 +99,21 @@ def _mark_along(step: Step[SweepWriter], act: Act, run: str, at: datetime) -> No
         for going in act.objects
         if going.mark or going.key in made
     )
+
+
+def _rows_that_went(step: Step[SweepWriter], act: Act, going: Going) -> Going:
+    """A row object whose earlier act may have deleted its rows and died: main moved on since that act's intent.
+
+    Without this the delete is made again, matches nothing, and looks as if no version had ever held the rows.
+    """
+    mark = going.mark
+    if mark is None or mark.act is None or mark.acted_at is not None or going.key.target != "rows" or act.head is None:
+        return going
+    query = select(ledger_acts.c.intent).where(ledger_acts.c.act == mark.act)
+    intent = parse_entry(step.log.leaf(step.state.connection.execute(query).scalar_one()))
+    if not isinstance(intent, Intent) or intent.version in (None, act.head[0]):
+        return going
+    return going.with_mark(step.state.acted(mark.id, at=act.head[1]))
 
 
 def files_of_act(ledger: Ledger, acts: Collection[str]) -> dict[str, dict[str, int]]:

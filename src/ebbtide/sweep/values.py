@@ -59,6 +59,8 @@ class Act:
     removal: Removal | None = None
     """None for orphans, which no format owns, and for what an earlier act left."""
     leftover: bool = False
+    head: tuple[str, datetime] | None = None
+    """Main's head as the plan saw it, and when it was committed."""
 
     committed: Committed = field(default_factory=Committed)
     freed: Freed = field(default_factory=Freed)
