@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from ebbtide.inventory.information_schema import Inventory
-from ebbtide.sweep.values import Act, Going, Result
+from ebbtide.sweep.values import UNREAD, Act, Going, Result
 
 
 def results_of(act: Act, after: Inventory, planned: Seen) -> list[Result]:
@@ -43,6 +43,9 @@ def _result(act: Act, going: Going, seen: Seen, planned: Seen) -> Result:
     left = [file.path for file in going.files if file.path in act.left]
     needed = sorted({act.needed[path] for path in left if path in act.needed})
     stuck = [path for path in left if path not in act.needed]
+    if key.target == "versions":
+        # A file that a retained version references is that one's (spec §2).
+        needed = [why for why in needed if why == UNREAD]
     match key.target:
         case "rows":
             return _rows(going, seen, planned)
@@ -92,4 +95,6 @@ def _leftover(act: Act, going: Going) -> Result:
         return Result(going.key, "unmarked", "it is gone: someone else removed it")
     if stuck := [file for file in going.files if file.path in act.left and file.path not in act.needed]:
         return Result(going.key, "failed", f"{len(stuck)} files could not be removed")
+    if any(act.needed.get(file.path) == UNREAD for file in going.files if file.path in act.left):
+        return Result(going.key, "waiting", UNREAD)
     return Result(going.key, "swept", "none of its files is left")

@@ -73,15 +73,21 @@ def acts_of(
         catalog = catalogs[dataset.partition(".")[0]]
         found = as_scanned(inventory, dataset)
         apart = [going for going in all_of_it if going.key.target not in _OWN_TARGETS]
-        positions = {row["transaction_id"]: row["position"] for row in inventory.rows("transactions", table_id=dataset)}
+        history = {row["transaction_id"]: row for row in inventory.rows("transactions", table_id=dataset)}
+        main = next((row["head"] for row in inventory.rows("branches", table_id=dataset) if row["main"]), None)
+        head = None if main is None or main not in history else (main, history[main]["committed_at"])
         together = sorted(
             (going for going in all_of_it if going.key.target in _OWN_TARGETS),
-            key=lambda going: (positions.get(going.key.object, -1), going.key.target, going.key.object),
+            key=lambda going: (
+                history[going.key.object]["position"] if going.key.object in history else -1,
+                going.key.target,
+                going.key.object,
+            ),
         )
         groups = [[going] for going in apart]
         groups += [together[n : n + _OBJECTS_PER_ACT] for n in range(0, len(together), _OBJECTS_PER_ACT)]
         for group in groups:
-            act = Act(f"act-{secrets.token_hex(12)}", dataset, catalog, tuple(group))
+            act = Act(f"act-{secrets.token_hex(12)}", dataset, catalog, tuple(group), head=head)
             if found is not None and group[0].key.target != "orphans":
                 act.removal = removal_of(found, group, rows)
             yield act

@@ -6,11 +6,15 @@ import hashlib
 from collections.abc import Collection, Iterable
 from datetime import datetime
 
+from sqlalchemy import Connection, select
+
 from ebbtide.ledger.attachments import attachment
 from ebbtide.ledger.entries import Intent, MarkSentBack, Outcome, parse_entry
 from ebbtide.ledger.ledger import Ledger, Step
+from ebbtide.ledger.log import Log
 from ebbtide.state.lease import Lease
 from ebbtide.state.sweeper import SweepWriter
+from ebbtide.state.tables import ledger_acts
 from ebbtide.state.values import MarkState, Proposal, Snapshot
 from ebbtide.sweep.mark import entry_of
 from ebbtide.sweep.values import Act, Going, Result
@@ -43,12 +47,14 @@ def begin(ledger: Ledger, lease: Lease, run: str, acts: Iterable[Act], snapshot:
                 continue
             at = ledger.clock.now()
             _mark_along(step, act, run, at)
+            act.objects = tuple(_rows_that_went(step, act, going) for going in act.objects)
             marks = [going.mark.id for going in act.objects if going.mark]
             step.state.begin(marks, act=act.id)
             files = step.attach_files(sorted(act.paths.items()))
             step.append(
                 Intent(
                     at=at, act=act.id, verb=VERB, run=run, fence=lease.fence, dataset=act.dataset, marks=tuple(marks),
+                    version=act.head and act.head[0],
                     metadata=None if act.removal is None else _hash(act.removal.found.token),
                     files=files if files.count else None,
                 )
@@ -95,27 +101,42 @@ def _mark_along(step: Step[SweepWriter], act: Act, run: str, at: datetime) -> No
     )
 
 
+def _rows_that_went(step: Step[SweepWriter], act: Act, going: Going) -> Going:
+    """A row object whose earlier act may have deleted its rows and died: main moved on since that act's intent.
+
+    Without this the delete is made again, matches nothing, and looks as if no version had ever held the rows.
+    """
+    mark = going.mark
+    if mark is None or mark.act is None or mark.acted_at is not None or going.key.target != "rows" or act.head is None:
+        return going
+    query = select(ledger_acts.c.intent).where(ledger_acts.c.act == mark.act)
+    intent = parse_entry(step.log.leaf(step.state.connection.execute(query).scalar_one()))
+    if not isinstance(intent, Intent) or intent.version in (None, act.head[0]):
+        return going
+    return going.with_mark(step.state.acted(mark.id, at=act.head[1]))
+
+
 def files_of_act(ledger: Ledger, acts: Collection[str]) -> dict[str, dict[str, int]]:
-    """The files that earlier acts named, by act."""
-    from sqlalchemy import select
-
-    from ebbtide.state.tables import ledger_acts
-
+    """The files that earlier acts named and are not known to be gone, by act."""
     found: dict[str, dict[str, int]] = {}
     with ledger.database.reader() as state:
-        from ebbtide.ledger.log import Log
-
         log = Log(state.connection)
         for act in acts:
-            index = state.connection.execute(
-                select(ledger_acts.c.intent).where(ledger_acts.c.act == act)
-            ).scalar_one_or_none()
-            intent = None if index is None else parse_entry(log.leaf(index))
-            if isinstance(intent, Intent) and intent.files is not None:
-                content = b"".join(attachment(state.connection, intent.files.digest)).decode()
-                lines = (line.split("\t") for line in content.splitlines())
-                found[act] = {path: int(size) for path, size in lines}
+            row = state.connection.execute(select(ledger_acts).where(ledger_acts.c.act == act)).one_or_none()
+            intent = None if row is None else parse_entry(log.leaf(row.intent))
+            if row is None or not isinstance(intent, Intent) or intent.files is None:
+                continue
+            found[act] = _listed(state.connection, intent.files.digest)
+            outcome = None if row.outcome is None else parse_entry(log.leaf(row.outcome))
+            if isinstance(outcome, Outcome) and outcome.removed is not None:
+                for path in _listed(state.connection, outcome.removed.digest):
+                    found[act].pop(path, None)
     return found
+
+
+def _listed(connection: Connection, digest: str) -> dict[str, int]:
+    lines = (line.split("\t") for line in b"".join(attachment(connection, digest)).decode().splitlines())
+    return {path: int(size) for path, size in lines}
 
 
 def finish(ledger: Ledger, lease: Lease, run: str, act: Act, results: Collection[Result], token: str | None) -> None:

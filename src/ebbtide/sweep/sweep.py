@@ -35,7 +35,7 @@ from ebbtide.sweep.gather import acts_of, decided, going_now
 from ebbtide.sweep.leftover import IDLE, leftovers, sort_out
 from ebbtide.sweep.listing import still_there
 from ebbtide.sweep.mark import facts_of, send_back
-from ebbtide.sweep.values import Act, Result, SweepReport
+from ebbtide.sweep.values import UNREAD, Act, Result, SweepReport
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -179,7 +179,7 @@ class Sweeper:
             # A table that was dropped is no longer there to be read.
             lost = act.dataset in unread and act.dataset not in dropped
             if lost or act.catalog.name in failed or act.error is not None:
-                act.needed = dict.fromkeys(act.paths, "its dataset could not be read again")
+                act.needed = dict.fromkeys(act.paths, UNREAD)
             else:
                 act.needed = {path: needed[path] for path in act.paths if path in needed}
 

@@ -11,6 +11,9 @@ from ebbtide.model.dataset import Catalog
 from ebbtide.model.removal import Committed, Freed, Removal
 from ebbtide.state.values import Mark, ObjectKey
 
+UNREAD = "its dataset could not be read again"
+"""Why a file stays that may or may not be referenced: nobody could tell."""
+
 
 @dataclass(frozen=True, slots=True)
 class NamedFile:
@@ -56,6 +59,8 @@ class Act:
     removal: Removal | None = None
     """None for orphans, which no format owns, and for what an earlier act left."""
     leftover: bool = False
+    head: tuple[str, datetime] | None = None
+    """Main's head as the plan saw it, and when it was committed."""
 
     committed: Committed = field(default_factory=Committed)
     freed: Freed = field(default_factory=Freed)

@@ -1,0 +1,88 @@
+"""Where a sweep can die: around every entry that it writes into the ledger, and at every step between two of them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ebbtide.ledger.codec import Entry
+from ebbtide.ledger.ledger import Ledger
+from ebbtide.ledger.log import Log
+from ebbtide.sweep import sweep as sweeping
+from ebbtide.sweep.listing import still_there
+from ebbtide.sweep.sweep import Sweeper
+
+Point = Callable[[str], None]
+
+
+def watch(point: Point) -> None:
+    """In a child: call `point` with the name of every boundary that the sweep passes, in order."""
+    _entries(point)
+    _steps(point)
+
+
+def _entries(point: Point) -> None:
+    append, sign = Log.append, Ledger.sign
+    pending: list[str] = []
+
+    def appending(self: Log, entries: Sequence[Entry]) -> range:
+        kinds = [entry.KIND for entry in entries]
+        for kind in kinds:
+            point(f"{kind}: before it is written")
+        indexes = append(self, entries)
+        for kind in kinds:
+            point(f"{kind}: written, not committed")
+        pending.extend(kinds)
+        return indexes
+
+    def signing(self: Ledger) -> Any:
+        kinds = list(dict.fromkeys(pending))
+        pending.clear()
+        for kind in kinds:
+            point(f"{kind}: committed, not signed")
+        note = sign(self)
+        for kind in kinds:
+            point(f"{kind}: signed")
+        return note
+
+    patched: Any = Log
+    patched.append = appending
+    patched = Ledger
+    patched.sign = signing
+
+
+_STEPS = ("_commit", "_mark_needed", "_free")
+
+
+def _steps(point: Point) -> None:
+    """Between an intent and its outcome: around each step, and after every batch of files."""
+    from ebbtide.storage import remove
+
+    patched: Any = Sweeper
+    for name in _STEPS:
+        setattr(patched, name, _around(getattr(Sweeper, name), name.strip("_").replace("_", " "), point))
+    unlink = remove._unlink
+
+    one_at_a_time = threading.Lock()
+
+    def unlinking(paths: Sequence[str]) -> dict[str, str]:
+        with one_at_a_time:
+            failed = unlink(paths)
+            point("a batch of files: gone")
+        return failed
+
+    patched = remove
+    patched._unlink = unlinking
+    patched = sweeping
+    patched.still_there = _around(still_there, "listing", point)
+
+
+def _around(step: Callable[..., Any], name: str, point: Point) -> Callable[..., Any]:
+    def around(*args: Any) -> Any:
+        point(f"{name}: before")
+        result = step(*args)
+        point(f"{name}: after")
+        return result
+
+    return around

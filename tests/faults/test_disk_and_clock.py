@@ -1,0 +1,202 @@
+"""A disk that is full, a store that refuses, and a clock that jumps: nothing goes without an intent, and it goes on."""
+
+from __future__ import annotations
+
+import resource
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ebbtide.errors import LeaseError
+from ebbtide.state import lease
+from ebbtide.sweep.sweep import Sweeper
+from ebbtide.sweep.values import Act
+from tests.faults import folder
+from tests.faults.boundaries import watch
+from tests.faults.child import die
+from tests.faults.place import LEFT, Place
+
+Say = Callable[[str], None]
+MEGABYTES = 4
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of a few megabytes; where mounting is not allowed, a plain folder."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={MEGABYTES}m", "tmpfs", str(disk)]
+    can = shutil.which("mount") is not None
+    mounted = can and subprocess.run(mount, capture_output=True, check=False).returncode == 0
+    yield disk
+    if mounted:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def _fill(disk: Path) -> None:
+    """Leave no byte; in a plain folder, let no file of this process grow."""
+    if shutil.disk_usage(disk).total > MEGABYTES << 20:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+        return
+    with (disk / "filler").open("wb", buffering=0) as filler:
+        for size in (1 << 16, 1 << 12, 1):
+            try:
+                while True:
+                    filler.write(bytes(size))
+            except OSError:
+                continue
+
+
+def _full_at(boundary: str, disk: Path) -> Callable[[Say], None]:
+    def prepare(say: Say) -> None:
+        full = False
+
+        def point(name: str) -> None:
+            nonlocal full
+            if name == boundary and not full:
+                full = True
+                say(name)
+                _fill(disk)
+
+        watch(point)
+
+    return prepare
+
+
+@pytest.mark.parametrize(
+    "boundary",
+    [
+        "mark.made: before it is written",
+        "act.intent: before it is written",
+        "act.intent: written, not committed",
+        "act.intent: committed, not signed",
+        "free: after",
+        "act.outcome: before it is written",
+        "act.outcome: committed, not signed",
+    ],
+)
+def test_a_full_disk_under_the_ledger_stops_the_sweep_and_the_next_run_finishes(
+    tmp_path: Path, small_disk: Path, boundary: str
+) -> None:
+    place = Place.new(tmp_path / "p", small_disk)
+    ended = place.run(_full_at(boundary, small_disk))
+    assert ended.said == [boundary]
+    assert ended.error is not None
+    assert ended.error.startswith("StateError"), ended.error
+    (small_disk / "filler").unlink(missing_ok=True)
+    kinds, *_ = place.look()
+    assert isinstance(kinds, tuple)
+    if "act.intent" not in kinds:
+        assert all(place.files(table) > LEFT for table in ("a", "b")), "nothing goes without an intent"
+    place.time_passes()
+    assert place.run().error is None
+    place.assert_finished()
+
+
+def test_files_that_the_store_refuses_are_told_kept_in_mind_and_removed_by_the_next_run(tmp_path: Path) -> None:
+    place = Place.new(tmp_path / "p")
+    table = place.root / "lake" / "a"
+    # A file of the kernel's: nobody may remove it, root neither.
+    (table / "locked").symlink_to("/proc/self")
+    content = folder.load(table)
+    content["versions"]["v1"].append("locked/limits")
+    folder.save(table, content)
+    ended = place.run()
+    assert ended.error is None
+    assert ended.said == ["removed 6 errors 1"]
+    _, unfinished, marks, *_ = place.look()
+    assert unfinished == 0
+    assert isinstance(marks, list)
+    assert ("c.db.a", "v1", "waiting") in marks
+    assert ("c.db.a", "v3", "swept") in marks
+    assert not place.files("a") & {"d1", "d3", "s3"}, "the others go"
+    (table / "locked").unlink()
+    (table / "locked").mkdir()
+    (table / "locked" / "limits").touch()
+    assert place.run().said == ["removed 1 errors 0"]
+    (table / "locked").rmdir()
+    place.assert_finished()
+
+
+def test_a_table_that_cannot_be_read_again_keeps_what_an_earlier_sweep_left(tmp_path: Path) -> None:
+    place = Place.new(tmp_path / "p")
+    file = place.root / "lake" / "a" / "table.json"
+
+    def kill(_: Say) -> None:
+        watch(lambda name: die() if name == "commit: after" else None)
+
+    def break_it(_: Say) -> None:
+        whole = b""
+
+        def point(name: str) -> None:
+            nonlocal whole
+            if name == "commit: before" and not whole:
+                whole = file.read_bytes()
+                file.write_text("{")
+            elif name == "mark needed: after":
+                file.write_bytes(whole)
+
+        watch(point)
+
+    assert place.run(kill).killed
+    place.time_passes()
+    assert place.run(break_it).error is None
+    _, _, marks, *_ = place.look()
+    assert isinstance(marks, list)
+    assert ("c.db.a", "v1", "waiting") in marks
+    assert place.files("a") >= {"d1", "d3", "s3"}
+    assert place.run().error is None
+    place.assert_finished()
+
+
+def _jumping(boundary: str, by: str) -> Callable[[Say], None]:
+    """The database's clock, which is the lease's, jumps."""
+
+    def prepare(say: Say) -> None:
+        def point(name: str) -> None:
+            if name == boundary:
+                say(name)
+                lease._NOW["sqlite"] = f"SELECT strftime('%Y-%m-%dT%H:%M:%f', 'now', '{by}') || '000Z'"
+
+        watch(point)
+
+    return prepare
+
+
+@pytest.mark.parametrize("boundary", ["act.intent: signed", "commit: after", "mark needed: after"])
+def test_a_clock_that_jumps_ahead_ends_the_lease_and_the_next_run_finishes(tmp_path: Path, boundary: str) -> None:
+    place = Place.new(tmp_path / "p")
+    ended = place.run(_jumping(boundary, "+1 hour"))
+    assert ended.error is not None
+    assert ended.error.startswith("LeaseError: the lease 1 ran out"), ended.error
+    place.look()
+    assert all(place.files(table) > LEFT for table in ("a", "b")), "no file goes after the lease"
+    assert place.run().error is None
+    place.assert_finished()
+
+
+def test_a_clock_that_jumps_back_lets_no_second_sweeper_in(tmp_path: Path) -> None:
+    place = Place.new(tmp_path / "p")
+
+    def prepare(say: Say) -> None:
+        _jumping("commit: after", "-1 hour")(say)
+        free = Sweeper._free
+
+        def meanwhile(self: Sweeper, act: Act) -> None:
+            try:
+                lease.Lease.acquire(self.ledger.database, holder="second")
+            except LeaseError:
+                say("refused")
+            free(self, act)
+
+        patched: Any = Sweeper
+        patched._free = meanwhile
+
+    ended = place.run(prepare)
+    assert ended.error is None
+    assert ended.said.count("refused") == 2
+    place.assert_finished()
