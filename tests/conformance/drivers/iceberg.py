@@ -124,11 +124,11 @@ class IcebergDriver(Driver):
 
     def rows(self, table: Table, *, version: str | None = None, branch: str | None = None) -> list[Row]:
         reader = self.spark.read.format("iceberg")
-        if version:
-            reader = reader.option("snapshot-id", version)
         if branch:
             reader = reader.option("branch", branch)
-        return sorted(reader.load(table.sql).collect(), key=str)
+        # By name: the option `snapshot-id` is gone in Spark 4.1.
+        found = self.spark.table(f"{table.sql}.`snapshot_id_{version}`") if version else reader.load(table.sql)
+        return sorted(found.collect(), key=str)
 
     def native_ids(self, table: Table) -> list[str]:
         rows = self.spark.sql(f"SELECT snapshot_id FROM {table.sql}.snapshots ORDER BY committed_at").collect()

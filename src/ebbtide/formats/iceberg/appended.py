@@ -35,5 +35,5 @@ def appended(
     first = transactions[0]
     if first.parent_id is None:
         # Everything since the beginning is the version itself: an incremental scan needs something to begin after.
-        return spark.read.format("iceberg").option("snapshot-id", transactions[-1].id).load(name)
+        return spark.table(f"{name}.`snapshot_id_{transactions[-1].id}`")
     return reader.option("start-snapshot-id", first.parent_id).load(name)
