@@ -66,8 +66,11 @@ class Judge:
             self._say(UNNAMED, f"{dataset}: versions {sorted(unnamed)}")
         heads = set(after.heads.values())
         for version in after.versions:
-            lost = after.missing(version) - before.lost.get(version, frozenset())
-            if lost and (version in heads or version not in going or not after.lists_what_went):
+            already = before.lost.get(version, frozenset())
+            lost = after.missing(version) - already
+            # Where a log lists what went (Delta), a version that could not be read before keeps nothing any more.
+            may = after.lists_what_went and version not in heads and (version in going or already)
+            if lost and not may:
                 self._say(MISSING, f"{dataset}: version {version}: {sorted(path.name for path in lost)}")
 
     def _heads(self, dataset: str, before: Seen, after: Seen) -> None:
