@@ -79,6 +79,10 @@ lint: setup ## Format, style, types and the table of rooms
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
+.PHONY: docs
+docs: setup ## Write the pages that are made from tables (docs/hazards.md)
+	@$(BIN)/python -m tests.hazards.generate
+
 .PHONY: format
 format: setup ## Format the code
 	@$(BIN)/ruff format .

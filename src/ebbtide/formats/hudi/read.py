@@ -15,7 +15,7 @@ from ebbtide.formats.hudi.discover import META_FOLDER
 from ebbtide.formats.hudi.files import Listed, explain_listing, missing, older_than_timeline, references
 from ebbtide.formats.hudi.partitions import Layout, partitions_of_head
 from ebbtide.formats.hudi.replay import replay
-from ebbtide.formats.hudi.timeline import Timeline, read_timeline
+from ebbtide.formats.hudi.timeline import Timeline, library, read_timeline, version_of
 from ebbtide.model.dataset import Catalog, Column, Found, Reading
 from ebbtide.model.history import Ref, RefKind
 from ebbtide.storage.files import Entry, open_store
@@ -33,6 +33,7 @@ def read(found: Found, catalog: Catalog, depth: Depth, spark: SparkSession | Non
     listed = _list(found, catalog) if depth is Depth.FILES else []
     _check_archive(found, catalog)
     timeline = read_timeline(found, spark)
+    _check_version(found, timeline, spark)
     history = replay(timeline, older_than_timeline(listed, timeline))
     if depth is Depth.FILES:
         history.expire({item.path for item in listed})
@@ -82,6 +83,15 @@ def _check_archive(found: Found, catalog: Catalog) -> None:
     for entry in _entries(found, catalog, folder, recursive=False):
         if entry.name.startswith("manifest_") and not entry.bytes:
             raise UnreadableError(str(found.id), f"{entry.path} is an empty file", hint="restore it from a copy")
+
+
+def _check_version(found: Found, timeline: Timeline, spark: SparkSession | None) -> None:
+    """Hudi itself opens tables of versions that it has never heard of, and reads what it takes them for (hazard 19)."""
+    version = version_of(timeline.properties)
+    newest = int(library(spark).common.table.HoodieTableVersion.current().versionCode())
+    if version > newest:
+        reason = f"its version {version} is newer than {newest}, the newest that this Hudi knows"
+        raise UnreadableError(str(found.id), reason, hint="clean it with the Hudi that writes it")
 
 
 def _refs(timeline: Timeline) -> tuple[Ref, ...]:

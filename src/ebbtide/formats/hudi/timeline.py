@@ -66,7 +66,7 @@ class Timeline:
     @property
     def logs_named_by_commit(self) -> bool:
         """Whether a log file is named after the commit that wrote it; before version 8, after its base file."""
-        return _version(self.properties) >= _VERSION_OF_HUDI_1
+        return version_of(self.properties) >= _VERSION_OF_HUDI_1
 
     @property
     def merge_on_read(self) -> bool:
@@ -89,7 +89,7 @@ def read_timeline(found: Found, spark: SparkSession | None) -> Timeline:
         active = client.getActiveTimeline()
         instants = json.loads(as_json(active.getInstants()))
     folder = f"{found.location}/.hoodie"
-    if _version(properties) >= _VERSION_OF_HUDI_1:
+    if version_of(properties) >= _VERSION_OF_HUDI_1:
         folder += f"/{properties.get('hoodie.timeline.path', 'timeline')}"
     commits = {commit.id: commit for commit in _commits(found, active, instants, zone, folder)}
     with _readable(found, f"{found.location}/.hoodie, its archived timeline"):
@@ -110,7 +110,7 @@ def read_timeline(found: Found, spark: SparkSession | None) -> Timeline:
         )
     both = (old_commits | commits).values()
     # Before Hudi 1 the completion is the file's modification time, which a copy of the table does not keep.
-    in_order = _version(properties) >= _VERSION_OF_HUDI_1
+    in_order = version_of(properties) >= _VERSION_OF_HUDI_1
     return Timeline(
         properties,
         struct,
@@ -131,7 +131,7 @@ def library(spark: SparkSession | None) -> Any:
     return spark._jvm.org.apache.hudi
 
 
-def _version(properties: Mapping[str, str]) -> int:
+def version_of(properties: Mapping[str, str]) -> int:
     version = properties.get("hoodie.table.version", "")
     return int(version) if version.isdecimal() else 0
 
