@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyspark
 from pyspark.sql import SparkSession
@@ -123,6 +124,15 @@ def few_rows(spark: SparkSession, *, apply: bool = True) -> Iterator[None]:
                 spark.conf.unset(key)
             else:
                 spark.conf.set(key, value)
+
+
+def activate(spark: SparkSession) -> None:
+    """Make it the session of this thread. Iceberg's catalogs and Delta's log ask the thread for it, not the caller."""
+    any_: Any = spark
+    # Spark 4 has two classes of that name, and tells which one it is.
+    known = getattr(any_, "_get_j_spark_session_class", None)
+    java = any_._jvm.SparkSession if known is None else known(any_._jvm)
+    java.setActiveSession(any_._jsparkSession)
 
 
 def catalog_settings(catalogs: Iterable[Catalog]) -> dict[str, str]:

@@ -26,6 +26,7 @@ from ebbtide.model.paths import is_inside
 from ebbtide.model.removal import Freed
 from ebbtide.plan.plan import Plan
 from ebbtide.plan.world import World
+from ebbtide.spark.session import activate
 from ebbtide.state.lease import Lease
 from ebbtide.state.values import Mark, ObjectKey, Snapshot
 from ebbtide.storage.remove import remove_empty_folders, remove_files
@@ -140,6 +141,7 @@ class Sweeper:
             by_dataset.setdefault(act.dataset, []).append(act)
 
         def one(of_dataset: list[Act]) -> None:
+            activate(self.lake.spark)
             for act in of_dataset:
                 if act.error is None:
                     try:
