@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from ebbtide.governance.checks import Outcome
     from ebbtide.governance.run import Result
-    from ebbtide.governance.views import DRIFT, Schema
+    from ebbtide.governance.views import Schema
 
 _PROBLEMS = pa.schema([(name, pa.string()) for name in ("kind", "place", "subject", "message", "hint")])
 
@@ -87,7 +87,7 @@ def information_schema(project: Project) -> Iterator[SparkSession]:
 
 
 def _schema(project: Project, spark: SparkSession, inventory: Inventory, folder: Path) -> Schema:
-    from ebbtide.governance.views import Schema
+    from ebbtide.governance.views import DRIFT, Schema
     from ebbtide.plan.world import MARKS, UNMARKS
 
     labelled = label_inventory(project, inventory)
