@@ -46,13 +46,15 @@ def test_every_command_shows_what_it_says(command: str) -> None:
         ".venv/bin/ebbtide", f"{sys.executable} -c 'from ebbtide.cli.main import run; run()'"
     )
     path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    # A bare PATH has neither a shell nor grep: they lie where POSIX has them.
+    tools = os.pathsep.join([os.environ.get("PATH", ""), "/usr/bin", "/bin"])
     run = subprocess.run(
-        ["sh", "-c", here],
+        ["/bin/sh", "-c", here],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "PYTHONPATH": path},
+        env={**os.environ, "PYTHONPATH": path, "PATH": tools},
     )
     assert COMMANDS[command] in (run.stdout + run.stderr).splitlines()
 
