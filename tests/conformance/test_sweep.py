@@ -78,8 +78,6 @@ def lake(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: 
     _write(made)
     made.files = tide.files()
     made.reports["mark"] = tide.mark(40)
-    made.reports["again"] = tide.mark(41)
-    made.reports["early"] = tide.sweep(44)
     made.reports["sweep"] = tide.sweep(48)
     return made
 
@@ -107,16 +105,6 @@ def test_superseded_versions_are_marked_and_the_head_is_not(lake: Swept) -> None
     marked, ids = lake.objects(lake.marked, "plain"), lake.ids["plain"]
     assert marked, "nothing was marked"
     assert marked <= set(ids[:-1])
-
-
-def test_marking_again_changes_nothing(lake: Swept) -> None:
-    assert not lake.reports["again"].marked
-
-
-def test_nothing_goes_within_its_grace(lake: Swept) -> None:
-    early = lake.reports["early"]
-    assert early.removed_files == 0
-    assert not early.errors
 
 
 def test_the_head_reads_back_row_for_row(lake: Swept) -> None:
@@ -161,5 +149,4 @@ def test_every_intent_has_its_outcome(lake: Swept) -> None:
 def test_a_second_sweep_removes_nothing_that_the_first_left(lake: Swept) -> None:
     before = {name: lake.driver.rows(table) for name, table in lake.tables.items()}
     lake.tide.sweep(60)
-    lake.tide.sweep(61)
     assert {name: lake.driver.rows(table) for name, table in lake.tables.items()} == before

@@ -89,6 +89,7 @@ def information_schema(project: Project) -> Iterator[SparkSession]:
 def _schema(project: Project, spark: SparkSession, inventory: Inventory, folder: Path) -> Schema:
     from ebbtide.governance.views import DRIFT, Schema
     from ebbtide.plan.world import MARKS, UNMARKS
+    from ebbtide.spark.frames import small_frame
 
     labelled = label_inventory(project, inventory)
     problems = [asdict(problem) for problem in labelled.problems]
@@ -102,11 +103,11 @@ def _schema(project: Project, spark: SparkSession, inventory: Inventory, folder:
         world=replace(world, columns=scanned.join(columns, ["table_id", "column_id"], "left")),
         lineage=_frame(spark, labelled.lineage.graph.to_arrow(), folder / "lineage"),
         problems=_frame(spark, pa.Table.from_pylist(problems, _PROBLEMS), folder / "problems"),
-        marks=spark.createDataFrame([], MARKS) if marks is None else marks,
-        unmarks=spark.createDataFrame([], UNMARKS) if unmarks is None else unmarks,
+        marks=small_frame(spark, [], MARKS) if marks is None else marks,
+        unmarks=small_frame(spark, [], UNMARKS) if unmarks is None else unmarks,
         holds=holds,
         scan_errors=inventory.errors_frame(spark),
-        contract_drift=spark.createDataFrame(_drift(labelled, inventory), DRIFT),
+        contract_drift=small_frame(spark, _drift(labelled, inventory), DRIFT),
     )
 
 

@@ -77,8 +77,10 @@ def with_orphans(world: World, project: Project, inventory: Inventory, listing: 
     """The plan's world with what the listing found. Whatever could not be read or listed keeps all of it."""
     from pyspark.sql import functions as F
 
+    from ebbtide.spark.frames import small_frame
+
     found = search(project, inventory, listing, spark)
-    names = spark.createDataFrame(sorted(found.former.items()), "table_id string, format string")
+    names = small_frame(spark, sorted(found.former.items()), "table_id string, format string")
     missing = [field for field in world.tables.schema if field.name not in names.columns]
     former = names.withColumns({field.name: F.lit(None).cast(field.dataType) for field in missing})
     errors = tuple(unread(inventory.current, listing))

@@ -85,16 +85,18 @@ def _labelled(
     from pyspark.sql import functions as F
     from pyspark.sql.pandas.types import from_arrow_schema
 
+    from ebbtide.spark.frames import small_frame
+
     found = label_inventory(project, inventory).tables()
     rows = [tuple(row.values()) for row in found.to_pylist()]
-    labels = spark.createDataFrame(rows, from_arrow_schema(found.schema))
+    labels = small_frame(spark, rows, from_arrow_schema(found.schema))
     scanned = inventory.frame(spark, "tables").drop(*(name for name in found.column_names if name != "table_id"))
     covers = [
         (table_id, about.partition_date.covers)
         for table_id, about in settings.items()
         if about.partition_date and about.partition_date.covers
     ]
-    covered = spark.createDataFrame(covers, "table_id string, covers string")
+    covered = small_frame(spark, covers, "table_id string, covers string")
     return scanned.join(F.broadcast(labels), "table_id", "left").join(F.broadcast(covered), "table_id", "left")
 
 
@@ -111,6 +113,7 @@ def read_state(project: Project) -> Snapshot:
 def state_frames(spark: SparkSession, snapshot: Snapshot) -> tuple[DataFrame | None, DataFrame | None, DataFrame]:
     """Marks, unmarks and holds as the plan takes them. A hold on a subject names no dataset: erasure traces it."""
     from ebbtide.plan.world import HOLDS, MARKS, UNMARKS
+    from ebbtide.spark.frames import small_frame
 
     marks = [
         (m.key.dataset, m.key.target, m.key.object, m.policy, m.fingerprint, m.marked_at, m.grace_until, m.frozen,
@@ -120,9 +123,9 @@ def state_frames(spark: SparkSession, snapshot: Snapshot) -> tuple[DataFrame | N
     unmarks = [(u.dataset, None, u.object, u.until, u.reason) for u in snapshot.unmarks if u.released_at is None]
     holds = [(h.dataset, h.first_day, h.last_day, h.owner, h.reason) for h in snapshot.holds if h.dataset is not None]
     return (
-        spark.createDataFrame(marks, MARKS) if marks else None,
-        spark.createDataFrame(unmarks, UNMARKS) if unmarks else None,
-        spark.createDataFrame(holds, HOLDS),
+        small_frame(spark, marks, MARKS) if marks else None,
+        small_frame(spark, unmarks, UNMARKS) if unmarks else None,
+        small_frame(spark, holds, HOLDS),
     )
 
 

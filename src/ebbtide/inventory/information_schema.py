@@ -71,11 +71,13 @@ class Inventory:
         from pyspark.sql import functions as F
         from pyspark.sql.pandas.types import from_arrow_schema
 
+        from ebbtide.spark.frames import small_frame
+
         schema = from_arrow_schema(SECTIONS[section])
         paths = [section_file(self.folder, section, segment) for segment in sorted(self.current.segments)]
         present = [path.resolve().as_uri() for path in paths if path.exists()]
         if not present:
-            return spark.createDataFrame([], schema).drop("scan_id")
+            return small_frame(spark, [], schema).drop("scan_id")
         rows = spark.read.schema(schema).parquet(*present)
         frame = rows.join(F.broadcast(self._scans(spark)), ["table_id", "scan_id"], "left_semi").drop("scan_id")
         if section == "tables":
@@ -95,8 +97,10 @@ class Inventory:
         return True
 
     def errors_frame(self, spark: SparkSession) -> DataFrame:
+        from ebbtide.spark.frames import small_frame
+
         rows = [tuple(row.values()) for row in self.errors()]
-        return spark.createDataFrame(rows, "catalog string, table_id string, error string, hint string")
+        return small_frame(spark, rows, "catalog string, table_id string, error string, hint string")
 
     def register(self, spark: SparkSession) -> None:
         """Make every section a temporary view, for SQL."""
@@ -105,9 +109,13 @@ class Inventory:
         self.errors_frame(spark).createOrReplaceTempView("scan_errors")
 
     def _scans(self, spark: SparkSession) -> DataFrame:
+        from ebbtide.spark.frames import small_frame
+
         rows = [(e.table_id, e.scan_id) for e in self.current.entries.values() if e.segment]
-        return spark.createDataFrame(rows, "table_id string, scan_id string")
+        return small_frame(spark, rows, "table_id string, scan_id string")
 
     def _locks(self, spark: SparkSession) -> DataFrame:
+        from ebbtide.spark.frames import small_frame
+
         rows = [(e.table_id, list(e.locked_by), e.error) for e in self.current.entries.values()]
-        return spark.createDataFrame(rows, "table_id string, locked_by array<string>, scan_error string")
+        return small_frame(spark, rows, "table_id string, locked_by array<string>, scan_error string")

@@ -120,8 +120,10 @@ def _with_owner(spark: SparkSession, listed: DataFrame, owners: Mapping[str, Are
     """The listed files with the columns of their innermost owner; those of nobody are left out."""
     from pyspark.sql import functions as F
 
+    from ebbtide.spark.frames import small_frame
+
     rows = [(a.location, str(a.kind), a.format, a.table_id, a.metadata, a.before) for a in owners.values()]
-    known = F.broadcast(spark.createDataFrame(rows, _AREA))
+    known = F.broadcast(small_frame(spark, rows, _AREA))
     parts = F.split("folder", "/")
     # `file:///a/b` has the parts `file:`, ``, ``, `a`, `b`: the store itself is never an owner.
     around = F.transform(F.sequence(F.lit(4), F.size(parts)), lambda n: F.array_join(F.slice(parts, F.lit(1), n), "/"))

@@ -21,12 +21,14 @@ def dated_partitions(spark: SparkSession, inventory: Inventory, settings: Mappin
     """The section `partitions`, with the days that people declared in place of those that the scan guessed."""
     from pyspark.sql import functions as F
 
+    from ebbtide.spark.frames import small_frame
+
     partitions = inventory.frame(spark, "partitions")
     declared = {table_id: about.partition_date for table_id, about in settings.items() if about.partition_date}
     rows = list(_days(inventory, declared))
     if not rows:
         return partitions
-    days = partitions.join(spark.createDataFrame(rows, _DAYS), ["table_id", "partition"], "left")
+    days = partitions.join(small_frame(spark, rows, _DAYS), ["table_id", "partition"], "left")
     said = F.coalesce("declared", F.lit(False))
     return days.withColumns(
         {

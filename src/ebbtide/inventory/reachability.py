@@ -29,12 +29,14 @@ def still_referenced(
     """
     from pyspark.sql import functions as F
 
-    asked = spark.createDataFrame(sorted(set(named)), _NAMED).withColumnRenamed("table_id", "owner")
+    from ebbtide.spark.frames import small_frame
+
+    asked = small_frame(spark, sorted(set(named)), _NAMED).withColumnRenamed("table_id", "owner")
     leaving = [(table_id, id_, True) for table_id, ids in going.items() for id_ in sorted(ids)]
     gone = F.coalesce("expired", F.lit(False)) | F.coalesce("going", F.lit(False))
     staying = (
         inventory.frame(spark, "transactions")
-        .join(F.broadcast(spark.createDataFrame(leaving, _GOING)), ["table_id", "transaction_id"], "left")
+        .join(F.broadcast(small_frame(spark, leaving, _GOING)), ["table_id", "transaction_id"], "left")
         .where(~gone)
         .select("table_id", "transaction_id", "position")
     )

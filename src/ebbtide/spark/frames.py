@@ -1,0 +1,26 @@
+"""Small tables of the driver as DataFrames.
+
+`createDataFrame` makes a list of tuples into a Python RDD, whose rows pass through a Python worker in every query that
+uses them. As Arrow they are handed over once, and stay in the JVM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pandas as pd
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType, _parse_datatype_string
+
+
+def small_frame(spark: SparkSession, rows: Iterable[Sequence[object]], schema: str | StructType) -> DataFrame:
+    """The rows with this schema (DDL, or a struct). Values are plain Python values, times with their zone."""
+    parsed = schema if isinstance(schema, StructType) else _parse_datatype_string(schema)
+    assert isinstance(parsed, StructType)
+    struct = parsed
+    values = list(rows)
+    if not values:
+        return spark.createDataFrame(spark.sparkContext.emptyRDD(), struct)
+    # Objects, so that an integer column with a NULL in it stays one.
+    columns = {name: pd.Series([row[n] for row in values], dtype=object) for n, name in enumerate(struct.names)}
+    return spark.createDataFrame(pd.DataFrame(columns), struct)
