@@ -6,10 +6,13 @@ With `--cluster` the session talks to a standalone cluster of separate processes
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from xdist.scheduler import LoadScopeScheduling
 
 from ebbtide.model.dataset import Catalog
 from ebbtide.spark.session import FEW_ROWS, formats_of_session, session
@@ -23,12 +26,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--cluster", action="store_true", help="run against a standalone cluster (use with -m cluster)")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of one module share its lake, so they stay on one worker unless they say where they belong."""
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+class ByLake(LoadScopeScheduling):  # type: ignore[misc]
+    """Tests that share a lake stay on one worker: those of a file, and in the conformance suite those of a format.
+
+    xdist's own groups do not reach its scheduler with this pytest, so that every shared lake was built twice.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        found = _FORMAT.search(nodeid) if "conformance/" in file else None
+        return f"conformance {found[1]}" if found else file
+
+
+_FORMAT = re.compile(r"\[(iceberg|delta|hudi|paimon)\b")
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByLake | None:
+    return ByLake(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
 def lake_catalogs(root: str) -> dict[str, Catalog]:
