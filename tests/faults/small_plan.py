@@ -84,6 +84,7 @@ def without_spark() -> None:
     patched.going_now = lambda plan, *_: plan.going()
     patched.facts_of = lambda *_: {}
     patched.still_referenced = _still_referenced
+    patched.activate = lambda _: None  # there is no session here
     patched._AT_ONCE = 1
     commit = Sweeper._commit
 
