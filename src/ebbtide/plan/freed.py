@@ -36,11 +36,12 @@ def next_kept(timeline: DataFrame) -> DataFrame:
 def free_files(files: DataFrame, kept: DataFrame, shared: DataFrame | None) -> DataFrame:
     """Files that nothing but what goes references: with `now` where that holds for what is ready alone.
 
-    `last` is the position of the last version that references the file.
+    `first_version` and `last_version` are the positions of the first and the last version that reference the file.
     """
     runs = files.select(
         "table_id", "path", "role", "bytes", "rows", "first_transaction", F.size("versions").alias("runs"),
-        F.array_max("versions.last").alias("last_version"), F.explode("versions").alias("run"),
+        F.array_min("versions.first").alias("first_version"), F.array_max("versions.last").alias("last_version"),
+        F.explode("versions").alias("run"),
     )  # fmt: skip
     open_runs = (
         runs.withColumn("position", F.col("run.first"))
@@ -55,7 +56,7 @@ def free_files(files: DataFrame, kept: DataFrame, shared: DataFrame | None) -> D
             F.count("*").alias("open"),
             F.max("runs").alias("runs"),
             F.min("now").alias("now"),
-            *(F.max(name).alias(name) for name in ("role", "bytes", "rows", "first_transaction", "last_version")),
+            *(F.max(name).alias(name) for name in _OF_FILE),
         )
         .where("open = runs")
         .drop("open", "runs")
@@ -63,26 +64,39 @@ def free_files(files: DataFrame, kept: DataFrame, shared: DataFrame | None) -> D
     return free if shared is None else free.join(F.broadcast(shared.select("path")), "path", "left_anti")
 
 
+_OF_FILE = ("role", "bytes", "rows", "first_transaction", "first_version", "last_version")
+
+
 def files_of_history(timeline: DataFrame, free: DataFrame) -> DataFrame:
     """Free files under the transaction that added them and under the last version that references them.
 
     Where neither of them goes as such, the file is named by the transaction whose version is the last to reference it:
-    no file goes that no object names.
+    no file goes that no object names. An expired version is no object, so the last one before it stands in for it.
     """
     going = {name: F.when(F.col(f"{name}.exists") & F.col(f"{name}.decision").isin(*GOING), F.col(f"{name}.decision"))
              for name in ("t", "v")}  # fmt: skip
     adders = timeline.where(F.size("lifted") == 0).select(
         "table_id", F.col("object_id").alias("first_transaction"), going["t"].alias("as_adder")
     )
+    holder = F.struct(
+        "position", F.col("object_id").alias("id"), going["t"].alias("as_last"), going["v"].alias("as_version")
+    )
+    up = Window.partitionBy("table_id").orderBy("position")
     last = timeline.select(
         "table_id",
         F.col("position").alias("last_version"),
-        F.col("object_id").alias("last_id"),
-        going["t"].alias("as_last"),
-        going["v"].alias("as_version"),
+        F.last(F.when(~F.col("expired"), holder), ignorenulls=True).over(up).alias("holder"),
     )
     found = free.join(adders.where("as_adder IS NOT NULL"), ["table_id", "first_transaction"], "left").join(
         last, ["table_id", "last_version"]
+    )
+    reads_it = F.col("holder.position") >= F.col("first_version")
+    found = found.withColumns(
+        {
+            "last_id": F.col("holder.id"),
+            "as_last": F.when(reads_it, F.col("holder.as_last")),
+            "as_version": F.when(reads_it, F.col("holder.as_version")),
+        }
     )
 
     def named(target: str, id_: str, decision: str, when: Column) -> Column:

@@ -1,0 +1,34 @@
+"""Versions that their format still lists though files of them are gone: they keep nothing, and name nothing (spec §2)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from ebbtide.model.history import Kind
+from tests.plan.test_marks import mark
+from tests.plan.worlds import Table, decided, plan, policies, world
+
+RULES = """\
+policies:
+  - {name: v, select: {tables: ["**"]}, versions: {older_than: 7d, keep_min: 1}}
+"""
+
+
+def test_a_file_that_an_expired_version_read_last_goes_with_the_last_that_is_there(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """A sweep died after it had removed T2's own file: T1's, which both of them read, must still be named."""
+    rules = policies(tmp_path, RULES)
+    table = Table("lake.v.t").commit("T1", 300).commit("T2", 200).commit("T3", 100, kind=Kind.SNAPSHOT)
+    first = decided(plan(spark, rules, world(spark, table)))
+    marks = [mark(row) for row in first.values() if row["decision"] == "mark"]
+    table.transactions = [replace(t, expired=t.id == "T2") for t in table.transactions]
+    del table.files["T2"]
+    found = plan(spark, rules, world(spark, table), marks=marks)
+    assert decided(found)["versions:T1"]["decision"] == "sweep"
+    assert decided(found)["versions:T2"]["waits_for"] == ["the proof that its files are gone"]
+    named = {(row["object_id"], row["path"].rpartition("/")[2]) for row in found.files.collect()}
+    assert named == {("T1", "T1")}
