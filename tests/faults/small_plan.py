@@ -82,7 +82,6 @@ def without_spark() -> None:
     patched: Any = sweeping
     patched.decided = SmallPlan.decided
     patched.going_now = lambda plan, *_: plan.going()
-    patched.facts_of = lambda *_: {}
     patched.still_referenced = _still_referenced
     patched.activate = lambda _: None  # there is no session here
     patched._AT_ONCE = 1

@@ -22,13 +22,14 @@ from pyiceberg.catalog import load_catalog
 from pyspark.sql import SparkSession
 
 from ebbtide.app.orphans import Look, condemn, list_project, look, search, with_orphans
-from ebbtide.app.plan import world_of
 from ebbtide.app.scan import run_scan, start_session
+from ebbtide.app.world import world_of
 from ebbtide.config import Project, load_project
 from ebbtide.config.policies import load_policies
 from ebbtide.errors import InputError, RefusedError
 from ebbtide.inventory.areas import places
 from ebbtide.inventory.information_schema import Inventory
+from ebbtide.inventory.labelled import label_inventory
 from ebbtide.inventory.listing import list_storage, look_again
 from ebbtide.inventory.orphans import find_orphans
 from ebbtide.model.dataset import Catalog
@@ -253,7 +254,13 @@ def test_tables_that_no_catalog_lists_are_reported_and_views_are_not(lake: Lake,
 
 def plan_of(lake: Lake, seen: Look) -> Any:
     spark, project = lake.spark, lake.project
-    world = with_orphans(world_of(project, seen.inventory, spark), project, seen.inventory, seen.listing, spark)
+    world = with_orphans(
+        world_of(label_inventory(project, seen.inventory), seen.inventory, spark),
+        project,
+        seen.inventory,
+        seen.listing,
+        spark,
+    )
     holds = spark.createDataFrame([], HOLDS)
     return build_plan(load_policies(lake.root), world, None, None, holds, now=datetime.now(UTC))
 
@@ -282,7 +289,7 @@ def test_one_dataset_that_cannot_be_read_keeps_every_orphan(lake: Lake) -> None:
         listing = list_project(lake.project, now=datetime.now(UTC))
         run_scan(lake.project, now=datetime.now(UTC), full=True)
         inventory = Inventory.open(lake.project.inventory)
-        world = world_of(lake.project, inventory, lake.spark)
+        world = world_of(label_inventory(lake.project, inventory), inventory, lake.spark)
         errors = with_orphans(world, lake.project, inventory, listing, lake.spark).errors
     finally:
         manifest.write_bytes(content)

@@ -1,4 +1,4 @@
-"""Versions that their format still lists though files of them are gone: they keep nothing, and name nothing (spec §2)."""
+"""Versions that their format still lists though files of them are gone: they keep and name nothing (spec §2)."""
 
 from __future__ import annotations
 

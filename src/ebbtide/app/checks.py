@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ebbtide.app.plan import read_state, state_frames, world_of
+from ebbtide.app.world import read_state, state_frames, tick_of, world_of
 from ebbtide.config import Project
 from ebbtide.config.classifiers import load_classifiers
 from ebbtide.config.policies import load_policies
 from ebbtide.errors import InputError
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.labelled import Labelled, label_inventory
-from ebbtide.model.durations import parse_duration
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -82,7 +81,7 @@ def information_schema(project: Project) -> Iterator[SparkSession]:
         few_rows(spark, apply=inventory.is_small),
     ):
         schema = _schema(project, spark, inventory, Path(folder))
-        register_views(schema, policies, classifiers, tick=parse_duration(project.tick, hours=True))
+        register_views(schema, policies, classifiers, tick=tick_of(project))
         yield spark
 
 
@@ -96,7 +95,7 @@ def _schema(project: Project, spark: SparkSession, inventory: Inventory, folder:
     for row in problems:
         row["place"], row["kind"] = row.pop("where"), row["kind"].value
     marks, unmarks, holds = state_frames(spark, read_state(project))
-    world = world_of(project, inventory, spark)
+    world = world_of(labelled, inventory, spark)
     columns = _frame(spark, labelled.columns(), folder / "columns")
     scanned = world.columns.drop("classifiers", "labels")
     return Schema(

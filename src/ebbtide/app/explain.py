@@ -6,13 +6,12 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import unquote
 
-from ebbtide.app.plan import read_state, state_frames, world_of
+from ebbtide.app.world import listing_before, read_inputs, read_state, state_frames, tick_of
 from ebbtide.config import Project
 from ebbtide.config.policies import TARGETS, load_policies
 from ebbtide.config.yaml import nearest
 from ebbtide.errors import InputError
 from ebbtide.inventory.information_schema import Inventory
-from ebbtide.model.durations import parse_duration
 from ebbtide.model.ids import DatasetId
 from ebbtide.model.times import as_text
 
@@ -43,11 +42,11 @@ def explain_object(project: Project, text: str, *, now: datetime) -> dict[str, A
             f"no dataset {dataset} in the inventory", hint=nearest(dataset, list(inventory.current.entries))
         )
     spark = start_session(project)
-    marks, unmarks, holds = state_frames(spark, read_state(project))
+    listing = listing_before(project, inventory) if target == "orphans" else None
+    inputs = read_inputs(project, spark, policies, read_state(project), inventory, listing)
     found = explain(
-        policies, world_of(project, inventory, spark), marks, unmarks, holds, dataset=dataset, target=target,
-        object_id=object_id, now=now, limits=project.limits,
-        tick=parse_duration(project.tick, hours=True),
+        inputs.policies, inputs.world, *state_frames(spark, inputs.snapshot), dataset=dataset, target=target,
+        object_id=object_id, now=now, limits=project.limits, tick=tick_of(project),
     )  # fmt: skip
     return {
         "as_of": as_text(now),

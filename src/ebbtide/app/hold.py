@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import Any
 
+from ebbtide.app.actor import actor
 from ebbtide.app.datasets import known_dataset
-from ebbtide.app.round import actor, open_for_writing
+from ebbtide.app.round import open_for_writing
 from ebbtide.app.state import open_state
 from ebbtide.config import Project
 from ebbtide.errors import InputError

@@ -38,16 +38,16 @@ def run_mark(
 def mark_round(round_: Round, lease: Lease) -> MarkReport:
     """Carry out the plan's marks, and send back what it can no longer prove."""
     refuse_over(round_.plan, "mark")
-    ledger, plan = round_.ledger, round_.plan
+    ledger, plan, inputs = round_.ledger, round_.plan, round_.inputs
     with ledger.sweeping(lease) as step:
         run = step.state.start_run("mark", at=ledger.clock.now()).id
-    sent = send_back(ledger, lease, run, round_.snapshot, decided(plan, "unmarked", "held"))
-    new, before, pinned = mark(ledger, lease, run, propose(plan, round_.world, round_.policies, ledger.clock.now()))
+    sent = send_back(ledger, lease, run, inputs.snapshot, decided(plan, "unmarked", "held"))
+    new, before, pinned = mark(ledger, lease, run, propose(plan, inputs.world, inputs.policies, ledger.clock.now()))
     over = left_out(plan, "mark")
     with ledger.sweeping(lease) as step:
         summary = f"{len(new)} marked, {len(pinned)} pinned, {len(sent)} sent back"
         step.state.finish_run(run, exit_code=3 if over else 0, summary=summary, at=ledger.clock.now())
-    before += len(round_.snapshot.marks) - len(sent)
+    before += len(inputs.snapshot.marks) - len(sent)
     return MarkReport(run, tuple(new), before, tuple(pinned), tuple(sent), over)
 
 
@@ -55,7 +55,7 @@ def would_mark(round_: Round) -> MarkReport:
     """The same, without writing anything."""
     refuse_over(round_.plan, "mark")
     back = decided(round_.plan, "unmarked", "held")
-    sent = [Result(m.key, "unmarked", back[m.key]["because"]) for m in round_.snapshot.marks if m.key in back]
-    before = len(round_.snapshot.marks) - len(sent)
+    sent = [Result(m.key, "unmarked", back[m.key]["because"]) for m in round_.inputs.snapshot.marks if m.key in back]
+    before = len(round_.inputs.snapshot.marks) - len(sent)
     marked = tuple(decided(round_.plan, "mark"))
     return MarkReport(None, marked, before, (), tuple(sent), left_out(round_.plan, "mark"))

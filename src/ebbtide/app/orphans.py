@@ -6,12 +6,12 @@ business of policies, as for everything else.
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from ebbtide.app.actor import actor
 from ebbtide.app.scan import run_scan, start_session
 from ebbtide.config import Project
 from ebbtide.errors import InputError, RefusedError
@@ -162,11 +162,11 @@ def condemn(
     ledger = open_ledger(project)
     ledger.open()
     with ledger.writing() as step:
-        actor = step.state.actor(getpass.getuser())
-        word = step.state.condemn(place, dataset, actor=actor, at=ledger.clock.now())
+        who = step.state.actor(actor())
+        word = step.state.condemn(place, dataset, actor=who, at=ledger.clock.now())
         step.append(
             FolderCondemned(
-                at=word.condemned_at, condemned=word.id, dataset=dataset, path=place, actor=actor, files=folder.files,
+                at=word.condemned_at, condemned=word.id, dataset=dataset, path=place, actor=who, files=folder.files,
                 bytes=folder.bytes,
             )
         )  # fmt: skip

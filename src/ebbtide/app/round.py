@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 import os
 import socket
@@ -14,12 +13,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ebbtide.app.actor import actor
 from ebbtide.app.ledger import Ledger, open_ledger
-from ebbtide.app.orphans import list_project, with_orphans
-from ebbtide.app.plan import read_state, state_frames, world_of
+from ebbtide.app.orphans import list_project
 from ebbtide.app.scan import run_scan, start_session
+from ebbtide.app.world import Inputs, needs_listing, read_inputs, read_state, some_policies
 from ebbtide.config import Project
-from ebbtide.config.policies import PolicySet, load_policies
 from ebbtide.config.project import Limits
 from ebbtide.errors import InputError, RefusedError
 from ebbtide.inventory.information_schema import Inventory
@@ -28,11 +27,7 @@ from ebbtide.model.durations import add, parse_duration
 from ebbtide.state.lease import Lease
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from ebbtide.plan.plan import Plan
-    from ebbtide.plan.world import World
-    from ebbtide.state.values import Snapshot
 
 _PATIENCE = 600
 """Seconds: a sweep has changed metadata when it reads again, and should not stop there."""
@@ -42,26 +37,21 @@ _PATIENCE = 600
 class Round:
     """What one run of `mark` or `sweep` was made from."""
 
-    project: Project
     ledger: Ledger
-    spark: SparkSession
-    policies: PolicySet
-    inventory: Inventory
-    snapshot: Snapshot
-    world: World
+    inputs: Inputs
     plan: Plan
 
     def rescan(self) -> Inventory:
         """Read what changed since, and open the inventory as it is now. A scan of somebody else is waited for."""
         for left in reversed(range(_PATIENCE)):
             try:
-                run_scan(self.project, now=datetime.now(UTC))
+                run_scan(self.inputs.project, now=datetime.now(UTC))
                 break
             except RefusedError:
                 if not left:
                     raise
                 time.sleep(1)
-        return Inventory.open(self.project.inventory)
+        return Inventory.open(self.inputs.project.inventory)
 
 
 @contextmanager
@@ -74,41 +64,24 @@ def plan_round(
     limits: Limits | None = None,
 ) -> Iterator[Round]:
     """Scan, read the state, plan. With a plan file: at its time, and only if the world is still what it was."""
-    from ebbtide.plan.build import build_plan
-    from ebbtide.plan.promises import derive_auto
-    from ebbtide.spark.session import few_rows
-
-    policies = load_policies(project.root)
-    if not policies.policies:
-        raise InputError("there are no policies", hint=f"write one into {project.root / 'policies'}/retention.yml")
+    policies = some_policies(project)
     asked = _read(plan_file) if plan_file is not None else None
     if asked is not None:
         now = _time_of(asked, plan_file, now, project.tick)
-    spark = start_session(project)
-    snapshot = read_state(project)
+    spark, snapshot = start_session(project), read_state(project)
     # List first, read references second. A plan file was made from the listing before it, and is held against that.
-    asks = any(p.orphans for p in policies.policies) or any(m.key.target == "orphans" for m in snapshot.marks)
     listing = last_listing(project.inventory) if plan_file is not None else None
-    if asks and listing is None:
+    if listing is None and needs_listing(policies, snapshot):
         listing = list_project(project, now=datetime.now(UTC))
     run_scan(project, now=datetime.now(UTC))
-    inventory = Inventory.open(project.inventory)
-    world = world_of(project, inventory, spark)
-    if asks and listing is not None:
-        world = with_orphans(world, project, inventory, listing, spark)
-    frames = state_frames(spark, snapshot)
-    tick = parse_duration(project.tick, hours=True)
-    # Marks carry what the policies say, so an `auto` is settled before anybody reads them.
-    policies = derive_auto(policies, world, tick=parse_duration(project.tick, hours=True))
-    with few_rows(spark, apply=inventory.is_small):
-        made = build_plan(policies, world, *frames, now=now, limits=limits or project.limits, tick=tick)
-    with made as plan:
+    inputs = read_inputs(project, spark, policies, snapshot, Inventory.open(project.inventory), listing)
+    with inputs.plan(now=now, limits=limits) as plan:
         if asked is not None and asked["digest"] != plan.digest:
             raise RefusedError(
                 f"the world changed since {plan_file} was made: its digest is {asked['digest']}, now {plan.digest}",
                 hint="make a new plan, look at it, and use that",
             )
-        yield Round(project, ledger, spark, policies, inventory, snapshot, world, plan)
+        yield Round(ledger, inputs, plan)
 
 
 def _read(path: Path) -> dict[str, str]:
@@ -137,8 +110,3 @@ def open_for_writing(project: Project, as_of: datetime | None) -> tuple[Ledger, 
 def sweeper(ledger: Ledger) -> Lease:
     """The lease of the one sweeper of this project, in this process's name."""
     return Lease.acquire(ledger.database, holder=f"{actor()} on {socket.gethostname()}, process {os.getpid()}")
-
-
-def actor() -> str:
-    """Who runs this process; the ledger only ever knows an opaque id."""
-    return os.environ.get("EBBTIDE_ACTOR") or getpass.getuser()

@@ -41,12 +41,12 @@ def run_sweep(
 def sweep_round(round_: Round, lease: Lease, tell: Callable[[str], None]) -> SweepReport:
     """Carry out what the plan says is past its grace, and prove it."""
     refuse_over(round_.plan, "sweep")
-    ledger = round_.ledger
+    ledger, inputs = round_.ledger, round_.inputs
     with ledger.sweeping(lease) as step:
         run = step.state.start_run("sweep", at=ledger.clock.now()).id
-    lake = Lake(round_.project.catalogs, round_.spark, round_.rescan, lambda touched: _prove(round_, touched))
+    lake = Lake(inputs.project.catalogs, inputs.spark, round_.rescan, lambda touched: _prove(round_, touched))
     report = Sweeper(lake, ledger, lease, run, tell).sweep(
-        round_.plan, round_.world, round_.inventory, round_.policies, round_.snapshot
+        round_.plan, inputs.world, inputs.inventory, inputs.policies, inputs.snapshot
     )
     report = replace(report, over=left_out(round_.plan, "sweep"))
     with ledger.sweeping(lease) as step:
@@ -68,7 +68,7 @@ def would_sweep(round_: Round) -> SweepReport:
     """The same plan, and nothing done."""
     refuse_over(round_.plan, "sweep")
     rows = decided(round_.plan, "sweep", "wait", "unmarked", "held")
-    marked = {mark.key for mark in round_.snapshot.marks}
+    marked = {mark.key for mark in round_.inputs.snapshot.marks}
     names = {"sweep": "would go", "wait": "waiting", "unmarked": "would be sent back", "held": "would be sent back"}
     results = tuple(
         Result(key, names[row["decision"]], ", ".join(row["waits_for"]) or row["because"])
@@ -85,12 +85,12 @@ def _prove(round_: Round, touched: Sequence[str]) -> list[str]:
     from ebbtide.sweep.gather import as_scanned
     from ebbtide.verify.after_sweep import check_datasets
 
-    inventory = Inventory.open(round_.project.inventory)
+    inventory = Inventory.open(round_.inputs.project.inventory)
     work = [
-        (round_.project.catalogs[dataset.partition(".")[0]], found)
+        (round_.inputs.project.catalogs[found.id.catalog], found)
         for dataset in touched
         if (found := as_scanned(inventory, dataset)) is not None
     ]
-    findings = check_datasets(work, round_.spark)
+    findings = check_datasets(work, round_.inputs.spark)
     told = [f"{missing.dataset}: a referenced file is missing" for missing in findings.missing]
     return told + [f"{unread.dataset}: {unread.reason}" for unread in findings.unreadable]

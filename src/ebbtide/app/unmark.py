@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from ebbtide.app.actor import actor
 from ebbtide.app.datasets import known_dataset
 from ebbtide.app.explain import parse_object
-from ebbtide.app.round import actor, open_for_writing
+from ebbtide.app.round import open_for_writing
 from ebbtide.config import Project
 from ebbtide.errors import InputError
 from ebbtide.inventory.information_schema import Inventory

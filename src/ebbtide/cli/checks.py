@@ -7,15 +7,13 @@ import io
 import json as json_
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from ebbtide.cli import render
-from ebbtide.cli.options import JsonOption, ProjectOption, project_file
+from ebbtide.cli.options import JsonOption, ProjectOption, open_project, time_or_now
 
 _AsOf = Annotated[str | None, typer.Option("--as-of", help="The @date: a date or an instant, UTC. [default: now]")]
 _Csv = Annotated[bool, typer.Option("--csv", help="Rows as CSV on stdout.")]
@@ -28,18 +26,6 @@ def register(app: typer.Typer) -> None:
     """Add the verbs to the command line."""
     app.command()(check)
     app.command()(report)
-
-
-def _open(ctx: typer.Context, project: Path | None) -> Any:
-    from ebbtide.app.ebbtide import Ebbtide
-
-    return Ebbtide(project_file(ctx, project))
-
-
-def _time(text: str | None) -> datetime:
-    from ebbtide.app.plan import parse_time
-
-    return datetime.now(UTC) if text is None else parse_time(text)
 
 
 def check(
@@ -55,7 +41,7 @@ def check(
     from ebbtide.app.checks import as_json, run_checks
 
     _one_of(json, csv)
-    tide, now = _open(ctx, project), _time(as_of)
+    tide, now = open_project(ctx, project), time_or_now(as_of)
     failed, found, rows = 0, [], []
     for outcome in run_checks(tide.project, names or [], now=now, time_limit=time_limit):
         failed += outcome.fails_the_run
@@ -100,11 +86,11 @@ def report(
     _one_of(json, csv)
     if date and as_of:
         raise typer.BadParameter("--date and --as-of both set @date: give one of them")
-    days = parse_days(date) if date else [_time(as_of).date()]
+    days = parse_days(date) if date else [time_or_now(as_of).date()]
     many = len(days) > 1
     rows: list[dict[str, Any]] = []
     columns: list[str] = []
-    for day, result in run_report(_open(ctx, project).project, name, days, time_limit=time_limit):
+    for day, result in run_report(open_project(ctx, project).project, name, days, time_limit=time_limit):
         columns = [_DAY, *result.columns] if many else list(result.columns)
         rows += [{_DAY: day, **row} if many else row for row in result.rows]
     if json:

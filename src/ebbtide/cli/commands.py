@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from ebbtide.cli import checks, governance, ledger, orphans, people, plan, render, retention, show, state
-from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, project_file
-
-if TYPE_CHECKING:
-    from ebbtide.app.ebbtide import Ebbtide
+from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, open_project, project_file
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
@@ -31,12 +28,6 @@ retention.register(app)
 @app.callback()
 def main(ctx: typer.Context, project: ProjectOption = None) -> None:
     ctx.obj = project
-
-
-def _open(ctx: typer.Context, project: Path | None) -> Ebbtide:
-    from ebbtide.app.ebbtide import Ebbtide
-
-    return Ebbtide(project_file(ctx, project))
 
 
 @app.command()
@@ -75,7 +66,7 @@ def scan(
 
     Tables whose contract says `enforce: true` are repaired where their settings differ from it.
     """
-    tide = _open(ctx, project)
+    tide = open_project(ctx, project)
     with render.ScanProgress() as progress:
         report = tide.scan(history_only=history_only, full=full, watcher=progress)
     agreed = tide.enforce_contracts()
@@ -118,7 +109,7 @@ def _tell(report: Any, errors: list[dict[str, Any]], locked: dict[str, list[str]
 @app.command()
 def tables(ctx: typer.Context, project: ProjectOption = None, json: JsonOption = False) -> None:
     """List every dataset with its branches, transactions, files and bytes."""
-    rows = _open(ctx, project).tables()
+    rows = open_project(ctx, project).tables()
     if json:
         render.write_json(rows)
         return
@@ -133,7 +124,7 @@ def history(
     json: JsonOption = False,
 ) -> None:
     """Show the transactions of a dataset, branch by branch, from oldest to newest."""
-    found = _open(ctx, project).history(dataset)
+    found = open_project(ctx, project).history(dataset)
     if json:
         render.write_json(found)
         return

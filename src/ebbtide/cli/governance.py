@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from ebbtide.cli import render
-from ebbtide.cli.options import JsonOption, ProjectOption, project_file
+from ebbtide.cli.options import JsonOption, ProjectOption, open_project
 
 
 def register(app: typer.Typer) -> None:
@@ -21,12 +20,6 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="lineage")
 
 
-def _open(ctx: typer.Context, project: Path | None) -> Any:
-    from ebbtide.app.ebbtide import Ebbtide
-
-    return Ebbtide(project_file(ctx, project))
-
-
 def labels(
     ctx: typer.Context,
     table: Annotated[str | None, typer.Argument(help="catalog.namespace.table; all tables when left out")] = None,
@@ -34,7 +27,7 @@ def labels(
     json: JsonOption = False,
 ) -> None:
     """Show labels: of every table, or of one with the way that each label took. Exit 2 where a file cannot be read."""
-    found = _open(ctx, project).labels(table)
+    found = open_project(ctx, project).labels(table)
     if json:
         render.write_json(found)
     elif table is None:
@@ -76,7 +69,7 @@ def lineage(
     ctx.obj = project or ctx.obj
     if ctx.invoked_subcommand is not None:
         return
-    found = _open(ctx, project).lineage(table=table)
+    found = open_project(ctx, project).lineage(table=table)
     if json:
         render.write_json(found)
     else:
@@ -105,7 +98,7 @@ def listen(
 
     from ebbtide.api.lineage import lineage_api
 
-    tide = _open(ctx, project)
+    tide = open_project(ctx, project)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as server:
         server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from ebbtide.app.ebbtide import Ebbtide
 
 ProjectOption = Annotated[
     Path | None, typer.Option("--project", help="The project file, or its folder. [default: ./ebbtide.yml]")
@@ -18,3 +22,21 @@ def project_file(ctx: typer.Context, project: Path | None) -> Path:
     """The project that was named after the verb, before it, or not at all."""
     before: Path | None = ctx.obj  # a verb inherits it from whatever stands before it
     return project or before or Path("ebbtide.yml")
+
+
+def open_project(ctx: typer.Context, project: Path | None) -> Ebbtide:
+    """The project itself. Imported late, so that `--help` and wrong input answer at once."""
+    from ebbtide.app.ebbtide import Ebbtide
+
+    return Ebbtide(project_file(ctx, project))
+
+
+def time_of(text: str | None) -> datetime | None:
+    """A time that somebody may have written."""
+    from ebbtide.app.plan import parse_time
+
+    return None if text is None else parse_time(text)
+
+
+def time_or_now(text: str | None) -> datetime:
+    return time_of(text) or datetime.now(UTC)

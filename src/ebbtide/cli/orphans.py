@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.markup import escape
 
 from ebbtide.cli import render
-from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, project_file
+from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, open_project
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Files that nothing references.")
-
-
-def _open(ctx: typer.Context, project: Path | None) -> Any:
-    from ebbtide.app.ebbtide import Ebbtide
-
-    return Ebbtide(project_file(ctx, project))
 
 
 @app.command("list")
 def list_(ctx: typer.Context, project: ProjectOption = None, json: JsonOption = False) -> None:
     """List the storage, scan, and show what nothing references. Exit 4 where something could not be read."""
     with render.ScanProgress() as progress:
-        found = _open(ctx, project).orphans(watcher=progress)
+        found = open_project(ctx, project).orphans(watcher=progress)
     if json:
         render.write_json(found)
     else:
@@ -61,7 +54,7 @@ def condemn(
     json: JsonOption = False,
 ) -> None:
     """Let policies treat a table that no catalog lists as orphans. Exit 3 where it may still be someone's."""
-    found = _open(ctx, project).condemn(path, unsafe=unsafe, dry_run=dry_run)
+    found = open_project(ctx, project).condemn(path, unsafe=unsafe, dry_run=dry_run)
     if json:
         render.write_json(found)
     would = "would be condemned" if dry_run else "is condemned"

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from ebbtide.cli import render
-from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, project_file
-
-if TYPE_CHECKING:
-    from ebbtide.app.ebbtide import Ebbtide
+from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, open_project, time_of
 
 
 def register(app: typer.Typer) -> None:
@@ -24,12 +20,6 @@ def register(app: typer.Typer) -> None:
     group.command()(check)
     group.command()(repair)
     app.add_typer(group, name="contract")
-
-
-def _open(ctx: typer.Context, project: Path | None) -> Ebbtide:
-    from ebbtide.app.ebbtide import Ebbtide
-
-    return Ebbtide(project_file(ctx, project))
 
 
 TablesArgument = Annotated[list[str] | None, typer.Argument(help="catalog.namespace.table")]
@@ -50,7 +40,7 @@ def classify(
     if not suggest:
         render.complain("classify proposes labels, it puts none on", "say `classify --suggest`")
         raise typer.Exit(2)
-    found = _open(ctx, project).suggest_labels(*(tables or ()))
+    found = open_project(ctx, project).suggest_labels(*(tables or ()))
     if json:
         render.write_json(found)
     else:
@@ -72,7 +62,7 @@ def create(
     json: JsonOption = False,
 ) -> None:
     """Create the tables of contracts, the named ones or all that are missing, with the right properties."""
-    made = _open(ctx, project).create_tables(*(tables or ()), dry_run=dry_run)
+    made = open_project(ctx, project).create_tables(*(tables or ()), dry_run=dry_run)
     if json:
         render.write_json({"created": made})
     for name in made:
@@ -83,7 +73,7 @@ def create(
 
 def check(ctx: typer.Context, project: ProjectOption = None, json: JsonOption = False) -> None:
     """Show where tables differ from their contracts, by the last scan. Exit 1 where one does."""
-    found = _open(ctx, project).contract_drift()
+    found = open_project(ctx, project).contract_drift()
     if json:
         render.write_json(found)
     else:
@@ -100,7 +90,7 @@ def repair(
     json: JsonOption = False,
 ) -> None:
     """Repair settings: of the named tables, or of those with `enforce: true`. Exit 1 where something is left."""
-    found = _open(ctx, project).repair_tables(*(tables or ()), dry_run=dry_run)
+    found = open_project(ctx, project).repair_tables(*(tables or ()), dry_run=dry_run)
     if json:
         render.write_json(found)
     else:
@@ -140,9 +130,8 @@ def departed(
     as_of: Annotated[str | None, typer.Option("--as-of", help="As if it were then: a date or an instant, UTC.")] = None,
 ) -> None:
     """Show how many people who left are still in which table. Exit 1 where one should be gone by the promise."""
-    from ebbtide.app.plan import parse_time
 
-    found = _open(ctx, project).departed(file=file, dry_run=dry_run, as_of=parse_time(as_of) if as_of else None)
+    found = open_project(ctx, project).departed(file=file, dry_run=dry_run, as_of=time_of(as_of))
     if json:
         render.write_json(found)
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from ebbtide.cli import render
-from ebbtide.cli.options import JsonOption, ProjectOption, project_file
+from ebbtide.cli.options import JsonOption, ProjectOption, open_project, time_or_now
 
 _AsOf = Annotated[str | None, typer.Option("--as-of", help="Plan as if it were then: a date or an instant, UTC.")]
 _QUIET = ("keep",)
@@ -20,18 +19,6 @@ def register(app: typer.Typer) -> None:
     """Add the verbs to the command line."""
     app.command()(plan)
     app.command()(explain)
-
-
-def _open(ctx: typer.Context, project: Path | None) -> Any:
-    from ebbtide.app.ebbtide import Ebbtide
-
-    return Ebbtide(project_file(ctx, project))
-
-
-def _time(text: str | None) -> datetime:
-    from ebbtide.app.plan import parse_time
-
-    return datetime.now(UTC) if text is None else parse_time(text)
 
 
 def plan(
@@ -46,8 +33,8 @@ def plan(
     """Show what would be marked and swept, and why. Exit 3 where a limit would be broken."""
     from ebbtide.app.plan import as_json, make_plan, write_plan
 
-    tide = _open(ctx, project)
-    with make_plan(tide.project, now=_time(as_of)) as made:
+    tide = open_project(ctx, project)
+    with make_plan(tide.project, now=time_or_now(as_of)) as made:
         if output is not None:
             write_plan(made, output)
             render.note(f"wrote {output} and {output}.files")
@@ -96,7 +83,7 @@ def explain(
     """Show every policy, every protection and the decision for one object."""
     from ebbtide.app.explain import explain_object
 
-    found = explain_object(_open(ctx, project).project, object_, now=_time(as_of))
+    found = explain_object(open_project(ctx, project).project, object_, now=time_or_now(as_of))
     if json:
         render.write_json(found)
         return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +10,7 @@ import typer
 from rich.markup import escape
 
 from ebbtide.cli import render
-from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, project_file
+from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, open_project, time_of
 
 hold = typer.Typer(no_args_is_help=True, help="Litigation holds: nothing inside one goes by any verb.")
 
@@ -33,18 +32,6 @@ def register(app: typer.Typer) -> None:
     for verb in (mark, sweep, run, unmark):
         app.command()(verb)
     app.add_typer(hold, name="hold")
-
-
-def _project(ctx: typer.Context, project: Path | None) -> Any:
-    from ebbtide.app.ebbtide import Ebbtide
-
-    return Ebbtide(project_file(ctx, project)).project
-
-
-def _time(text: str | None) -> datetime | None:
-    from ebbtide.app.plan import parse_time
-
-    return None if text is None else parse_time(text)
 
 
 def _limits(project: Any, max_share: float | None, max_objects: int | None) -> Any:
@@ -76,10 +63,10 @@ def mark(
     """Schedule for deletion what the plan wants gone. Nothing is removed. Exit 3 where a limit left a dataset out."""
     from ebbtide.app.mark import run_mark
 
-    loaded = _project(ctx, project)
+    loaded = open_project(ctx, project).project
     limits = _limits(loaded, max_share, max_objects)
     with render.Working("scan, plan, mark"):
-        report = run_mark(loaded, as_of=_time(as_of), plan_file=plan_file, limits=limits, dry_run=dry_run)
+        report = run_mark(loaded, as_of=time_of(as_of), plan_file=plan_file, limits=limits, dry_run=dry_run)
     if json:
         render.write_json(_marked(report))
     _tell_marked(report, dry_run)
@@ -104,11 +91,11 @@ def sweep(
     """
     from ebbtide.app.sweep import exit_code, run_sweep
 
-    loaded = _project(ctx, project)
+    loaded = open_project(ctx, project).project
     _sure(yes, dry_run)
     with render.Working("scan, plan, sweep") as working:
         report = run_sweep(
-            loaded, as_of=_time(as_of), plan_file=plan_file, limits=_limits(loaded, max_share, max_objects),
+            loaded, as_of=time_of(as_of), plan_file=plan_file, limits=_limits(loaded, max_share, max_objects),
             dry_run=dry_run, tell=working.tell,
         )  # fmt: skip
     if json:
@@ -136,7 +123,7 @@ def run(
     from ebbtide.errors import InputError
     from ebbtide.model.durations import parse_duration
 
-    loaded = _project(ctx, project)
+    loaded = open_project(ctx, project).project
     limits = _limits(loaded, max_share, max_objects)
     _sure(yes, dry_run)
 
@@ -152,7 +139,7 @@ def run(
 
     if every is None:
         with render.Working("scan, plan, mark, sweep") as working:
-            report = run_once(loaded, as_of=_time(as_of), limits=limits, dry_run=dry_run, tell=working.tell)
+            report = run_once(loaded, as_of=time_of(as_of), limits=limits, dry_run=dry_run, tell=working.tell)
         tell(report)
         raise typer.Exit(report.exit_code)
     if dry_run or as_of is not None:
@@ -176,12 +163,14 @@ def unmark(
     """Rescue an object from every target until it is released, or until a time."""
     from ebbtide.app.unmark import release_object, unmark_object
 
-    loaded = _project(ctx, project)
+    loaded = open_project(ctx, project).project
     if release:
-        found = release_object(loaded, object_, as_of=_time(as_of), dry_run=dry_run)
+        found = release_object(loaded, object_, as_of=time_of(as_of), dry_run=dry_run)
         said = "policies act on it again"
     else:
-        found = unmark_object(loaded, object_, reason=reason, until=_time(until), as_of=_time(as_of), dry_run=dry_run)
+        found = unmark_object(
+            loaded, object_, reason=reason, until=time_of(until), as_of=time_of(as_of), dry_run=dry_run
+        )
         closed = ", ".join(found["closed_marks"])
         said = (
             (f"its mark as {closed} is closed" if closed else "it was not marked")
@@ -211,8 +200,8 @@ def add(
 
     days = [None if text is None else _day(text) for text in (first_day, last_day)]
     found = add_hold(
-        _project(ctx, project), dataset, owner=owner, reason=reason, first_day=days[0], last_day=days[1],
-        as_of=_time(as_of), dry_run=dry_run,
+        open_project(ctx, project).project, dataset, owner=owner, reason=reason, first_day=days[0], last_day=days[1],
+        as_of=time_of(as_of), dry_run=dry_run,
     )  # fmt: skip
     if json:
         render.write_json(found)
@@ -233,7 +222,7 @@ def release_(
     """End a hold."""
     from ebbtide.app.hold import release_hold
 
-    found = release_hold(_project(ctx, project), hold_id, as_of=_time(as_of), dry_run=dry_run)
+    found = release_hold(open_project(ctx, project).project, hold_id, as_of=time_of(as_of), dry_run=dry_run)
     if json:
         render.write_json(found)
     render.note("would be released" if dry_run else "released")
@@ -244,7 +233,7 @@ def list_(ctx: typer.Context, project: ProjectOption = None, json: JsonOption = 
     """Every active hold."""
     from ebbtide.app.hold import list_holds
 
-    rows = list_holds(_project(ctx, project))
+    rows = list_holds(open_project(ctx, project).project)
     if json:
         render.write_json(rows)
         return

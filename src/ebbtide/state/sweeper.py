@@ -10,7 +10,7 @@ from sqlalchemy import Connection, insert, update
 
 from ebbtide.errors import InputError, RefusedError
 from ebbtide.state import tables
-from ebbtide.state.values import Mark, Marking, MarkState, ObjectKey, Proposal, Run
+from ebbtide.state.values import Hold, Mark, Marking, MarkState, ObjectKey, Proposal, Run
 from ebbtide.state.writer import StateWriter, new_id, new_salt
 
 
@@ -27,11 +27,11 @@ class SweepWriter(StateWriter):
         Unmarks and holds by name are read here, in the transaction that marks. Holds on subjects are the plan's to
         trace: this room does not know whose rows an object carries.
         """
-        marked = {mark.key: mark for mark in self.marks()}
+        marked = {mark.key: mark for mark in self.marks(datasets={proposal.key.dataset for proposal in proposals})}
         unmarked = {(pin.dataset, pin.object): f"unmark {pin.id}" for pin in self.unmarks() if pin.active(at)}
-        held = {
-            hold.dataset: [other for other in self.holds() if other.dataset == hold.dataset] for hold in self.holds()
-        }
+        held: dict[str | None, list[Hold]] = {}
+        for hold in self.holds():
+            held.setdefault(hold.dataset, []).append(hold)
         answers: list[Marking] = []
         for proposal in proposals:
             key = proposal.key

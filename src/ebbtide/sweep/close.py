@@ -40,7 +40,7 @@ def _result(act: Act, going: Going, seen: Seen, planned: Seen) -> Result:
     key = going.key
     if (why := act.committed.sent_back.get(key.object)) is not None:
         return Result(key, "unmarked", why)
-    left = [file.path for file in going.files if file.path in act.left]
+    left = [file.path for file in going.files if file.path in act.there]
     needed = sorted({act.needed[path] for path in left if path in act.needed})
     stuck = [path for path in left if path not in act.needed]
     if key.target == "versions":
@@ -93,8 +93,8 @@ def _leftover(act: Act, going: Going) -> Result:
     assert mark is not None
     if mark.act is None:
         return Result(going.key, "unmarked", "it is gone: someone else removed it")
-    if stuck := [file for file in going.files if file.path in act.left and file.path not in act.needed]:
+    if stuck := [file for file in going.files if file.path in act.there and file.path not in act.needed]:
         return Result(going.key, "failed", f"{len(stuck)} files could not be removed")
-    if any(act.needed.get(file.path) == UNREAD for file in going.files if file.path in act.left):
+    if any(act.needed.get(file.path) == UNREAD for file in going.files if file.path in act.there):
         return Result(going.key, "waiting", UNREAD)
     return Result(going.key, "swept", "none of its files is left")

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ebbtide.config.policies import Rows
+from ebbtide.inventory.areas import options_near
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.model.dataset import Catalog, Found
 from ebbtide.model.ids import DatasetId
 from ebbtide.model.removal import Drop, Removal, RowDelete
+from ebbtide.model.times import as_text
 from ebbtide.plan.acts import files_to_sweep
 from ebbtide.plan.plan import Plan
 from ebbtide.plan.world import World
@@ -32,11 +35,11 @@ def decided(plan: Plan, *decisions: str) -> dict[ObjectKey, dict[str, Any]]:
     return {ObjectKey(row["dataset"], row["target"], row["object"]): row for row in found}
 
 
-def going_now(
-    plan: Plan, world: World, marks: Mapping[ObjectKey, Mark], facts: Mapping[tuple[str, str], str]
-) -> list[Going]:
+def going_now(plan: Plan, world: World, marks: Mapping[ObjectKey, Mark]) -> list[Going]:
     """The objects with decision `sweep`, with their marks and files."""
     rows = decided(plan, "sweep")
+    # Who has a mark has its facts in it.
+    facts = facts_of(plan, world, "sweep") if rows.keys() - marks.keys() else {}
     files: dict[ObjectKey, list[NamedFile]] = defaultdict(list)
     for row in files_to_sweep(plan, world).collect() if rows else ():
         named = NamedFile(row["path"], row["bytes"], row["role"], tuple(row["in_heads"]), row["modified"])
@@ -50,10 +53,42 @@ def going_now(
     ]  # fmt: skip
 
 
+def facts_of(plan: Plan, world: World, decision: str) -> dict[tuple[str, str], str]:
+    """What history tells of each transaction with this decision, once it is no longer there."""
+    from pyspark.sql import functions as F
+
+    wanted = plan.objects.where(
+        (F.col("decision") == decision) & F.col("target").isin("transactions", "versions")
+    ).select(F.col("dataset").alias("table_id"), F.col("object").alias("transaction_id"))
+    columns = ("parent_id", "branches", "kind", "committed_at", "operation", "staged", "rows_added", "rows_removed",
+               "files_added", "files_removed", "bytes_added", "bytes_removed")  # fmt: skip
+    found = world.transactions.join(wanted.distinct(), ["table_id", "transaction_id"]).select(
+        "table_id", "transaction_id", *columns
+    )
+    return {(row["table_id"], row["transaction_id"]): _fact(row.asDict(), columns) for row in found.collect()}
+
+
+def _fact(row: Mapping[str, Any], columns: Sequence[str]) -> str:
+    facts = {name: row[name] for name in columns}
+    facts["committed_at"] = as_text(row["committed_at"])
+    return json.dumps(facts, ensure_ascii=False, separators=(",", ":"))
+
+
 def as_scanned(inventory: Inventory, dataset: str) -> Found | None:
     """What opens a dataset as the plan's scan saw it; None where no catalog lists it any more."""
     entry = inventory.current.entries.get(dataset)
     return None if entry is None else Found(DatasetId.parse(dataset), entry.location, entry.token, entry.handle)
+
+
+def catalog_of(dataset: str, catalogs: Mapping[str, Catalog]) -> Catalog | None:
+    """The catalog of a dataset, where the project still names it."""
+    return catalogs.get(DatasetId.parse(dataset).catalog)
+
+
+def outside(dataset: str, objects: Iterable[Going], catalogs: Mapping[str, Catalog]) -> Catalog:
+    """For orphans around which there is no catalog: the way to their store, and nothing else."""
+    area = next(going.key.object for going in objects)
+    return Catalog(DatasetId.parse(dataset).catalog, "", area, options=options_near(area, catalogs.values()))
 
 
 def acts_of(
@@ -70,7 +105,7 @@ def acts_of(
     for going in objects:
         by_dataset[going.key.dataset].append(going)
     for dataset, all_of_it in sorted(by_dataset.items()):
-        catalog = catalogs[dataset.partition(".")[0]]
+        catalog = catalog_of(dataset, catalogs) or outside(dataset, all_of_it, catalogs)
         found = as_scanned(inventory, dataset)
         apart = [going for going in all_of_it if going.key.target not in _OWN_TARGETS]
         history = {row["transaction_id"]: row for row in inventory.rows("transactions", table_id=dataset)}

@@ -42,7 +42,7 @@ def begin(ledger: Ledger, lease: Lease, run: str, acts: Iterable[Act], snapshot:
     begun = []
     for act in acts:
         with ledger.sweeping(lease) as step:
-            act.objects = tuple(_still_going(step, act.objects, snapshot))
+            act.objects = tuple(_still_going(step, act, snapshot))
             if not act.objects:
                 continue
             at = ledger.clock.now()
@@ -63,19 +63,19 @@ def begin(ledger: Ledger, lease: Lease, run: str, acts: Iterable[Act], snapshot:
     return begun
 
 
-def _still_going(step: Step[SweepWriter], objects: Collection[Going], snapshot: Snapshot) -> list[Going]:
+def _still_going(step: Step[SweepWriter], act: Act, snapshot: Snapshot) -> list[Going]:
     """Without what was unmarked, or lies in a dataset that was held, since the plan read the state."""
     known = {hold.id for hold in snapshot.holds}
-    held = {hold.dataset for hold in step.state.holds() if hold.id not in known}
-    open_marks = {mark.id for mark in step.state.marks()}
-    now_pinned = {(pin.dataset, pin.object) for pin in step.state.unmarks() if pin.released_at is None}
-    known_pins = {(pin.dataset, pin.object) for pin in snapshot.unmarks if pin.released_at is None}
+    if any(hold.dataset == act.dataset and hold.id not in known for hold in step.state.holds()):
+        return []
+    open_marks = {mark.id for mark in step.state.marks(datasets=[act.dataset])}
+    known_pins = {pin.id for pin in snapshot.unmarks if pin.released_at is None}
+    pins = (pin for pin in step.state.unmarks(dataset=act.dataset) if pin.released_at is None)
+    pinned = {pin.object for pin in pins if pin.id not in known_pins}
     return [
         going
-        for going in objects
-        if going.key.dataset not in held
-        and (going.key.dataset, going.key.object) not in now_pinned - known_pins
-        and (going.mark is None or going.mark.id in open_marks)
+        for going in act.objects
+        if going.key.object not in pinned and (going.mark is None or going.mark.id in open_marks)
     ]
 
 
@@ -141,8 +141,7 @@ def _listed(connection: Connection, digest: str) -> dict[str, int]:
 
 def finish(ledger: Ledger, lease: Lease, run: str, act: Act, results: Collection[Result], token: str | None) -> None:
     """Write the outcome of an act, and what became of each of its marks, in one transaction."""
-    removed = {path: size for path, size in act.paths.items() if path not in act.left and path not in act.needed}
-    left = {path: size for path, size in act.paths.items() if path in act.left and path not in act.needed}
+    removed, left = act.removed, act.left
     with ledger.sweeping(lease) as step:
         at = ledger.clock.now()
         marks = {going.key: going.mark for going in act.objects if going.mark}

@@ -9,13 +9,14 @@ from __future__ import annotations
 import secrets
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ebbtide.ledger.ledger import Ledger
 from ebbtide.model.dataset import Catalog
 from ebbtide.plan.build import PROOF
 from ebbtide.state.values import Mark, ObjectKey
+from ebbtide.sweep.gather import catalog_of, outside
 from ebbtide.sweep.intents import files_of_act
 from ebbtide.sweep.values import Act, Going, NamedFile
 
@@ -24,6 +25,7 @@ _ROW: Mapping[str, Any] = {"drops_from": (), "policy": None, "because": "an earl
 
 
 IDLE = "the format still lists the version, and nothing that only it needs is there to remove"
+UNNAMED = "its catalog, which the project no longer names: what it references is not known"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,21 +35,32 @@ class Sorted:
     A format that keeps versions in a log of its own (Delta) lists one whose files all live on: it waits for that log.
     """
 
-    fresh: list[Going]
-    left: list[Mark]
-    idle: list[Going]
+    fresh: list[Going] = field(default_factory=list)
+    left: list[Mark] = field(default_factory=list)
+    waiting: dict[ObjectKey, str] = field(default_factory=dict)
 
 
-def sort_out(going: Iterable[Going], marks: Iterable[Mark], waits: Mapping[ObjectKey, Mapping[str, Any]]) -> Sorted:
+def sort_out(
+    going: Iterable[Going],
+    marks: Iterable[Mark],
+    waits: Mapping[ObjectKey, Mapping[str, Any]],
+    catalogs: Mapping[str, Catalog],
+) -> Sorted:
     """Who is acted on, and how."""
-    found = Sorted([], [mark for mark in marks if mark.key in waits and waits[mark.key]["waits_for"] == [PROOF]], [])
+    found = Sorted()
+    for gone in marks:
+        if gone.key in waits and waits[gone.key]["waits_for"] == [PROOF]:
+            if gone.key.target == "orphans" or catalog_of(gone.key.dataset, catalogs) is not None:
+                found.left.append(gone)
+            else:
+                found.waiting[gone.key] = UNNAMED
     going = list(going)
     # Where there is work, all versions that go take part: a file that several of them hold is named by the last one.
     working = {o.key.dataset for o in going if o.files or o.row["drops_from"] or o.key.target not in _OF_HISTORY}
     for object_ in going:
         mark, key = object_.mark, object_.key
         if key.target in _OF_HISTORY and not object_.row["drops_from"] and key.dataset not in working:
-            found.idle.append(object_)
+            found.waiting[key] = IDLE
         elif (
             mark is not None
             and mark.act is not None
@@ -74,4 +87,5 @@ def leftovers(ledger: Ledger, marks: Collection[Mark], catalogs: Mapping[str, Ca
             )
             for mark in theirs
         )  # fmt: skip
-        yield Act(f"act-{secrets.token_hex(12)}", dataset, catalogs[dataset.partition(".")[0]], objects, leftover=True)
+        catalog = catalog_of(dataset, catalogs) or outside(dataset, objects, catalogs)
+        yield Act(f"act-{secrets.token_hex(12)}", dataset, catalog, objects, leftover=True)

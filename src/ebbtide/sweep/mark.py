@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -12,13 +11,12 @@ from ebbtide.config.policies import PolicySet
 from ebbtide.ledger.entries import Marked, MarkSentBack
 from ebbtide.ledger.ledger import Ledger, Step
 from ebbtide.model.durations import add
-from ebbtide.model.times import as_text
 from ebbtide.plan.plan import Plan
 from ebbtide.plan.world import World
 from ebbtide.state.lease import Lease
 from ebbtide.state.sweeper import SweepWriter
 from ebbtide.state.values import Mark, Marking, ObjectKey, Proposal, Snapshot
-from ebbtide.sweep.gather import decided
+from ebbtide.sweep.gather import decided, facts_of
 from ebbtide.sweep.values import Result
 from ebbtide.sweep.words import because_in_ledger, object_in_ledger
 
@@ -42,7 +40,7 @@ def propose(plan: Plan, world: World, policies: PolicySet, now: datetime) -> lis
     """The plan's objects with decision `mark`."""
     rows = decided(plan, "mark")
     graces = {policy.name: policy.grace for policy in policies.policies}
-    facts = facts_of(plan, world) if rows else {}
+    facts = facts_of(plan, world, "mark") if rows else {}
     days = _days(plan, world) if rows else {}
     return [
         Proposal(
@@ -93,11 +91,12 @@ def send_back(
     results: list[Result] = []
     marks = [mark for mark in snapshot.marks if mark.key in back]
     for start in range(0, len(marks), _PER_TRANSACTION):
+        some = marks[start : start + _PER_TRANSACTION]
         with ledger.sweeping(lease) as step:
-            still_open = {mark.id for mark in step.state.marks()}
+            still_open = {mark.id for mark in step.state.marks(datasets={mark.key.dataset for mark in some})}
             results += [
                 _close(step, mark, run, str(back[mark.key]["because"]), ledger.clock.now())
-                for mark in marks[start : start + _PER_TRANSACTION]
+                for mark in some
                 if mark.id in still_open
             ]
     return results
@@ -109,27 +108,6 @@ def _close(step: Step[SweepWriter], mark: Mark, run: str, because: str, at: date
     said = because_in_ledger(mark) if mark.key.target in ("rows", "orphans") else reason
     step.append(MarkSentBack(at=at, mark=mark.id, run=run, because=said))
     return Result(mark.key, "unmarked", reason)
-
-
-def facts_of(plan: Plan, world: World) -> dict[tuple[str, str], str]:
-    """What history tells of each transaction that is marked, once it is no longer there."""
-    from pyspark.sql import functions as F
-
-    wanted = plan.objects.where(
-        (F.col("decision").isin("mark", "sweep")) & F.col("target").isin("transactions", "versions")
-    ).select(F.col("dataset").alias("table_id"), F.col("object").alias("transaction_id"))
-    columns = ("parent_id", "branches", "kind", "committed_at", "operation", "staged", "rows_added", "rows_removed",
-               "files_added", "files_removed", "bytes_added", "bytes_removed")  # fmt: skip
-    found = world.transactions.join(wanted.distinct(), ["table_id", "transaction_id"]).select(
-        "table_id", "transaction_id", *columns
-    )
-    return {(row["table_id"], row["transaction_id"]): _fact(row.asDict(), columns) for row in found.collect()}
-
-
-def _fact(row: Mapping[str, Any], columns: Sequence[str]) -> str:
-    facts = {name: row[name] for name in columns}
-    facts["committed_at"] = as_text(row["committed_at"])
-    return json.dumps(facts, ensure_ascii=False, separators=(",", ":"))
 
 
 def _days(plan: Plan, world: World) -> dict[ObjectKey, tuple[date, date]]:

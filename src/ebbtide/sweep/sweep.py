@@ -33,9 +33,9 @@ from ebbtide.storage.remove import remove_empty_folders, remove_files
 from ebbtide.sweep import intents
 from ebbtide.sweep.close import Seen, results_of
 from ebbtide.sweep.gather import acts_of, decided, going_now
-from ebbtide.sweep.leftover import IDLE, leftovers, sort_out
+from ebbtide.sweep.leftover import leftovers, sort_out
 from ebbtide.sweep.listing import still_there
-from ebbtide.sweep.mark import facts_of, send_back
+from ebbtide.sweep.mark import send_back
 from ebbtide.sweep.values import UNREAD, Act, Result, SweepReport
 
 if TYPE_CHECKING:
@@ -74,10 +74,10 @@ class Sweeper:
         back = send_back(self.ledger, self.lease, self.run, snapshot, decided(plan, "unmarked", "held"))
         waits = decided(plan, "wait")
         waiting = self._wait(marks, waits)
-        going = going_now(plan, world, marks, facts_of(plan, world))
+        going = going_now(plan, world, marks)
         rows = {policy.name: policy.rows for policy in policies.policies if policy.rows is not None}
-        found = sort_out(going, snapshot.marks, waits)
-        waiting += self._wait(marks, {idle.key: {"waits_for": (IDLE,)} for idle in found.idle})
+        found = sort_out(going, snapshot.marks, waits, self.lake.catalogs)
+        waiting += self._wait(marks, {key: {"waits_for": (why,)} for key, why in found.waiting.items()})
         acts = list(acts_of(found.fresh, self.lake.catalogs, inventory, rows))
         acts += leftovers(self.ledger, found.left, self.lake.catalogs)
         if not acts:
@@ -108,7 +108,7 @@ class Sweeper:
         self._each(acts, self._free)
         after = self.lake.rescan()
         for act in acts:
-            act.left = frozenset(still_there(act.paths, act.catalog.options))
+            act.there = frozenset(still_there(act.paths, act.catalog.options))
         touched = sorted({act.dataset for act in acts} & after.current.entries.keys())
         self.tell(f"proof: {len(touched)} datasets")
         findings = self.lake.prove(touched)
@@ -118,12 +118,7 @@ class Sweeper:
             entry = after.current.entries.get(act.dataset)
             intents.finish(self.ledger, self.lease, self.run, act, mine, entry.token if entry else None)
             results += mine
-        removed = {
-            path: size
-            for act in acts
-            for path, size in act.paths.items()
-            if path not in act.left and path not in act.needed
-        }
+        removed = {path: size for act in acts for path, size in act.removed.items()}
         errors = [f"{act.dataset}: {act.error}" for act in acts if act.error]
         errors += [
             f"{act.dataset}: {path.rpartition('/')[2]}: {why}"

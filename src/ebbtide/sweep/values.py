@@ -65,12 +65,22 @@ class Act:
     committed: Committed = field(default_factory=Committed)
     freed: Freed = field(default_factory=Freed)
     needed: Mapping[str, str] = field(default_factory=dict)
-    left: frozenset[str] = frozenset()
+    there: frozenset[str] = frozenset()
     error: str | None = None
 
     @property
     def paths(self) -> dict[str, int]:
         return {file.path: file.bytes for going in self.objects for file in going.files}
+
+    @property
+    def removed(self) -> dict[str, int]:
+        """What nothing needed, and a listing no longer shows."""
+        return {p: size for p, size in self.paths.items() if p not in self.needed and p not in self.there}
+
+    @property
+    def left(self) -> dict[str, int]:
+        """What nothing needed, and is still there."""
+        return {p: size for p, size in self.paths.items() if p not in self.needed and p in self.there}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,155 @@
+"""What a plan is made from: the inventory with its labels, what the storage holds beside it, and the state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from ebbtide.app.orphans import with_orphans
+from ebbtide.config import Project
+from ebbtide.config.policies import PolicySet, load_policies
+from ebbtide.config.project import Limits
+from ebbtide.errors import InputError
+from ebbtide.inventory.information_schema import Inventory
+from ebbtide.inventory.labelled import Labelled, label_inventory
+from ebbtide.inventory.listing import Listing, last_listing
+from ebbtide.inventory.partition_days import dated_partitions
+from ebbtide.model.durations import Duration, parse_duration
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from ebbtide.plan.plan import Plan
+    from ebbtide.plan.world import World
+    from ebbtide.state.values import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Everything that a plan is made from, read once."""
+
+    project: Project
+    spark: SparkSession
+    policies: PolicySet
+    inventory: Inventory
+    snapshot: Snapshot
+    world: World
+
+    def plan(self, *, now: datetime, limits: Limits | None = None) -> Plan:
+        """Decide on every object at `now`."""
+        from ebbtide.plan.build import build_plan
+        from ebbtide.spark.session import few_rows
+
+        frames = state_frames(self.spark, self.snapshot)
+        with few_rows(self.spark, apply=self.inventory.is_small):
+            return build_plan(
+                self.policies, self.world, *frames, now=now, limits=limits or self.project.limits,
+                tick=tick_of(self.project),
+            )  # fmt: skip
+
+
+def read_inputs(
+    project: Project,
+    spark: SparkSession,
+    policies: PolicySet,
+    snapshot: Snapshot,
+    inventory: Inventory,
+    listing: Listing | None,
+) -> Inputs:
+    """The world as the inventory and a listing before it have it, with every `auto` of the policies settled."""
+    from ebbtide.plan.promises import derive_auto
+
+    world = world_of(label_inventory(project, inventory), inventory, spark)
+    if listing is not None and needs_listing(policies, snapshot):
+        world = with_orphans(world, project, inventory, listing, spark)
+    return Inputs(project, spark, derive_auto(policies, world, tick=tick_of(project)), inventory, snapshot, world)
+
+
+def listing_before(project: Project, inventory: Inventory) -> Listing | None:
+    """The last listing of the storage, where the inventory was read after it."""
+    listing = last_listing(project.inventory)
+    return listing if listing is not None and listing.is_before(inventory.current) else None
+
+
+def needs_listing(policies: PolicySet, snapshot: Snapshot) -> bool:
+    """Whether anybody asks for orphans: a policy, or a mark that is still open."""
+    return any(p.orphans for p in policies.policies) or any(m.key.target == "orphans" for m in snapshot.marks)
+
+
+def tick_of(project: Project) -> Duration:
+    """The longest time between two runs."""
+    return parse_duration(project.tick, hours=True)
+
+
+def some_policies(project: Project) -> PolicySet:
+    """The project's policies, of which there must be one."""
+    policies = load_policies(project.root)
+    if not policies.policies:
+        raise InputError("there are no policies", hint=f"write one into {project.root / 'policies'}/retention.yml")
+    return policies
+
+
+def world_of(labelled: Labelled, inventory: Inventory, spark: SparkSession) -> World:
+    """The inventory with its labels as the plan's world. Catalogs that did not answer are errors of it."""
+    from ebbtide.plan.world import World
+
+    errors = tuple(f"{failed.catalog}: {failed.error}" for failed in inventory.current.catalog_errors)
+    return World(
+        tables=_tables(labelled, inventory, spark),
+        columns=inventory.frame(spark, "columns"),
+        partitions=dated_partitions(spark, inventory, labelled.settings),
+        branches=inventory.frame(spark, "branches"),
+        transactions=inventory.frame(spark, "transactions"),
+        files=inventory.frame(spark, "files"),
+        errors=errors,
+    )
+
+
+def _tables(labelled: Labelled, inventory: Inventory, spark: SparkSession) -> DataFrame:
+    """The section `tables` with what labels and lineage say, in place of the scan's empty columns."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    from ebbtide.spark.frames import small_frame
+
+    found = labelled.tables()
+    rows = [tuple(row.values()) for row in found.to_pylist()]
+    labels = small_frame(spark, rows, from_arrow_schema(found.schema))
+    scanned = inventory.frame(spark, "tables").drop(*(name for name in found.column_names if name != "table_id"))
+    covers = [
+        (table_id, about.partition_date.covers)
+        for table_id, about in labelled.settings.items()
+        if about.partition_date and about.partition_date.covers
+    ]
+    covered = small_frame(spark, covers, "table_id string, covers string")
+    return scanned.join(F.broadcast(labels), "table_id", "left").join(F.broadcast(covered), "table_id", "left")
+
+
+def read_state(project: Project) -> Snapshot:
+    """Open marks, unmarks and holds, read in one transaction. Holds carry their owner's name, not the opaque id."""
+    from ebbtide.app.state import open_state
+
+    with open_state(project).reader() as state:
+        found = state.snapshot()
+        named = tuple(replace(hold, owner=state.actor_name(hold.owner)) for hold in found.holds)
+        return replace(found, holds=named)
+
+
+def state_frames(spark: SparkSession, snapshot: Snapshot) -> tuple[DataFrame | None, DataFrame | None, DataFrame]:
+    """Marks, unmarks and holds as the plan takes them. A hold on a subject names no dataset: erasure traces it."""
+    from ebbtide.plan.world import HOLDS, MARKS, UNMARKS
+    from ebbtide.spark.frames import small_frame
+
+    marks = [
+        (m.key.dataset, m.key.target, m.key.object, m.policy, m.fingerprint, m.marked_at, m.grace_until, m.frozen,
+         m.acted_at)
+        for m in snapshot.marks
+    ]  # fmt: skip
+    unmarks = [(u.dataset, None, u.object, u.until, u.reason) for u in snapshot.unmarks if u.released_at is None]
+    holds = [(h.dataset, h.first_day, h.last_day, h.owner, h.reason) for h in snapshot.holds if h.dataset is not None]
+    return (
+        small_frame(spark, marks, MARKS) if marks else None,
+        small_frame(spark, unmarks, UNMARKS) if unmarks else None,
+        small_frame(spark, holds, HOLDS),
+    )
