@@ -69,17 +69,13 @@ def run_report(
 @contextmanager
 def information_schema(project: Project) -> Iterator[SparkSession]:
     """A session of its own, in which every section of the information schema is a view."""
-    from ebbtide.app.scan import start_session
+    from ebbtide.app.scan import start_plan_session
     from ebbtide.governance.views import register_views
-    from ebbtide.spark.session import few_rows
 
     policies, classifiers = load_policies(project.root), load_classifiers(project.root / "classifiers")
     inventory = Inventory.open(project.inventory)
-    spark = start_session(project).newSession()
-    with (
-        tempfile.TemporaryDirectory(prefix="views-", dir=project.inventory) as folder,
-        few_rows(spark, apply=inventory.is_small),
-    ):
+    spark = start_plan_session(project, inventory, None)
+    with tempfile.TemporaryDirectory(prefix="views-", dir=project.inventory) as folder:
         schema = _schema(project, spark, inventory, Path(folder))
         register_views(schema, policies, classifiers, tick=tick_of(project))
         yield spark

@@ -31,7 +31,6 @@ def parse_object(text: str) -> tuple[str, str, str]:
 
 def explain_object(project: Project, text: str, *, now: datetime) -> dict[str, Any]:
     """What the plan makes of one object."""
-    from ebbtide.app.scan import start_session
     from ebbtide.plan.explain import explain
 
     dataset, target, object_id = parse_object(text)
@@ -41,11 +40,10 @@ def explain_object(project: Project, text: str, *, now: datetime) -> dict[str, A
         raise InputError(
             f"no dataset {dataset} in the inventory", hint=nearest(dataset, list(inventory.current.entries))
         )
-    spark = start_session(project)
     listing = listing_before(project, inventory) if target == "orphans" else None
-    inputs = read_inputs(project, spark, policies, read_state(project), inventory, listing)
+    inputs = read_inputs(project, policies, read_state(project), inventory, listing)
     found = explain(
-        inputs.policies, inputs.world, *state_frames(spark, inputs.snapshot), dataset=dataset, target=target,
+        inputs.policies, inputs.world, *state_frames(inputs.spark, inputs.snapshot), dataset=dataset, target=target,
         object_id=object_id, now=now, limits=project.limits, tick=tick_of(project),
     )  # fmt: skip
     return {

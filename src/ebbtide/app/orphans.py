@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from ebbtide.app.actor import actor
-from ebbtide.app.scan import run_scan, start_session
+from ebbtide.app.scan import run_scan, start_plan_session
 from ebbtide.config import Project
 from ebbtide.errors import InputError, RefusedError
 from ebbtide.inventory.areas import Condemned, owner_of, places
@@ -61,16 +61,21 @@ def look(project: Project, *, now: datetime, watcher: Watcher | None = None) -> 
     listing = list_project(project, now=now, watcher=watcher)
     run_scan(project, now=now, watcher=watcher)
     inventory = Inventory.open(project.inventory)
-    return Look(listing, inventory, search(project, inventory, listing, start_session(project)))
+    spark = start_plan_session(project, inventory, listing)
+    return Look(listing, inventory, search(project, inventory, listing, spark))
 
 
 def search(project: Project, inventory: Inventory, listing: Listing, spark: SparkSession) -> Orphans:
     """What of the listing is referenced by nothing in the inventory, which must have been read after it."""
+    from ebbtide.plan.world import settled
+
     if not listing.is_before(inventory.current):
         raise RefusedError("references were not read after the listing", hint="list first, then scan")
     references = inventory.frame(spark, "files")
     prefixes, condemned = exclusive_prefixes(project), _condemned(project)
-    return find_orphans(spark, listing, references, inventory.current, project.catalogs, prefixes, condemned)
+    found = find_orphans(spark, listing, references, inventory.current, project.catalogs, prefixes, condemned)
+    # Whoever plans with them looks at them more than once: they are computed here, and only here.
+    return replace(found, files=settled(found.files))
 
 
 def with_orphans(world: World, project: Project, inventory: Inventory, listing: Listing, spark: SparkSession) -> World:
@@ -80,11 +85,15 @@ def with_orphans(world: World, project: Project, inventory: Inventory, listing: 
     from ebbtide.spark.frames import small_frame
 
     found = search(project, inventory, listing, spark)
-    names = small_frame(spark, sorted(found.former.items()), "table_id string, format string")
-    missing = [field for field in world.tables.schema if field.name not in names.columns]
-    former = names.withColumns({field.name: F.lit(None).cast(field.dataType) for field in missing})
+    former = None
+    if found.former:
+        names = small_frame(spark, sorted(found.former.items()), "table_id string, format string")
+        missing = [field for field in world.tables.schema if field.name not in names.columns]
+        former = names.withColumns({field.name: F.lit(None).cast(field.dataType) for field in missing})
+    # Without any, the plan need not look for them: the usual case, night after night.
+    orphans = None if found.files.isEmpty() else found.files
     errors = tuple(unread(inventory.current, listing))
-    return replace(world, orphans=found.files, listed_at=listing.listed_at, former=former, errors=errors)
+    return replace(world, orphans=orphans, listed_at=listing.listed_at, former=former, errors=errors)
 
 
 def unread(current: Current, listing: Listing) -> list[str]:

@@ -30,12 +30,10 @@ def parse_time(text: str) -> datetime:
 
 def make_plan(project: Project, *, now: datetime) -> Plan:
     """Plan the whole project on its last inventory, at `now`."""
-    from ebbtide.app.scan import start_session
-
     policies = some_policies(project)
     inventory = Inventory.open(project.inventory)
-    spark, state = start_session(project), read_state(project)
-    return read_inputs(project, spark, policies, state, inventory, listing_before(project, inventory)).plan(now=now)
+    listing = listing_before(project, inventory)
+    return read_inputs(project, policies, read_state(project), inventory, listing).plan(now=now)
 
 
 def as_json(plan: Plan) -> dict[str, Any]:

@@ -27,6 +27,8 @@ from ebbtide.model.durations import add, parse_duration
 from ebbtide.state.lease import Lease
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from ebbtide.plan.plan import Plan
 
 _PATIENCE = 600
@@ -38,6 +40,7 @@ class Round:
     """What one run of `mark` or `sweep` was made from."""
 
     ledger: Ledger
+    spark: SparkSession
     inputs: Inputs
     plan: Plan
 
@@ -64,6 +67,8 @@ def plan_round(
     limits: Limits | None = None,
 ) -> Iterator[Round]:
     """Scan, read the state, plan. With a plan file: at its time, and only if the world is still what it was."""
+    from ebbtide.spark.session import activate
+
     policies = some_policies(project)
     asked = _read(plan_file) if plan_file is not None else None
     if asked is not None:
@@ -74,14 +79,15 @@ def plan_round(
     if listing is None and needs_listing(policies, snapshot):
         listing = list_project(project, now=datetime.now(UTC))
     run_scan(project, now=datetime.now(UTC))
-    inputs = read_inputs(project, spark, policies, snapshot, Inventory.open(project.inventory), listing)
+    inputs = read_inputs(project, policies, snapshot, Inventory.open(project.inventory), listing)
     with inputs.plan(now=now, limits=limits) as plan:
         if asked is not None and asked["digest"] != plan.digest:
             raise RefusedError(
                 f"the world changed since {plan_file} was made: its digest is {asked['digest']}, now {plan.digest}",
                 hint="make a new plan, look at it, and use that",
             )
-        yield Round(ledger, inputs, plan)
+        activate(spark)  # the thread's session may be the plan's by now
+        yield Round(ledger, spark, inputs, plan)
 
 
 def _read(path: Path) -> dict[str, str]:

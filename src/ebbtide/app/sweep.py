@@ -44,7 +44,8 @@ def sweep_round(round_: Round, lease: Lease, tell: Callable[[str], None]) -> Swe
     ledger, inputs = round_.ledger, round_.inputs
     with ledger.sweeping(lease) as step:
         run = step.state.start_run("sweep", at=ledger.clock.now()).id
-    lake = Lake(inputs.project.catalogs, inputs.spark, round_.rescan, lambda touched: _prove(round_, touched))
+    catalogs, prove = inputs.project.catalogs, lambda touched: _prove(round_, touched)
+    lake = Lake(catalogs, round_.spark, inputs.spark, round_.rescan, prove)
     report = Sweeper(lake, ledger, lease, run, tell).sweep(
         round_.plan, inputs.world, inputs.inventory, inputs.policies, inputs.snapshot
     )
@@ -91,6 +92,6 @@ def _prove(round_: Round, touched: Sequence[str]) -> list[str]:
         for dataset in touched
         if (found := as_scanned(inventory, dataset)) is not None
     ]
-    findings = check_datasets(work, round_.inputs.spark)
+    findings = check_datasets(work, round_.spark)
     told = [f"{missing.dataset}: a referenced file is missing" for missing in findings.missing]
     return told + [f"{unread.dataset}: {unread.reason}" for unread in findings.unreadable]

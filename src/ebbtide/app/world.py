@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from ebbtide.app.orphans import with_orphans
+from ebbtide.app.scan import start_plan_session
 from ebbtide.config import Project
 from ebbtide.config.policies import PolicySet, load_policies
 from ebbtide.config.project import Limits
@@ -31,6 +32,7 @@ class Inputs:
 
     project: Project
     spark: SparkSession
+    """For queries over the world (`plan_session`); formats work in the project's own."""
     policies: PolicySet
     inventory: Inventory
     snapshot: Snapshot
@@ -39,19 +41,16 @@ class Inputs:
     def plan(self, *, now: datetime, limits: Limits | None = None) -> Plan:
         """Decide on every object at `now`."""
         from ebbtide.plan.build import build_plan
-        from ebbtide.spark.session import few_rows
 
         frames = state_frames(self.spark, self.snapshot)
-        with few_rows(self.spark, apply=self.inventory.is_small):
-            return build_plan(
-                self.policies, self.world, *frames, now=now, limits=limits or self.project.limits,
-                tick=tick_of(self.project),
-            )  # fmt: skip
+        return build_plan(
+            self.policies, self.world, *frames, now=now, limits=limits or self.project.limits,
+            tick=tick_of(self.project),
+        )  # fmt: skip
 
 
 def read_inputs(
     project: Project,
-    spark: SparkSession,
     policies: PolicySet,
     snapshot: Snapshot,
     inventory: Inventory,
@@ -60,8 +59,10 @@ def read_inputs(
     """The world as the inventory and a listing before it have it, with every `auto` of the policies settled."""
     from ebbtide.plan.promises import derive_auto
 
+    listing = listing if needs_listing(policies, snapshot) else None
+    spark = start_plan_session(project, inventory, listing)
     world = world_of(label_inventory(project, inventory), inventory, spark)
-    if listing is not None and needs_listing(policies, snapshot):
+    if listing is not None:
         world = with_orphans(world, project, inventory, listing, spark)
     return Inputs(project, spark, derive_auto(policies, world, tick=tick_of(project)), inventory, snapshot, world)
 

@@ -14,13 +14,12 @@ from ebbtide.errors import InputError
 from ebbtide.inventory import current as currents
 from ebbtide.inventory.compact import current_rows
 from ebbtide.inventory.current import Current
+from ebbtide.inventory.listing import SMALL
 from ebbtide.inventory.schema import SECTIONS
 from ebbtide.inventory.segments import read_section, section_file
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-_SMALL = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +91,7 @@ class Inventory:
             for section in ("files", "transactions", "partitions"):
                 path = section_file(self.folder, section, segment)
                 rows += pq.read_metadata(path).num_rows if path.exists() else 0
-            if rows > _SMALL:
+            if rows > SMALL:
                 return False
         return True
 

@@ -38,6 +38,8 @@ _SCHEMA = pa.schema(
         ("exact", pa.bool_()),
     ]
 )
+SMALL = 50_000
+"""Up to this many rows a query costs more to prepare than to run."""
 _POINTER, _START = "LISTING", "listing-"
 _THREADS = 16
 _WORTH_SPLITTING = 64
@@ -64,6 +66,10 @@ class Listing:
     def is_before(self, current: Current) -> bool:
         """Whether the inventory was read after the listing. Only then does it know what the listing shows."""
         return current.scan_id not in ("", self.after_scan)
+
+    @property
+    def is_small(self) -> bool:
+        return int(pq.read_metadata(self.file).num_rows) <= SMALL
 
     def frame(self, spark: SparkSession) -> DataFrame:
         """`root, path, bytes, modified_at, exact`, a row an object, without the roots that failed."""

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ebbtide.errors import UnreadableError
@@ -45,15 +46,22 @@ class Unregistered:
     newest: datetime
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Orphans:
     """`files` has `table_id, folder, path, bytes, modified_at`: candidates, whatever their age. `former` are the owners
-    that are no datasets any more, with their formats.
+    that are no datasets any more, with their formats. `owned` is what was listed, with its owners.
     """
 
     files: DataFrame
     former: Mapping[str, str]
-    unregistered: tuple[Unregistered, ...]
+    owned: DataFrame
+    owners: Mapping[str, Area]
+    catalogs: Mapping[str, Catalog]
+
+    @cached_property
+    def unregistered(self) -> tuple[Unregistered, ...]:
+        """What looks like a table and is none that a catalog lists. For people: no plan asks."""
+        return _unregistered(self.owned, self.owners, self.catalogs)
 
 
 def find_orphans(
@@ -83,8 +91,7 @@ def find_orphans(
         for area in owners.values()
         if area.kind in (Kind.FORMER, Kind.CONDEMNED) and area.table_id and area.table_id not in current.entries
     }
-    # Whoever plans with them looks at them more than once: they are computed here, and only here.
-    return Orphans(orphans.localCheckpoint(), gone, _unregistered(owned, owners, catalogs))
+    return Orphans(orphans, gone, owned, owners, catalogs)
 
 
 def _folder(path: Column) -> Column:

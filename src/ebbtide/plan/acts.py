@@ -10,16 +10,20 @@ from ebbtide.plan.references import named_heads
 from ebbtide.plan.world import World, no_texts
 
 
-def files_to_sweep(plan: Plan, world: World) -> DataFrame:
-    """A row per file and object with decision `sweep`; `in_heads` are the branches whose head references the file.
+def files_to_sweep(plan: Plan, world: World, *, drops: bool) -> DataFrame:
+    """A row per file and object with decision `sweep`.
 
-    `modified` is an orphan's modification time as it was listed, in microseconds since 1970.
+    Where there are `drops`, `in_heads` are the branches whose head references the file, and `role` is what it is to
+    them. `modified` is an orphan's modification time as it was listed, in microseconds since 1970.
     """
     key = ["table_id", "target", "object_id"]
     going = plan.objects.where(F.col("decision") == "sweep").select(
         F.col("dataset").alias("table_id"), "target", F.col("object").alias("object_id")
     )
     named = plan.files.select(*key, "path", "bytes").join(going, key, "left_semi")
+    if not drops:
+        nowhere = {"role": F.lit(None).cast("string"), "in_heads": no_texts()}
+        return _with_times(named.withColumns(nowhere), world).select(*key, *_OF_FILE)
     known = world.files.select("table_id", "path", "role", "versions").join(named_heads(world), "table_id", "left")
     heads = F.filter(
         F.coalesce("refs", F.array()),
@@ -30,11 +34,16 @@ def files_to_sweep(plan: Plan, world: World) -> DataFrame:
     )
     names = F.transform(heads, lambda ref: F.substring(ref["name"], len("branch:") + 1, 1 << 20))
     found = named.join(known.withColumn("in_heads", names), ["table_id", "path"], "left")
+    found = found.withColumn("in_heads", F.coalesce("in_heads", no_texts()))
+    return _with_times(found, world).select(*key, *_OF_FILE)
+
+
+_OF_FILE = ("path", "bytes", "role", "in_heads", "modified")
+
+
+def _with_times(named: DataFrame, world: World) -> DataFrame:
+    named = named.withColumn("bytes", F.coalesce("bytes", F.lit(0)))
     if world.orphans is None:
-        found = found.withColumn("modified", F.lit(None).cast("bigint"))
-    else:
-        found = found.join(world.orphans.select("path", F.unix_micros("modified_at").alias("modified")), "path", "left")
-    return found.select(
-        *key, "path", F.coalesce("bytes", F.lit(0)).alias("bytes"), "role", "modified",
-        F.coalesce("in_heads", no_texts()).alias("in_heads"),
-    )  # fmt: skip
+        return named.withColumn("modified", F.lit(None).cast("bigint"))
+    times = world.orphans.select("path", F.unix_micros("modified_at").alias("modified"))
+    return named.join(times, "path", "left")

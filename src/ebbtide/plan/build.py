@@ -32,7 +32,7 @@ from ebbtide.plan.references import shared_files
 from ebbtide.plan.select import setting
 from ebbtide.plan.timeline import timeline
 from ebbtide.plan.verdict import READY, open_marks, pins
-from ebbtide.plan.world import World, joined, no_texts, settled
+from ebbtide.plan.world import World, has_few_rows, joined, no_texts, settled
 
 _HISTORY = ("transactions", "versions")
 PROOF = "the proof that its files are gone"
@@ -269,7 +269,8 @@ def _finish(
             "policy": names,
         }
     )
-    shaped = shape(measured).persist(StorageLevel.DISK_ONLY)
+    shaped = shape(measured)
+    shaped = settled(shaped) if has_few_rows(shaped) else shaped.persist(StorageLevel.DISK_ONLY)
     root, counts = digest_and_counts(shaped)
     if limits.max_objects is not None:
         over += [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -67,8 +68,21 @@ class World:
 
 
 def settled(frame: DataFrame) -> DataFrame:
-    """The frame computed now, and without its past: what builds on it is neither computed nor analysed again."""
-    return frame.localCheckpoint()
+    """The frame computed now, and without its past: what builds on it is neither computed nor analysed again.
+
+    Where the session is prepared for few rows (`spark.session.FEW_ROWS`) they become a local relation: an optimiser
+    that sees the rows leaves out what joins with none of them, and there is no block to be kept.
+    """
+    spark: Any = frame.sparkSession
+    if not has_few_rows(frame):
+        return frame.localCheckpoint()
+    java = frame._jdf
+    return DataFrame(spark._jsparkSession.createDataFrame(java.collectAsList(), java.schema()), spark)
+
+
+def has_few_rows(frame: DataFrame) -> bool:
+    """Whether the frame's session is prepared for few rows."""
+    return frame.sparkSession.conf.get("spark.ebbtide.fewRows", "false") == "true"
 
 
 def texts(*values: str) -> Column:

@@ -7,10 +7,13 @@ uses them. As Arrow they are handed over once, and stay in the JVM.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType, _parse_datatype_string
+
+from ebbtide.spark.session import activate
 
 
 def small_frame(spark: SparkSession, rows: Iterable[Sequence[object]], schema: str | StructType) -> DataFrame:
@@ -20,7 +23,19 @@ def small_frame(spark: SparkSession, rows: Iterable[Sequence[object]], schema: s
     struct = parsed
     values = list(rows)
     if not values:
-        return spark.createDataFrame(spark.sparkContext.emptyRDD(), struct)
+        # As a local relation, which the optimiser knows to be empty, and leaves out with all that hangs on it.
+        any_: Any = spark
+        java = any_._jsparkSession.createDataFrame(any_._jvm.java.util.ArrayList(), _in_java(spark, struct))
+        return DataFrame(java, spark)
     # Objects, so that an integer column with a NULL in it stays one.
     columns = {name: pd.Series([row[n] for row in values], dtype=object) for n, name in enumerate(struct.names)}
-    return spark.createDataFrame(pd.DataFrame(columns), struct)
+    active = SparkSession.getActiveSession()
+    made = spark.createDataFrame(pd.DataFrame(columns), struct)
+    if active is not None:
+        activate(active)  # PySpark made `spark` the thread's session, and formats ask the thread for theirs
+    return made
+
+
+def _in_java(spark: SparkSession, schema: StructType) -> Any:
+    any_: Any = spark
+    return any_._jsparkSession.parseDataType(schema.json())

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from pyspark.sql import SparkSession
 from ebbtide.errors import SetupError
 from ebbtide.model.dataset import Catalog
 from ebbtide.spark import jars
+from ebbtide.spark.gateway import remember_classes
 from ebbtide.spark.java import launch_environment
 
 _EXTENSIONS = {  # Paimon first or it swallows Hudi's CALL; Delta before Iceberg or Delta's UPDATE fails.
@@ -75,6 +75,7 @@ def session(
     catalogs: Iterable[Catalog] = (), *, master: str = "local[*]", conf: Mapping[str, str] | None = None
 ) -> SparkSession:
     """Start (or get) the session with the given catalogs. `conf` wins over everything that stands here."""
+    wanted = catalog_settings(catalogs)
     name, formats = _profile()
     needed = launch_environment()
     if not master.startswith(("local", "spark://127.0.0.1")):
@@ -89,15 +90,16 @@ def session(
     settings["spark.sql.extensions"] = ",".join(_EXTENSIONS[f] for f in _EXTENSIONS if f in formats)
     if "hudi" in formats:
         settings["spark.kryo.registrator"] = "org.apache.spark.HoodieSparkKryoRegistrar"
-    settings |= catalog_settings(catalogs)
+    settings |= wanted
     settings |= dict(conf or {})
     builder = SparkSession.builder.appName("ebbtide").master(master)
     for key, value in settings.items():
         builder = builder.config(key, value)
     spark: SparkSession = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
+    remember_classes(spark)
     # A session that was already there keeps its static settings, but may learn new catalogs.
-    for key, value in catalog_settings(catalogs).items():
+    for key, value in wanted.items():
         spark.conf.set(key, value)
     return spark
 
@@ -106,24 +108,48 @@ FEW_ROWS = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.files.minPartitionNum": "1",
+    "spark.sql.maxPlanStringLength": "0",
+    "spark.sql.datetime.java8API.enabled": "true",
+    "spark.ebbtide.fewRows": "true",
 }
-"""For queries over few rows: compiling them, and planning them again between stages, costs more than running them."""
+"""For queries over few rows: compiling them, planning them again between stages, writing them down for a page that
+nobody looks at and spreading them over tasks costs more than running them. The last one is ours (`plan.world.settled`).
+"""
+
+_PLAIN: dict[str, SparkSession] = {}
+"""The first session without extensions, by application."""
 
 
-@contextmanager
-def few_rows(spark: SparkSession, *, apply: bool = True) -> Iterator[None]:
-    """Run what is inside as queries over few rows; the session's own settings come back afterwards."""
-    before = {key: spark.conf.get(key, None) for key in FEW_ROWS} if apply else {}
-    for key in before:
-        spark.conf.set(key, FEW_ROWS[key])
+def plan_session(spark: SparkSession, *, few_rows: bool) -> SparkSession:
+    """A new session beside `spark`, on its context, for queries over the information schema.
+
+    Its settings are its own: a plan over few rows is prepared for them while a format rewrites data in `spark`. It has
+    no extensions, whose rules would look at every node of every query (a fifth of a plan's time, most of it Hudi's).
+    """
+    application = str(spark.sparkContext.applicationId)
+    if application not in _PLAIN:
+        _PLAIN[application] = _without_extensions(spark)
+    made = _PLAIN[application].newSession()
+    for key, value in FEW_ROWS.items() if few_rows else ():
+        made.conf.set(key, value)
+    return made
+
+
+def _without_extensions(spark: SparkSession) -> SparkSession:
+    if profile() != "spark35":  # elsewhere there is no Hudi, and sessions are made in another way
+        return spark.newSession()
+    any_: Any = spark
+    context, extensions = any_._jsc.sc(), "spark.sql.extensions"
+    named = context.conf().get(extensions, "")
+    # A new session takes the extensions of its context, and there is no other way to leave them out.
+    context.conf().remove(extensions)
     try:
-        yield
+        made = any_._jvm.SparkSession(context, any_._jvm.java.util.HashMap())
     finally:
-        for key, value in before.items():
-            if value is None:
-                spark.conf.unset(key)
-            else:
-                spark.conf.set(key, value)
+        context.conf().set(extensions, named)
+    return SparkSession(spark.sparkContext, made)
 
 
 def activate(spark: SparkSession) -> None:
@@ -133,6 +159,7 @@ def activate(spark: SparkSession) -> None:
     known = getattr(any_, "_get_j_spark_session_class", None)
     java = any_._jvm.SparkSession if known is None else known(any_._jvm)
     java.setActiveSession(any_._jsparkSession)
+    SparkSession._activeSession = spark  # what PySpark answers, whatever the JVM has
 
 
 def catalog_settings(catalogs: Iterable[Catalog]) -> dict[str, str]:

@@ -41,7 +41,8 @@ def going_now(plan: Plan, world: World, marks: Mapping[ObjectKey, Mark]) -> list
     # Who has a mark has its facts in it.
     facts = facts_of(plan, world, "sweep") if rows.keys() - marks.keys() else {}
     files: dict[ObjectKey, list[NamedFile]] = defaultdict(list)
-    for row in files_to_sweep(plan, world).collect() if rows else ():
+    drops = any(row["drops_from"] for row in rows.values())
+    for row in files_to_sweep(plan, world, drops=drops).collect() if rows else ():
         named = NamedFile(row["path"], row["bytes"], row["role"], tuple(row["in_heads"]), row["modified"])
         files[ObjectKey(row["table_id"], row["target"], row["object_id"])].append(named)
     return [

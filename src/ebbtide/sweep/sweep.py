@@ -47,10 +47,13 @@ _AT_ONCE = 4
 
 @dataclass(frozen=True, slots=True)
 class Lake:
-    """What a sweep works on: the catalogs, the session, how to read everything again, and who proves what it did."""
+    """What a sweep works on: the catalogs, a session for formats and one for questions about references, how to read
+    everything again, and who proves what it did.
+    """
 
     catalogs: Mapping[str, Catalog]
     spark: SparkSession
+    plans: SparkSession
     rescan: Callable[[], Inventory]
     prove: Callable[[Sequence[str]], list[str]]
 
@@ -169,7 +172,7 @@ class Sweeper:
                 back = act.committed.sent_back
                 going.setdefault(act.dataset, []).extend(v for v in act.removal.versions if v not in back)
         dropped = {act.dataset for act in acts if _is_dropped(act)}
-        needed = still_referenced(self.lake.spark, inventory, named, going, dropped)
+        needed = still_referenced(self.lake.plans, inventory, named, going, dropped)
         unread = {e.table_id for e in inventory.current.entries.values() if e.error is not None}
         failed = {error.catalog for error in inventory.current.catalog_errors}
         for act in acts:
