@@ -386,6 +386,21 @@ def test_a_table_without_gc_is_refused_in_commit_and_in_free(jdbc: IcebergDriver
     assert (on_disk(table), jdbc.native_ids(table)) == (disk, ids)
 
 
+def test_a_table_that_was_made_anew_under_the_name_is_refused(jdbc: IcebergDriver) -> None:
+    table = history(jdbc, "anew")
+    removal = expiry(jdbc, table, jdbc.native_ids(table)[:1])
+    dropped = drop_of(jdbc, table)
+    jdbc.spark.sql(f"DROP TABLE {table.sql}")  # its files stay
+    again = history(jdbc, "anew")
+    disk, ids = on_disk(again), jdbc.native_ids(again)
+    for removal_ in (removal, dropped):
+        with pytest.raises(RefusedError, match="another table"):
+            commit(jdbc, removal_)
+        with pytest.raises(RefusedError, match="another table"):
+            free(jdbc, removal_)
+    assert (on_disk(again), jdbc.native_ids(again)) == (disk, ids)
+
+
 def test_files_that_the_plan_did_not_name_are_refused(jdbc: IcebergDriver) -> None:
     table = history(jdbc, "unnamed")
     removal = expiry(jdbc, table, jdbc.native_ids(table)[:1])

@@ -37,6 +37,7 @@ class Capability(StrEnum):
     DROPS_TABLES = "drop tables"
     EXPIRES = "expire versions"
     ANY_ORDER = "remove versions in any order"
+    UNLISTS = "let versions go by a commit, before their files"
     ODD_NAMES = "names with spaces, dots, percent signs and unicode"
 
 

@@ -76,6 +76,8 @@ def session(
 ) -> SparkSession:
     """Start (or get) the session with the given catalogs. `conf` wins over everything that stands here."""
     wanted = catalog_settings(catalogs)
+    if (beside := _beside(_running(), wanted)) is not None:
+        return beside
     name, formats = _profile()
     needed = launch_environment()
     if not master.startswith(("local", "spark://127.0.0.1")):
@@ -102,6 +104,32 @@ def session(
     for key, value in wanted.items():
         spark.conf.set(key, value)
     return spark
+
+
+def _running() -> SparkSession | None:
+    """The first session of this process, where it was not stopped."""
+    first: Any = SparkSession._instantiatedSession
+    return None if first is None or first._sc._jsc is None else first
+
+
+def _beside(running: SparkSession | None, wanted: Mapping[str, str]) -> SparkSession | None:
+    """A session of its own for catalogs whose names this process knows as others; None where no name is taken.
+
+    A session opens a catalog once, whatever it is told later: in the running one another project's tables would be
+    changed by the same name.
+    """
+    known = {key: None if running is None else running.conf.get(key, None) for key in wanted}
+    if running is None or all(known[key] in (None, value) for key, value in wanted.items()):
+        return None
+    key = f"{running.sparkContext.applicationId} {sorted(wanted.items())}"
+    if key not in _BESIDE:
+        _BESIDE[key] = running.newSession()
+        for name, value in wanted.items():
+            _BESIDE[key].conf.set(name, value)
+    return _BESIDE[key]
+
+
+_BESIDE: dict[str, SparkSession] = {}
 
 
 FEW_ROWS = {

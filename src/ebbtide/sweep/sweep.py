@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from ebbtide.config.policies import PolicySet
 from ebbtide.errors import EbbtideError, LeaseError
+from ebbtide.formats.base import Capability, supports
 from ebbtide.formats.registry import load_format
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.listing import look_again
@@ -168,7 +169,9 @@ class Sweeper:
             return
         going: dict[str, list[str]] = {}
         for act in acts:
-            if act.removal is not None and act.error is None:
+            # A format whose commit unlists versions must show that it did: one that is still listed needs its files.
+            unlists = act.removal is None or supports(load_format(act.catalog.format), Capability.UNLISTS)
+            if act.removal is not None and act.error is None and not unlists:
                 back = act.committed.sent_back
                 going.setdefault(act.dataset, []).extend(v for v in act.removal.versions if v not in back)
         dropped = {act.dataset for act in acts if _is_dropped(act)}

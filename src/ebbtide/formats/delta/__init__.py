@@ -38,6 +38,7 @@ class Delta:
         Capability.DROPS_TABLES: YES,
         Capability.EXPIRES: YES,
         Capability.ANY_ORDER: YES,
+        Capability.UNLISTS: no("Delta's log lists a version until the log itself is cleaned"),
         Capability.ODD_NAMES: YES,
     }
 

@@ -39,6 +39,7 @@ class Hudi:
         Capability.DROPS_TABLES: YES,
         Capability.EXPIRES: YES,
         Capability.ANY_ORDER: no("Hudi's cleaner takes the oldest file slices first"),
+        Capability.UNLISTS: no("Hudi's timeline lists an instant until it is archived"),
         Capability.ODD_NAMES: YES,
     }
 

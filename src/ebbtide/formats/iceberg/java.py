@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JJavaError
+from pyiceberg.table.metadata import TableMetadata
 
 from ebbtide.errors import RefusedError, UnreadableError
 from ebbtide.formats.iceberg.metadata import MetadataFiles
@@ -39,11 +40,17 @@ class JavaTable:
     def __init__(self, found: Found, catalog: Catalog, table: Any, jvm: Any) -> None:
         self.found, self._catalog = found, catalog
         self._table, self._jvm = table, jvm
+        self._planned = _identity(MetadataFiles(found, catalog).table)
 
     def refresh(self) -> Base:
         """Read the table's state anew. Refuses where `gc.enabled=false` says that its files may belong to others."""
         java = self._table.operations().refresh()
         base = Base(java, MetadataFiles(replace(self.found, handle=java.metadataFileLocation()), self._catalog))
+        if _identity(base.files.table) != self._planned:
+            raise RefusedError(
+                f"{self.found.id}: the session's catalog has another table of that name; nothing was removed",
+                hint="scan again; if it stays, the session knows another catalog by the name of this one",
+            )
         if base.files.table.properties.get("gc.enabled", "true").lower() == "false":
             raise RefusedError(
                 f"{self.found.id}: gc.enabled=false, its files may belong to others; nothing was removed",
@@ -98,6 +105,11 @@ class JavaTable:
         if found != paths:
             raise UnreadableError(str(self.found.id), f"{len(paths - found)} live files are in no manifest of {branch}")
         overwrite.commit()
+
+
+def _identity(table: TableMetadata) -> str:
+    """What tells a table from one that was made anew under its name. Tables of the first version may have no id."""
+    return str(table.table_uuid or table.location)
 
 
 def open_table(found: Found, catalog: Catalog, spark: SparkSession) -> JavaTable | None:

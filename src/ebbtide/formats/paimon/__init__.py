@@ -40,6 +40,7 @@ class Paimon:
         Capability.DROPS_TABLES: YES,
         Capability.EXPIRES: YES,
         Capability.ANY_ORDER: no("Paimon expires snapshots from the earliest on"),
+        Capability.UNLISTS: no("Paimon removes a snapshot together with its files"),
         Capability.ODD_NAMES: YES,
     }
 
