@@ -84,7 +84,7 @@ class Bench:
 def _parameters(*, one_per_format: bool = False) -> list[object]:
     firsts = dict(reversed(VARIANTS))
     return [
-        pytest.param((format_, variant), id=f"{format_}-{variant}", marks=pytest.mark.xdist_group(format_))
+        pytest.param((format_, variant), id=f"{format_}-{variant}")
         for format_, variant in VARIANTS
         if format_ in formats_of_session() and (not one_per_format or firsts[format_] == variant)
     ]

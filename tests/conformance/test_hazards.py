@@ -32,11 +32,7 @@ def on(*formats: str) -> pytest.MarkDecorator:
     """Run a test on these formats, each in the one lake of its format."""
     return pytest.mark.parametrize(
         "lake",
-        [
-            pytest.param(format_, id=format_, marks=pytest.mark.xdist_group(format_))
-            for format_ in formats
-            if format_ in formats_of_session()
-        ],
+        [pytest.param(format_, id=format_) for format_ in formats if format_ in formats_of_session()],
         indirect=True,
     )
 
@@ -196,7 +192,6 @@ def test_an_iceberg_table_of_a_newer_version_is_an_error_and_never_half_read(tmp
     assert Inventory.open(tmp_path / "inventory").current.entries["lake.db.t"].error
 
 
-@pytest.mark.xdist_group("hudi")
 def test_a_hudi_table_of_a_newer_version_is_an_error_and_never_half_read(
     spark: SparkSession, catalogs: Mapping[str, Catalog], tmp_path: Path
 ) -> None:

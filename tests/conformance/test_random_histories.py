@@ -21,8 +21,6 @@ from tests.conformance.driver import Rows, Table
 from tests.conformance.drivers.iceberg import IcebergDriver
 from tests.oracle import iceberg_by_spark as oracle
 
-pytestmark = pytest.mark.xdist_group("iceberg")
-
 SEEDS = range(int(os.environ.get("EBBTIDE_PROPERTY_SEEDS", "12")))
 STEPS = 10
 _PERFORMED: Counter[str] = Counter()

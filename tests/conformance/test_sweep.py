@@ -64,9 +64,7 @@ class Swept:
 
 def _parameters() -> list[object]:
     return [
-        pytest.param(name, id=name, marks=pytest.mark.xdist_group(name))
-        for name in ("iceberg", "delta", "paimon", "hudi")
-        if name in formats_of_session()
+        pytest.param(name, id=name) for name in ("iceberg", "delta", "paimon", "hudi") if name in formats_of_session()
     ]
 
 

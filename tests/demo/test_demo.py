@@ -9,8 +9,6 @@ import pytest
 
 from tests.cli.test_commands import ebbtide
 
-pytestmark = pytest.mark.xdist_group("demo")
-
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:

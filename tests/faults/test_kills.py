@@ -19,8 +19,6 @@ from ebbtide.sweep.values import Act
 from tests.faults.lake import Lake
 from tests.tide import Tide
 
-pytestmark = pytest.mark.xdist_group("faults")
-
 KILLS = {
     "intent": ("iceberg", "act.intent: signed"),
     "committed": ("iceberg", "commit: after"),

@@ -30,8 +30,6 @@ from ebbtide.model.paths import normalise
 from tests.conformance.driver import Table
 from tests.conformance.drivers.delta import DeltaDriver
 
-pytestmark = pytest.mark.xdist_group("delta")
-
 ODD_DAY = "a b%/c:é=#?"
 FEED = {"delta.enableChangeDataFeed": "true"}
 

@@ -25,8 +25,6 @@ from ebbtide.model.removal import Committed, Drop, Freed, Removal, RowDelete
 from tests.conformance.driver import Table
 from tests.conformance.drivers.delta import DeltaDriver
 
-pytestmark = pytest.mark.xdist_group("delta")
-
 DAY, NEXT, ODD = "2026-01-01", "2026-01-02", "a b%/c:é=#?"
 FEED = {"delta.enableChangeDataFeed": "true"}
 CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"

@@ -28,8 +28,6 @@ from ebbtide.model.paths import normalise
 from tests.conformance.driver import Table
 from tests.conformance.drivers.hudi import DRIVER, HudiDriver
 
-pytestmark = pytest.mark.xdist_group("hudi")
-
 ROW_FILES = {Role.DATA, Role.LOG, Role.CHANGE_DATA}
 
 

@@ -23,8 +23,6 @@ from ebbtide.model.removal import Committed, Drop, Freed, Removal, RowDelete
 from tests.conformance.driver import Table
 from tests.conformance.drivers.hudi import DRIVER, HudiDriver
 
-pytestmark = pytest.mark.xdist_group("hudi")
-
 ROWS = {Role.DATA, Role.LOG}
 A, B, C = (1, "a", "2026-01-01"), (2, "b", "2026-01-01"), (3, "c", "2026-01-02")
 

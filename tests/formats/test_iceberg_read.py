@@ -17,8 +17,6 @@ from ebbtide.model.paths import local_path
 from tests.conformance.driver import Table
 from tests.conformance.drivers.iceberg import IcebergDriver
 
-pytestmark = pytest.mark.xdist_group("iceberg")
-
 DAY = "2026-01-01"
 
 

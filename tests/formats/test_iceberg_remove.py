@@ -23,8 +23,6 @@ from ebbtide.model.removal import Committed, Drop, Freed, Removal, RowDelete
 from tests.conformance.driver import Table
 from tests.conformance.drivers.iceberg import IcebergDriver
 
-pytestmark = pytest.mark.xdist_group("iceberg")
-
 DAY, NEXT = "2026-01-01", "2026-01-02"
 
 

@@ -26,8 +26,6 @@ from ebbtide.spark.session import quote_text
 from tests.conformance.driver import Table
 from tests.conformance.drivers.paimon import PaimonDriver
 
-pytestmark = pytest.mark.xdist_group("paimon")
-
 A, B, C = (1, "a", "2026-01-01"), (2, "b", "2026-01-01"), (3, "c", "2026-01-02")
 VECTORS = {"deletion-vectors.enabled": "true"}
 

@@ -24,8 +24,6 @@ from ebbtide.model.removal import Committed, Drop, Freed, Removal, RowDelete
 from tests.conformance.driver import Table
 from tests.conformance.drivers.paimon import PaimonDriver
 
-pytestmark = pytest.mark.xdist_group("paimon")
-
 A, B, C, D = (1, "a", "2026-01-01"), (2, "b", "2026-01-01"), (3, "c", "2026-01-02"), (4, "d", "2026-01-03")
 VECTORS = {"deletion-vectors.enabled": "true"}
 

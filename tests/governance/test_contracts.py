@@ -21,8 +21,6 @@ from ebbtide.model.contract import Aspect, Contract
 from ebbtide.spark.session import session
 from tests.governance.projects import CLASSIFIERS, SmallProject
 
-pytestmark = pytest.mark.xdist_group("contracts")  # one worker builds the lake
-
 FORMATS = {"cice": "iceberg", "cdelta": "delta", "chudi": "hudi", "cpaimon": "paimon"}
 CATALOGS = """\
 project: contracts

@@ -26,8 +26,6 @@ from ebbtide.spark.session import session
 from ebbtide.state.values import RequestState
 from tests.governance.projects import NOW, SmallProject
 
-pytestmark = pytest.mark.xdist_group("departed")  # one worker builds the lake
-
 SUBJECTS = """\
 subjects:
   user_id:

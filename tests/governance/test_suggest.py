@@ -18,8 +18,6 @@ from ebbtide.governance.suggest import LEAST_SHARE, ROWS, label_for, suggest
 from ebbtide.spark.session import session
 from tests.governance.projects import SmallProject
 
-pytestmark = pytest.mark.xdist_group("suggest")  # one worker builds the lake
-
 CLASSIFIERS = Classifiers.of([Classifier("PII", Kind.COLUMN, True, ("tag", "email"))])
 RIGHT = {
     "aadhaar": ["234123412346", "2341 2341 2346"],

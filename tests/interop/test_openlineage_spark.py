@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.errors import SetupError
 from ebbtide.spark import jars
 from ebbtide.spark.session import profile
 from tests.cli.listener import listening
@@ -44,10 +43,7 @@ spark.stop()
 def listener_jar() -> None:
     if profile() != "spark35":
         pytest.skip("the listener's jar is locked for Spark 3.5 only")
-    try:
-        jars.fetch("openlineage")
-    except SetupError as error:
-        pytest.skip(f"the OpenLineage jar is not to be had: {error.message[:80]}")
+    jars.fetch("openlineage")
 
 
 @pytest.mark.usefixtures("listener_jar")

@@ -14,8 +14,6 @@ from ebbtide.inventory.read import _WORTH_A_JOB
 from ebbtide.inventory.scan import ScanReport, scan
 from tests.inventory.lakes import SmallLake
 
-pytestmark = pytest.mark.xdist_group("iceberg")
-
 TABLES = _WORTH_A_JOB + 6
 
 SPEC = {

@@ -15,13 +15,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from ebbtide.spark.session import formats_of_session
 from tests.property.alone import PROTECTIONS
 from tests.property.judge import SENTENCES, Outcome
 from tests.property.record import record
 from tests.property.rounds import run_lake, seeds
-
-pytestmark = pytest.mark.xdist_group("property")
 
 HISTORIES = int(os.environ.get("EBBTIDE_HISTORIES", "300"))
 SEED = int(os.environ.get("EBBTIDE_SEED", "1"))
@@ -32,8 +29,6 @@ _ENOUGH = 300
 
 @pytest.fixture(scope="module")
 def outcome(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    if "hudi" not in formats_of_session():
-        pytest.skip("this profile has no Hudi and no Paimon")
     found, begin = Outcome(), time.monotonic()
     for seed, size in seeds(SEED, HISTORIES, _A_LAKE):
         root = tmp_path_factory.mktemp(f"property-{seed}") / "p"

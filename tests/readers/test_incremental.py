@@ -38,7 +38,7 @@ def _names(frame: DataFrame) -> list[str]:
     return sorted(row["name"] for row in frame.collect())
 
 
-@pytest.fixture(params=[pytest.param(f, marks=pytest.mark.xdist_group(f)) for f in ("iceberg", "delta")])
+@pytest.fixture(params=["iceberg", "delta"])
 def log(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Log:
     tide = Tide(spark, tmp_path / "p", str(request.param), policies=POLICIES)
     driver = tide.drivers[str(request.param)]

@@ -5,13 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
-import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 from pyspark.sql import SparkSession
 
 from tests.tide import Tide
-
-pytestmark = pytest.mark.xdist_group("verbs")
 
 POLICIES = """
 policies:

@@ -13,8 +13,6 @@ from ebbtide.config.project import Limits
 from ebbtide.errors import InputError, RefusedError
 from tests.tide import Tide
 
-pytestmark = pytest.mark.xdist_group("verbs")
-
 POLICIES = """
 policies:
   - name: old

@@ -20,8 +20,6 @@ from ebbtide.sweep.values import SweepReport
 from tests.conformance.driver import Driver, Table
 from tests.tide import Tide
 
-pytestmark = pytest.mark.xdist_group("foundry")
-
 MARKED = "This transaction has been scheduled for deletion."
 SWEPT = "Transaction data has been deleted."
 NAMES = ("base", "dropped", "tagged", "held", "override", "overlap", "rescued", "late")

@@ -19,8 +19,6 @@ from ebbtide.sweep.values import SweepReport
 from tests.conformance.driver import Driver, Table
 from tests.tide import Tide
 
-pytestmark = pytest.mark.xdist_group("paimon")
-
 OLD, NEW = "2026-01-01", "2099-01-01"
 COMMITS = 12
 POLICIES = """

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from ebbtide.formats.base import YES, Capability, Depth, Support, no
 from ebbtide.formats.hudi.discover import discover
 from ebbtide.formats.hudi.read import read
-from ebbtide.formats.hudi.remove import commit, free
 from ebbtide.formats.warehouse import place_of
 from ebbtide.model.dataset import Catalog, Found, NotFound, Reading
 from ebbtide.model.ids import DatasetId
@@ -50,6 +49,8 @@ class Hudi:
         return read(found, catalog, depth, spark)
 
     def commit(self, removal: Removal, catalog: Catalog, spark: SparkSession) -> Committed:
+        from ebbtide.formats.hudi.remove import commit
+
         return commit(removal, catalog, spark)
 
     def free(
@@ -60,6 +61,8 @@ class Hudi:
         spark: SparkSession,
         before_batch: Callable[[], None],
     ) -> Freed:
+        from ebbtide.formats.hudi.remove import free
+
         return free(removal, paths, catalog, spark, before_batch)
 
     def rows(self, id_: DatasetId, catalog: Catalog, spark: SparkSession) -> DataFrame:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from ebbtide.formats.base import YES, Capability, Depth, Support, no
 from ebbtide.formats.paimon.discover import discover
 from ebbtide.formats.paimon.read import read
-from ebbtide.formats.paimon.remove import commit, free
 from ebbtide.model.dataset import Catalog, Found, NotFound, Reading
 from ebbtide.model.ids import DatasetId
 from ebbtide.model.removal import Committed, Freed, Removal
@@ -51,6 +50,8 @@ class Paimon:
         return read(found, catalog, depth, spark)
 
     def commit(self, removal: Removal, catalog: Catalog, spark: SparkSession) -> Committed:
+        from ebbtide.formats.paimon.remove import commit
+
         return commit(removal, catalog, spark)
 
     def free(
@@ -61,6 +62,8 @@ class Paimon:
         spark: SparkSession,
         before_batch: Callable[[], None],
     ) -> Freed:
+        from ebbtide.formats.paimon.remove import free
+
         return free(removal, paths, catalog, spark, before_batch)
 
     def rows(self, id_: DatasetId, catalog: Catalog, spark: SparkSession) -> DataFrame:
