@@ -25,7 +25,7 @@ from ebbtide.inventory.listing import list_storage
 from ebbtide.inventory.orphans import find_orphans
 from ebbtide.inventory.scan import scan
 from ebbtide.model.dataset import Catalog
-from ebbtide.spark.session import session
+from ebbtide.spark.session import plan_session, session
 
 FILES, TABLES, STRAYS, COMMITS = 100_000, 50, 20, 10
 _OLD = 10 * 86_400
@@ -80,8 +80,9 @@ def main(root: Path) -> Iterator[Result]:
         listing = list_storage(places(Inventory.open(inventory).current, catalogs, prefixes), inventory)
         read()
         found = Inventory.open(inventory)
-        files = found.frame(spark, "files")
-        return find_orphans(spark, listing, files, found.current, catalogs, prefixes).files.count()
+        plans = plan_session(spark, few_rows=listing.is_small)
+        files = found.frame(plans, "files")
+        return find_orphans(plans, listing, files, found.current, catalogs, prefixes).files.count()
 
     def theirs() -> int:
         return sum(

@@ -95,6 +95,10 @@ def _leftover(act: Act, going: Going) -> Result:
         return Result(going.key, "unmarked", "it is gone: someone else removed it")
     if stuck := [file for file in going.files if file.path in act.there and file.path not in act.needed]:
         return Result(going.key, "failed", f"{len(stuck)} files could not be removed")
-    if any(act.needed.get(file.path) == UNREAD for file in going.files if file.path in act.there):
+    needed = sorted({act.needed[file.path] for file in going.files if file.path in act.there})
+    if UNREAD in needed:
         return Result(going.key, "waiting", UNREAD)
+    if needed and going.key.target != "versions":
+        # The intent lists the files of its act, not of each object: one that somebody needs may be this one's.
+        return Result(going.key, "waiting", ", ".join(needed[:5]))
     return Result(going.key, "swept", "none of its files is left")

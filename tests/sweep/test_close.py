@@ -1,0 +1,58 @@
+"""What is said of what an earlier act left: swept only where nothing of it may be left."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from ebbtide.model.dataset import Catalog
+from ebbtide.state.values import Mark, MarkState, ObjectKey
+from ebbtide.sweep.close import results_of
+from ebbtide.sweep.values import UNREAD, Act, Going, NamedFile
+
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+FILES = (NamedFile("file:///a", 1), NamedFile("file:///b", 1))
+
+
+def _mark(target: str) -> Mark:
+    return Mark(
+        id="m", key=ObjectKey("c.db.t", target, "1"), policy="p", because="old", fingerprint="f", frozen=None,
+        files=None, rows=0, bytes=2, run="r", marked_at=AT, grace_until=AT, state=MarkState.SWEEPING, waits_for=(),
+        closed_at=None, closed_because=None, salt=b"s" * 32, act="act-1",
+    )  # fmt: skip
+
+
+def _state(target: str, *, there: set[str], needed: dict[str, str], act: str | None = "act-1") -> str:
+    nobody: Any = None
+    mark = replace(_mark(target), act=act)
+    going = Going(mark.key, {"drops_from": ()}, mark, FILES)
+    left = Act("act-2", "c.db.t", Catalog("c", "iceberg", "/"), (going,), leftover=True)
+    left.there, left.needed = frozenset(there), needed
+    (result,) = results_of(left, nobody, nobody)
+    return result.state
+
+
+@pytest.mark.parametrize(
+    ("there", "needed", "transactions", "versions"),
+    [
+        (set(), {}, "swept", "swept"),
+        ({"file:///a"}, {}, "failed", "failed"),
+        ({"file:///a"}, {"file:///a": UNREAD}, "waiting", "waiting"),
+        # A tag came in between: a file that a retained version references is that version's, but a transaction's too.
+        ({"file:///a"}, {"file:///a": "version:7"}, "waiting", "swept"),
+        (set(), {"file:///a": "version:7"}, "swept", "swept"),
+    ],
+)
+def test_what_is_left_is_not_called_swept(
+    there: set[str], needed: dict[str, str], transactions: str, versions: str
+) -> None:
+    assert _state("transactions", there=there, needed=needed) == transactions
+    assert _state("partitions", there=there, needed=needed) == transactions
+    assert _state("versions", there=there, needed=needed) == versions
+
+
+def test_what_no_act_of_ours_took_was_taken_by_someone_else() -> None:
+    assert _state("transactions", there=set(), needed={}, act=None) == "unmarked"
