@@ -552,7 +552,7 @@ def test_two_dates_that_disagree_and_times_without_a_zone_are_no_date(small: Cat
 NAMES = [
     "sp ace",
     "do.t",
-    "per%cent",
+    "per%cent of",
     "pct%2541",
     "ünï",
     "co:lon",

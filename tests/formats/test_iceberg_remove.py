@@ -5,6 +5,7 @@ Readings say what a table references; Spark reads every head back, row by row.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -397,6 +398,30 @@ def test_a_table_that_was_made_anew_under_the_name_is_refused(jdbc: IcebergDrive
         with pytest.raises(RefusedError, match="another table"):
             free(jdbc, removal_)
     assert (on_disk(again), jdbc.native_ids(again)) == (disk, ids)
+
+
+def test_a_table_without_an_id_is_known_by_its_place(jdbc: IcebergDriver) -> None:
+    """Tables of the first version need none, and pyiceberg makes up another one with every reading."""
+    table = history(jdbc, "no_id", variant="v1")
+    metadata = Path(find(jdbc, table).handle.removeprefix("file://").removeprefix("file:"))
+    text = json.loads(metadata.read_text())
+    del text["table-uuid"]
+    metadata.write_text(json.dumps(text))
+    metadata.with_name(f".{metadata.name}.crc").unlink()
+    removal = expiry(jdbc, table, jdbc.native_ids(table)[:1])
+    assert commit(jdbc, removal).done == removal.versions
+    assert free(jdbc, removal) == Freed()
+    check_whole(jdbc, table)
+
+
+def test_files_go_though_the_metadata_of_the_plan_was_cleaned_away(jdbc: IcebergDriver) -> None:
+    table = history(jdbc, "cleaned")
+    removal = expiry(jdbc, table, jdbc.native_ids(table)[:1])
+    assert commit(jdbc, removal).done == removal.versions
+    Path(removal.found.handle.removeprefix("file://").removeprefix("file:")).unlink()
+    assert free(jdbc, removal) == Freed()
+    assert not removal.files.keys() & on_disk(table)
+    check_whole(jdbc, table)
 
 
 def test_files_that_the_plan_did_not_name_are_refused(jdbc: IcebergDriver) -> None:

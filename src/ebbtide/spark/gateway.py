@@ -30,7 +30,10 @@ class _Remembered:
 
 
 def remember_classes(spark: SparkSession) -> None:
-    """From now on every name is looked up once in the life of the session's context."""
+    """From now on these names are looked up once in the life of the session's context.
+
+    They are those of PySpark 3.5; later ones ask by longer names, and are served as before.
+    """
     view: Any = spark.sparkContext._jvm
     for name in ("functions", "PythonUtils", "Column", "org"):
         if not isinstance(found := getattr(view, name), _Remembered):

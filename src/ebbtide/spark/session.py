@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pyspark
+from pyspark import RDD
 from pyspark.sql import SparkSession
 
 from ebbtide.errors import SetupError
@@ -75,9 +76,10 @@ def session(
     catalogs: Iterable[Catalog] = (), *, master: str = "local[*]", conf: Mapping[str, str] | None = None
 ) -> SparkSession:
     """Start (or get) the session with the given catalogs. `conf` wins over everything that stands here."""
-    wanted = catalog_settings(catalogs)
-    if (beside := _beside(_running(), wanted)) is not None:
-        return beside
+    catalogs = tuple(catalogs)
+    wanted, running = catalog_settings(catalogs), _running()
+    if running is not None and _taken(running, catalogs, wanted):
+        return _beside(running, wanted, conf or {})
     name, formats = _profile()
     needed = launch_environment()
     if not master.startswith(("local", "spark://127.0.0.1")):
@@ -103,6 +105,7 @@ def session(
     # A session that was already there keeps its static settings, but may learn new catalogs.
     for key, value in wanted.items():
         spark.conf.set(key, value)
+    activate(spark)
     return spark
 
 
@@ -112,24 +115,63 @@ def _running() -> SparkSession | None:
     return None if first is None or first._sc._jsc is None else first
 
 
-def _beside(running: SparkSession | None, wanted: Mapping[str, str]) -> SparkSession | None:
-    """A session of its own for catalogs whose names this process knows as others; None where no name is taken.
+def _taken(running: SparkSession, catalogs: Iterable[Catalog], wanted: Mapping[str, str]) -> bool:
+    """Whether the session knows another catalog by one of these names: any setting of it differs."""
+    any_: Any = running
+    known = dict(any_._jsparkSession.sessionState().conf().settings())
+
+    def of(settings: Mapping[str, str], name: str) -> dict[str, str]:
+        return {key: value for key, value in settings.items() if f"{key}.".startswith(f"{name}.")}
+
+    names = [f"spark.sql.catalog.{catalog.name}" for catalog in catalogs]
+    return any(of(known, name) and of(wanted, name) and of(known, name) != of(wanted, name) for name in names)
+
+
+def _beside(running: SparkSession, wanted: Mapping[str, str], conf: Mapping[str, str]) -> SparkSession:
+    """A session of its own for catalogs whose names this process knows as others.
 
     A session opens a catalog once, whatever it is told later: in the running one another project's tables would be
     changed by the same name.
     """
-    known = {key: None if running is None else running.conf.get(key, None) for key in wanted}
-    if running is None or all(known[key] in (None, value) for key, value in wanted.items()):
-        return None
-    key = f"{running.sparkContext.applicationId} {sorted(wanted.items())}"
+    key = _key(running, *(f"{name}={value}" for name, value in sorted({**wanted, **conf}.items())))
     if key not in _BESIDE:
-        _BESIDE[key] = running.newSession()
-        for name, value in wanted.items():
-            _BESIDE[key].conf.set(name, value)
+        _forget_ended(_BESIDE, running)
+        _BESIDE[key] = _another(running, running._jsparkSession.newSession())
+        for name, value in {**_BASE, **wanted, **conf}.items():
+            if name in wanted or _BESIDE[key].conf.isModifiable(name):
+                _BESIDE[key].conf.set(name, value)
+    activate(_BESIDE[key])
     return _BESIDE[key]
 
 
-_BESIDE: dict[str, SparkSession] = {}
+_BESIDE: dict[tuple[str, ...], SparkSession] = {}
+
+
+def _key(spark: SparkSession, *more: str) -> tuple[str, ...]:
+    return (str(spark.sparkContext.applicationId), *more)
+
+
+def _forget_ended(sessions: dict[tuple[str, ...], SparkSession], running: SparkSession) -> None:
+    for key in [key for key in sessions if key[0] != _key(running)[0]]:
+        del sessions[key]
+
+
+def sibling(spark: SparkSession) -> SparkSession:
+    """A session with the same settings for statements that need one of their own.
+
+    `newSession` has those of the context only: a catalog that was learned later, or is another project's by the same
+    name there, would be missing or another one.
+    """
+    any_: Any = spark
+    return _another(spark, any_._jsparkSession.cloneSession())
+
+
+def _another(spark: SparkSession, java: Any) -> SparkSession:
+    """PySpark binds `RDD.toDF` to whichever session was made last: the user's stays the user's."""
+    bound = RDD.toDF
+    made = SparkSession(spark.sparkContext, java)
+    RDD.toDF = bound  # type: ignore[method-assign]
+    return made
 
 
 FEW_ROWS = {
@@ -146,8 +188,10 @@ FEW_ROWS = {
 nobody looks at and spreading them over tasks costs more than running them. The last one is ours (`plan.world.settled`).
 """
 
-_PLAIN: dict[str, SparkSession] = {}
+_PLAIN: dict[tuple[str, ...], SparkSession] = {}
 """The first session without extensions, by application."""
+_ALWAYS = ("spark.sql.session.timeZone", "spark.sql.execution.arrow.pyspark.enabled")
+"""What a context that somebody else started may have otherwise."""
 
 
 def plan_session(spark: SparkSession, *, few_rows: bool) -> SparkSession:
@@ -156,28 +200,31 @@ def plan_session(spark: SparkSession, *, few_rows: bool) -> SparkSession:
     Its settings are its own: a plan over few rows is prepared for them while a format rewrites data in `spark`. It has
     no extensions, whose rules would look at every node of every query (a fifth of a plan's time, most of it Hudi's).
     """
-    application = str(spark.sparkContext.applicationId)
-    if application not in _PLAIN:
-        _PLAIN[application] = _without_extensions(spark)
-    made = _PLAIN[application].newSession()
-    for key, value in FEW_ROWS.items() if few_rows else ():
-        made.conf.set(key, value)
+    key = _key(spark)
+    if key not in _PLAIN:
+        _forget_ended(_PLAIN, spark)
+        _PLAIN[key] = _without_extensions(spark)
+    plain: Any = _PLAIN[key]
+    made = _another(spark, plain._jsparkSession.newSession())
+    for name, value in {**{name: _BASE[name] for name in _ALWAYS}, **(FEW_ROWS if few_rows else {})}.items():
+        made.conf.set(name, value)
     return made
 
 
 def _without_extensions(spark: SparkSession) -> SparkSession:
-    if profile() != "spark35":  # elsewhere there is no Hudi, and sessions are made in another way
-        return spark.newSession()
     any_: Any = spark
-    context, extensions = any_._jsc.sc(), "spark.sql.extensions"
-    named = context.conf().get(extensions, "")
+    if profile() != "spark35":  # elsewhere there is no Hudi, and sessions are made in another way
+        return _another(spark, any_._jsparkSession.newSession())
+    settings, name = any_._jsc.sc().conf(), "spark.sql.extensions"
+    if not settings.contains(name):
+        return _another(spark, any_._jsparkSession.newSession())
+    extensions = settings.get(name)
     # A new session takes the extensions of its context, and there is no other way to leave them out.
-    context.conf().remove(extensions)
+    settings.remove(name)
     try:
-        made = any_._jvm.SparkSession(context, any_._jvm.java.util.HashMap())
+        return _another(spark, any_._jvm.SparkSession(any_._jsc.sc(), any_._jvm.java.util.HashMap()))
     finally:
-        context.conf().set(extensions, named)
-    return SparkSession(spark.sparkContext, made)
+        settings.set(name, extensions)
 
 
 def activate(spark: SparkSession) -> None:

@@ -86,10 +86,10 @@ def catalog_of(dataset: str, catalogs: Mapping[str, Catalog]) -> Catalog | None:
     return catalogs.get(DatasetId.parse(dataset).catalog)
 
 
-def outside(dataset: str, objects: Iterable[Going], catalogs: Mapping[str, Catalog]) -> Catalog:
+def _outside(orphans: ObjectKey, catalogs: Mapping[str, Catalog]) -> Catalog:
     """For orphans around which there is no catalog: the way to their store, and nothing else."""
-    area = next(going.key.object for going in objects)
-    return Catalog(DatasetId.parse(dataset).catalog, "", area, options=options_near(area, catalogs.values()))
+    options = options_near(orphans.object, catalogs.values())
+    return Catalog(DatasetId.parse(orphans.dataset).catalog, "", orphans.object, options=options)
 
 
 def acts_of(
@@ -106,7 +106,6 @@ def acts_of(
     for going in objects:
         by_dataset[going.key.dataset].append(going)
     for dataset, all_of_it in sorted(by_dataset.items()):
-        catalog = catalog_of(dataset, catalogs) or outside(dataset, all_of_it, catalogs)
         found = as_scanned(inventory, dataset)
         apart = [going for going in all_of_it if going.key.target not in _OWN_TARGETS]
         history = {row["transaction_id"]: row for row in inventory.rows("transactions", table_id=dataset)}
@@ -123,6 +122,7 @@ def acts_of(
         groups = [[going] for going in apart]
         groups += [together[n : n + _OBJECTS_PER_ACT] for n in range(0, len(together), _OBJECTS_PER_ACT)]
         for group in groups:
+            catalog = catalog_of(dataset, catalogs) or _outside(group[0].key, catalogs)
             act = Act(f"act-{secrets.token_hex(12)}", dataset, catalog, tuple(group), head=head)
             if found is not None and group[0].key.target != "orphans":
                 act.removal = removal_of(found, group, rows)

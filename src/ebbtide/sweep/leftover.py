@@ -14,9 +14,10 @@ from typing import Any
 
 from ebbtide.ledger.ledger import Ledger
 from ebbtide.model.dataset import Catalog
+from ebbtide.model.ids import DatasetId
 from ebbtide.plan.build import PROOF
 from ebbtide.state.values import Mark, ObjectKey
-from ebbtide.sweep.gather import catalog_of, outside
+from ebbtide.sweep.gather import catalog_of
 from ebbtide.sweep.intents import files_of_act
 from ebbtide.sweep.values import Act, Going, NamedFile
 
@@ -50,7 +51,7 @@ def sort_out(
     found = Sorted()
     for gone in marks:
         if gone.key in waits and waits[gone.key]["waits_for"] == [PROOF]:
-            if gone.key.target == "orphans" or catalog_of(gone.key.dataset, catalogs) is not None:
+            if catalog_of(gone.key.dataset, catalogs) is not None:
                 found.left.append(gone)
             else:
                 found.waiting[gone.key] = UNNAMED
@@ -87,5 +88,5 @@ def leftovers(ledger: Ledger, marks: Collection[Mark], catalogs: Mapping[str, Ca
             )
             for mark in theirs
         )  # fmt: skip
-        catalog = catalog_of(dataset, catalogs) or outside(dataset, objects, catalogs)
+        catalog = catalogs[DatasetId.parse(dataset).catalog]
         yield Act(f"act-{secrets.token_hex(12)}", dataset, catalog, objects, leftover=True)

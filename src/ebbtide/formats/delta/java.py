@@ -12,7 +12,7 @@ from pyspark.sql.types import BooleanType, LongType, StringType, StructField, St
 from ebbtide.formats.delta.actions import DataFile, Metadata, data_file, metadata
 from ebbtide.model.dataset import Catalog, Found
 from ebbtide.model.paths import local_path, normalise
-from ebbtide.spark.session import quote
+from ebbtide.spark.session import activate, quote, sibling
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -93,7 +93,7 @@ class JavaTable:
 
     def begin(self) -> Attempt:
         # Delta reads checkpoints in the name of this thread's session, and a thread of a sweep has none of its own.
-        self._jvm.org.apache.spark.sql.SparkSession.setActiveSession(self._spark._jsparkSession)
+        activate(self._spark)
         none = self._jvm.scala.Option.empty()
         return Attempt(self._log().startTransaction(none, none), self._jvm, self._location)
 
@@ -110,12 +110,16 @@ class JavaTable:
         """
         if not paths:
             raise ValueError("VACUUM commits twice even for nothing")
-        session = self._spark.newSession()
+        session = sibling(self._spark)
         session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
         rows = [(self._spell(path), 0, False, 0) for path in sorted(paths)]
-        session.createDataFrame(rows, _INVENTORY).createOrReplaceTempView("named_by_the_plan")
         listed = "SELECT path, length, isDir, modificationTime FROM named_by_the_plan"
-        session.sql(f"VACUUM {self.name} USING INVENTORY ({listed}) RETAIN 0 HOURS")
+        try:
+            session.createDataFrame(rows, _INVENTORY).createOrReplaceTempView("named_by_the_plan")
+            session.sql(f"VACUUM {self.name} USING INVENTORY ({listed}) RETAIN 0 HOURS")
+        finally:
+            # PySpark made it the thread's session: Delta would go on reading by its settings.
+            activate(self._spark)
 
     def _log(self) -> Any:
         return self._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self._spark._jsparkSession, self.place)

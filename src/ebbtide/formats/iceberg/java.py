@@ -16,6 +16,7 @@ from ebbtide.errors import RefusedError, UnreadableError
 from ebbtide.formats.iceberg.metadata import MetadataFiles
 from ebbtide.model.dataset import Catalog, Found
 from ebbtide.model.ids import DatasetId
+from ebbtide.model.paths import normalise
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,13 +41,13 @@ class JavaTable:
     def __init__(self, found: Found, catalog: Catalog, table: Any, jvm: Any) -> None:
         self.found, self._catalog = found, catalog
         self._table, self._jvm = table, jvm
-        self._planned = _identity(MetadataFiles(found, catalog).table)
+        self._then = MetadataFiles(found, catalog)
 
     def refresh(self) -> Base:
         """Read the table's state anew. Refuses where `gc.enabled=false` says that its files may belong to others."""
         java = self._table.operations().refresh()
         base = Base(java, MetadataFiles(replace(self.found, handle=java.metadataFileLocation()), self._catalog))
-        if _identity(base.files.table) != self._planned:
+        if not self._is_planned(base.files.table):
             raise RefusedError(
                 f"{self.found.id}: the session's catalog has another table of that name; nothing was removed",
                 hint="scan again; if it stays, the session knows another catalog by the name of this one",
@@ -57,6 +58,20 @@ class JavaTable:
                 hint="set gc.enabled=true if no other table has its files",
             )
         return base
+
+    def _is_planned(self, now: TableMetadata) -> bool:
+        """Whether it is the table that the plan saw, and not another one by its name.
+
+        Its metadata of then may be cleaned away by now, and tables of the first version need no id: then its place
+        tells. Everything that is removed is proved against `now` beside this.
+        """
+        try:
+            then = self._then.table
+        except UnreadableError:
+            return normalise(now.location) == normalise(self.found.location)
+        if "table_uuid" in then.model_fields_set:  # pyiceberg makes one up where there is none
+            return then.table_uuid == now.table_uuid
+        return normalise(now.location) == normalise(then.location)
 
     def remove_snapshots(self, base: Base, ids: Collection[str]) -> None:
         """Exactly these, with their statistics; refused when the table changed since `base`.
@@ -105,11 +120,6 @@ class JavaTable:
         if found != paths:
             raise UnreadableError(str(self.found.id), f"{len(paths - found)} live files are in no manifest of {branch}")
         overwrite.commit()
-
-
-def _identity(table: TableMetadata) -> str:
-    """What tells a table from one that was made anew under its name. Tables of the first version may have no id."""
-    return str(table.table_uuid or table.location)
 
 
 def open_table(found: Found, catalog: Catalog, spark: SparkSession) -> JavaTable | None:

@@ -22,7 +22,7 @@ from ebbtide.formats.row_deletes import predicate_of
 from ebbtide.model.dataset import Catalog, Found
 from ebbtide.model.paths import normalise
 from ebbtide.model.removal import Committed, Drop, Freed, Removal, RowDelete
-from ebbtide.spark.session import quote, quote_text
+from ebbtide.spark.session import quote, quote_text, sibling
 from ebbtide.storage.files import Store, open_store
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def _drop(
 
 def _delete(found: Found, rows: RowDelete, spark: SparkSession) -> str | None:
     """Delete rows by SQL; why not, where it cannot be. Where none match, nothing is committed."""
-    quiet = spark.newSession()
+    quiet = sibling(spark)
     for name, value in _NO_EXPIRY.items():
         quiet.conf.set(name, value)
     table = quote(found.id.catalog, *found.id.namespace, found.id.table)
