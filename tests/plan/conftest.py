@@ -17,7 +17,9 @@ def spark() -> Iterator[SparkSession]:
     if running is not None:
         yield running
         return
+    from ebbtide.spark.gateway import remember_classes
     from ebbtide.spark.java import launch_environment
+    from ebbtide.spark.session import FEW_ROWS
 
     os.environ.update(launch_environment())
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -26,11 +28,7 @@ def spark() -> Iterator[SparkSession]:
         "spark.driver.memory": "2g",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.sql.shuffle.partitions": "1",
-        # Worlds of a few rows: compiling each query would take far longer than running it as it is.
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.adaptive.enabled": "false",
+        **FEW_ROWS,
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
@@ -40,5 +38,6 @@ def spark() -> Iterator[SparkSession]:
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
+    remember_classes(session)
     yield session
     session.stop()

@@ -32,3 +32,23 @@ def test_a_file_that_an_expired_version_read_last_goes_with_the_last_that_is_the
     assert decided(found)["versions:T2"]["waits_for"] == ["the proof that its files are gone"]
     named = {(row["object_id"], row["path"].rpartition("/")[2]) for row in found.files.collect()}
     assert named == {("T1", "T1")}
+
+
+def test_where_branches_take_turns_the_last_version_that_read_the_file_names_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Between two versions of a branch lies one of main, which never had the branch's file."""
+    rules = policies(tmp_path, RULES)
+    table = (
+        Table("lake.v.t").commit("M1", 300).commit("B2", 250, on="b", parent="M1").commit("M3", 200)
+        .commit("B4", 150, on="b").commit("M5", 100, kind=Kind.SNAPSHOT).commit("B6", 50, on="b", kind=Kind.SNAPSHOT)
+    )  # fmt: skip
+    first = decided(plan(spark, rules, world(spark, table)))
+    marks = [mark(row) for row in first.values() if row["decision"] == "mark" and row["object"] != "M3"]
+    table.transactions = [replace(t, expired=t.id == "B4") for t in table.transactions]
+    del table.files["B4"]
+    pinned = [("lake.v.t", None, "M3", None, "wanted")]
+    found = plan(spark, rules, world(spark, table), marks=marks, unmarks=pinned)
+    named = {(row["object_id"], row["path"].rpartition("/")[2]) for row in found.files.collect()}
+    assert ("B2", "B2") in named
+    assert not {path for id_, path in named if id_ == "M3"}

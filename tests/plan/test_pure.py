@@ -16,6 +16,7 @@ from ebbtide.app.plan import as_json, write_plan
 from ebbtide.plan.explain import explain
 from ebbtide.plan.plan import Plan, plan_digest
 from ebbtide.plan.world import HOLDS, World
+from ebbtide.spark.session import FEW_ROWS
 from tests.plan.test_worked_example import example
 from tests.plan.worlds import NOW, Table, plan, policies, world
 
@@ -48,6 +49,24 @@ def recomputed(file: dict[str, Any], policies_: dict[str, Any]) -> str:
     of_dataset = {name: hashlib.sha256("\n".join(sorted(found)).encode()).hexdigest() for name, found in lines.items()}
     root = hashlib.sha256("\n".join(sorted(f"{name} {digest}" for name, digest in of_dataset.items())).encode())
     return plan_digest(NOW, root.hexdigest(), policies_)
+
+
+def test_the_digest_does_not_depend_on_how_a_session_is_prepared(spark: SparkSession, tmp_path: Path) -> None:
+    """Few rows or many: compiled or interpreted, as local relations or as checkpoints, in one partition or several."""
+    rules = policies(tmp_path, RULES)
+    few = plan(spark, rules, world(spark, *lake()))
+    before = {key: spark.conf.get(key, None) for key in FEW_ROWS}
+    for key in FEW_ROWS:
+        spark.conf.unset(key)
+    spark.conf.set("spark.sql.shuffle.partitions", "3")
+    spark.conf.set("spark.ebbtide.fewRows", "false")
+    try:
+        many = plan(spark, rules, world(spark, *lake()))
+        assert (few.digest, few.counts, few.totals) == (many.digest, many.counts, many.totals)
+        assert sorted(few.paths()) == sorted(many.paths())
+    finally:
+        for key, value in before.items():
+            spark.conf.set(key, str(value))
 
 
 def test_the_digest_does_not_depend_on_order_or_partitioning(spark: SparkSession, tmp_path: Path) -> None:

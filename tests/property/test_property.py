@@ -22,7 +22,8 @@ from tests.property.rounds import run_lake, seeds
 
 HISTORIES = int(os.environ.get("EBBTIDE_HISTORIES", "300"))
 SEED = int(os.environ.get("EBBTIDE_SEED", "1"))
-_A_LAKE = 300
+_A_LAKE = 300 if HISTORIES <= 300 else 1000
+"""A night's lakes are larger: what a plan costs by itself is paid less often."""
 _ENOUGH = 300
 """From this many histories on, every protection must have saved something."""
 

@@ -36,11 +36,11 @@ def next_kept(timeline: DataFrame) -> DataFrame:
 def free_files(files: DataFrame, kept: DataFrame, shared: DataFrame | None) -> DataFrame:
     """Files that nothing but what goes references: with `now` where that holds for what is ready alone.
 
-    `first_version` and `last_version` are the positions of the first and the last version that reference the file.
+    `versions` are the runs of versions that reference the file, `last_version` is the last of their positions.
     """
     runs = files.select(
-        "table_id", "path", "role", "bytes", "rows", "first_transaction", F.size("versions").alias("runs"),
-        F.array_min("versions.first").alias("first_version"), F.array_max("versions.last").alias("last_version"),
+        "table_id", "path", "role", "bytes", "rows", "first_transaction", "versions",
+        F.size("versions").alias("runs"), F.array_max("versions.last").alias("last_version"),
         F.explode("versions").alias("run"),
     )  # fmt: skip
     open_runs = (
@@ -56,7 +56,7 @@ def free_files(files: DataFrame, kept: DataFrame, shared: DataFrame | None) -> D
             F.count("*").alias("open"),
             F.max("runs").alias("runs"),
             F.min("now").alias("now"),
-            *(F.max(name).alias(name) for name in _OF_FILE),
+            *(F.first(name).alias(name) for name in _OF_FILE),
         )
         .where("open = runs")
         .drop("open", "runs")
@@ -64,7 +64,7 @@ def free_files(files: DataFrame, kept: DataFrame, shared: DataFrame | None) -> D
     return free if shared is None else free.join(F.broadcast(shared.select("path")), "path", "left_anti")
 
 
-_OF_FILE = ("role", "bytes", "rows", "first_transaction", "first_version", "last_version")
+_OF_FILE = ("role", "bytes", "rows", "first_transaction", "versions", "last_version")
 
 
 def files_of_history(timeline: DataFrame, free: DataFrame) -> DataFrame:
@@ -78,26 +78,12 @@ def files_of_history(timeline: DataFrame, free: DataFrame) -> DataFrame:
     adders = timeline.where(F.size("lifted") == 0).select(
         "table_id", F.col("object_id").alias("first_transaction"), going["t"].alias("as_adder")
     )
-    holder = F.struct(
-        "position", F.col("object_id").alias("id"), going["t"].alias("as_last"), going["v"].alias("as_version")
-    )
-    up = Window.partitionBy("table_id").orderBy("position")
-    last = timeline.select(
-        "table_id",
-        F.col("position").alias("last_version"),
-        F.last(F.when(~F.col("expired"), holder), ignorenulls=True).over(up).alias("holder"),
-    )
-    found = free.join(adders.where("as_adder IS NOT NULL"), ["table_id", "first_transaction"], "left").join(
-        last, ["table_id", "last_version"]
-    )
-    reads_it = F.col("holder.position") >= F.col("first_version")
-    found = found.withColumns(
-        {
-            "last_id": F.col("holder.id"),
-            "as_last": F.when(reads_it, F.col("holder.as_last")),
-            "as_version": F.when(reads_it, F.col("holder.as_version")),
-        }
-    )
+    found = free.join(adders.where("as_adder IS NOT NULL"), ["table_id", "first_transaction"], "left")
+    holders = _holders(
+        timeline.select("table_id", "position", "expired", F.col("object_id").alias("last_id"),
+                        going["t"].alias("as_last"), going["v"].alias("as_version")), free
+    )  # fmt: skip
+    found = found.join(holders, ["table_id", "path"], "left")
 
     def named(target: str, id_: str, decision: str, when: Column) -> Column:
         ready = (F.col(decision) != READY) | F.col("now")
@@ -116,6 +102,24 @@ def files_of_history(timeline: DataFrame, free: DataFrame) -> DataFrame:
         "table_id", "by.target", "by.object_id", "path", "bytes",
         F.when(F.col("role") == "data", F.col("rows")).alias("rows"), "by.decision",
     )  # fmt: skip
+
+
+def _holders(versions: DataFrame, free: DataFrame) -> DataFrame:
+    """The last version that is there and references the file, with what becomes of it, per file."""
+    of_version = F.struct("position", "last_id", "as_last", "as_version")
+    up = Window.partitionBy("table_id").orderBy("position")
+    there = versions.select(
+        "table_id",
+        F.col("position").alias("last_version"),
+        F.last(F.when(~F.col("expired"), of_version), ignorenulls=True).over(up).alias("holder"),
+    )
+    # In the last run nearly always; where all of that one expired, in one before it.
+    runs = free.select("table_id", "path", F.explode("versions").alias("run")).select(
+        "table_id", "path", "run.first", F.col("run.last").alias("last_version")
+    )
+    reads_it = F.col("holder.position") >= F.col("first")
+    found = runs.join(there, ["table_id", "last_version"]).where(reads_it).groupBy("table_id", "path")
+    return found.agg(F.max_by("holder", "holder.position").alias("holder")).select("table_id", "path", "holder.*")
 
 
 def files_of_lifted(timeline: DataFrame, files: DataFrame, shared: DataFrame | None) -> DataFrame:
