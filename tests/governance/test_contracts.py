@@ -156,18 +156,23 @@ def test_the_verb_tells_drift_and_exits_1(project: SmallProject) -> None:
         file.unlink()
 
 
-def test_with_enforce_a_scan_repairs_and_leaves_the_window_of_what_is_held(
+def test_with_enforce_a_scan_repairs_and_leaves_the_window_of_what_is_held_or_under_a_floor(
     project: SmallProject, spark: SparkSession
 ) -> None:
     spark.sql("CREATE TABLE cice.app.forced (uid STRING, extra BIGINT) TBLPROPERTIES ('ebbtide.is_pii'='false')")
     spark.sql("CREATE TABLE cice.app.held (uid STRING)")
     spark.sql("CREATE TABLE cice.app.lawful (uid STRING)")
+    spark.sql("CREATE TABLE cice.app.taxed (uid STRING)")
+    policies = project.root / "policies" / "floors.yml"
+    policies.parent.mkdir(exist_ok=True)
+    policies.write_text("floors: [{tables: [cice.app.taxed], keep_at_least: 1y, basis: tax}]\n")
     file = project.root / "tables" / "forced.yml"
     file.write_text(
         "tables:\n"
         "  - {name: cice.app.forced, enforce: true, columns: {uid: [PII.tag]}, contract: {columns: {uid: bigint}}}\n"
         "  - {name: cice.app.held, enforce: true, columns: {uid: [PII.tag]}}\n"
         "  - {name: cice.app.lawful, enforce: true, labels: [LegalHold.is_true], columns: {uid: [PII.tag]}}\n"
+        "  - {name: cice.app.taxed, enforce: true, columns: {uid: [PII.tag]}}\n"
     )
     with open_state(project.tide.project).writer() as state:
         at = datetime.now(UTC)
@@ -178,14 +183,17 @@ def test_with_enforce_a_scan_repairs_and_leaves_the_window_of_what_is_held(
         ("cice.app.forced", "is_pii"), ("cice.app.forced", "window"), ("cice.app.forced", "statistics"),
         ("cice.app.held", "is_pii"), ("cice.app.held", "statistics"),
         ("cice.app.lawful", "is_pii"), ("cice.app.lawful", "statistics"),
+        ("cice.app.taxed", "is_pii"), ("cice.app.taxed", "statistics"),
     }  # fmt: skip
     left = {(row["table_id"], row["aspect"]): row for row in told["drift"] if "elsewhere" not in row["table_id"]}
-    assert set(left) == {("cice.app.forced", "columns"), ("cice.app.held", "window")}
+    assert set(left) == {("cice.app.forced", "columns"), ("cice.app.held", "window"), ("cice.app.taxed", "window")}
     assert left["cice.app.forced", "columns"]["found"] == "uid is string, extra besides"
     tried = json.loads(project.run("contract", "repair", "cice.app.held", "--json").stdout)
     assert [(row["done"], row["because"]) for row in tried] == [(False, f"hold {hold.id} may need the versions")]
-    assert "history.expire" not in str(spark.sql("SHOW TBLPROPERTIES cice.app.held").collect())
+    for name in ("held", "taxed"):
+        assert "history.expire" not in str(spark.sql(f"SHOW TBLPROPERTIES cice.app.{name}").collect())
     file.unlink()
+    policies.unlink()
 
 
 def test_a_table_that_is_there_is_never_created_over(project: SmallProject) -> None:

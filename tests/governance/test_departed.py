@@ -13,11 +13,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ebbtide.app.ledger import open_ledger
-from ebbtide.config.policies import PolicySet, load_policies
 from ebbtide.config.subjects import Place, load_subjects
 from ebbtide.errors import EbbtideError, InputError, RefusedError, UnreadableError
 from ebbtide.governance.carriers import Carriers
-from ebbtide.governance.departed import Departed, Leaver, aging_out, departed
+from ebbtide.governance.departed import Departed, Leaver, departed
 from ebbtide.governance.filing import file_and_withdraw, open_requests, pending_until
 from ebbtide.ledger.entries import RequestMoved, RequestReceived, parse_entry
 from ebbtide.ledger.ledger import Ledger
@@ -228,27 +227,6 @@ def test_instants_count_to_the_microsecond_and_several_rows_are_one_person(
     by_hash = {people._hash_text(str(n)): n for n in range(1, 8)}
     found = {by_hash[row.who]: (row.overdue, row.urgent) for row in people._left.collect()}
     assert found == {1: (False, True), 2: (True, True), 3: (False, False), 6: (False, False)}
-
-
-def test_a_table_ages_out_where_a_policy_owns_its_dated_partitions(tmp_path: Path, spark: SparkSession) -> None:
-    (tmp_path / "policies").mkdir()
-    (tmp_path / "policies" / "p.yml").write_text(
-        "policies:\n"
-        "  - {name: versions, select: {tables: ['**']}, versions: {older_than: 7d}}\n"
-        "  - {name: user, select: {any_labels: [TableContent.user_data]}, partitions: {older_than: 90d}}\n"
-    )
-    labels = ["TableContent.user_data"]
-    rows: list[Any] = [
-        ("a.b.daily", "iceberg", labels, {}),
-        ("a.b.undated", "iceberg", labels, {}),
-        ("a.b.other", "delta", [], {}),
-    ]
-    tables = spark.createDataFrame(
-        rows, "table_id string, format string, labels array<string>, properties map<string, string>"
-    )
-    policies = load_policies(tmp_path)
-    assert aging_out(policies, tables, {"a.b.daily", "a.b.other"}) == {"a.b.daily"}
-    assert aging_out(PolicySet(policies.policies[:1]), tables, {"a.b.daily"}) == set()
 
 
 def test_a_failed_filing_leaves_no_request_and_no_key(project: SmallProject) -> None:

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from ebbtide.config.policies import PolicySet
 from ebbtide.errors import InputError
 from ebbtide.model.durations import Duration, parse_duration
-from ebbtide.plan.promises import Proof, derive_auto, prove
+from ebbtide.plan.promises import Proof, derive_auto, gone_by_age, prove
 from ebbtide.plan.world import HOLDS, ORPHANS_ONLY
 from tests.plan.simulator import Life, gone_at, later
 from tests.plan.worlds import EXACT, Table, day_partition, decisions, plan, policies, policy, world
@@ -60,9 +60,13 @@ CASES: list[tuple[str, dict[str, object], dict[str, str], int | None, str | None
     (TARGETS.replace("90d", "91d"), {}, {}, 110, None),
     (TARGETS.replace("90d", "92d"), {}, {}, 111,
      "retention: 92d of policy NAME makes it 111 d, 1 d more than promised"),
-    (NEWEST, {"time_grain": "+7d"}, {}, 116, "retention: 90d of policy NAME makes it 116 d, 6 d more than promised"),
+    (NEWEST, {"time_grain": "+7d"}, {}, 116,
+     "span: covered beyond the day that its age is measured from makes it 116 d, 6 d more than promised"),
     (NEWEST, {"time_grain": "+7d", "covers": "leading"}, {}, 115,
-     "retention: 90d of policy NAME makes it 115 d, 5 d more than promised"),
+     "span: covered beyond the day that its age is measured from makes it 115 d, 5 d more than promised"),
+    (TARGETS.replace("7d", "20d"), {}, {}, 122, "versions: 20d of policy NAME makes it 122 d, 12 d more than promised"),
+    (TARGETS.replace("90d", "12m"), {"time_grain": "+1y", "schedule": "+1y"}, {}, 385,
+     "retention: 12m of policy NAME makes it 385 d, 275 d more than promised"),
     (TARGETS, {"time_grain": "+7d"}, {}, 109, None),
     (TARGETS.replace("7d", "200d"), {}, {}, 302,
      "versions: 200d of policy NAME makes it 302 d, 192 d more than promised"),
@@ -177,6 +181,43 @@ promises:
     derived = derive_auto(policies(tmp_path, text), lake, tick=DAY)
     assert derived.policies[0].partitions is not None
     assert str(derived.policies[0].partitions.older_than) == "64d"
+
+
+def test_a_table_that_no_retention_saves_does_not_stop_the_others_and_is_named(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    found = policy(tmp_path, AUTO, more='promises: [{tables: ["**"], gone_within: 90d}]\n')
+    slow = daily("lake.app.slow")
+    slow.floors = {"delta.deletedFileRetentionDuration": "interval 100 days"}
+    lake = world(spark, daily("lake.app.quick"), slow)
+    derived = derive_auto(found, lake, tick=DAY)
+    assert derived.policies[0].partitions is not None
+    assert str(derived.policies[0].partitions.older_than) == "71d"
+    broken = {proof.table_id: proof.breaks for proof in proofs(spark, found, daily("lake.app.quick"), slow)}
+    assert broken["lake.app.quick"] is None
+    assert broken["lake.app.slow"] is not None
+    assert broken["lake.app.slow"].startswith("versions: floor:delta.deletedFileRetentionDuration")
+    with pytest.raises(InputError, match=r"for lake\.app\.slow: versions: floor:delta"):
+        derive_auto(found, world(spark, slow), tick=DAY)
+
+
+def test_who_left_ages_out_only_where_that_is_proved_in_time(spark: SparkSession, tmp_path: Path) -> None:
+    """A retention that is as long as the promise is too long: marks, grace and versions come after it."""
+    quick = "lake.app.quick, lake.app.month, lake.app.tagged"
+    text = f"""\
+policies:
+  - {{name: slow, select: {{tables: [lake.app.slow]}}, {TARGETS}}}
+  - name: rows
+    select: {{tables: [lake.app.rows]}}
+    rows: {{column: at, older_than: 10d}}
+    versions: {{older_than: 7d}}
+  - {{name: quick, select: {{tables: [{quick}]}}, {TARGETS.replace("90d", "71d")}}}
+"""
+    month = daily("lake.app.month", time_grain="+3m", schedule="+3m")
+    tagged = daily("lake.app.tagged").tag("audit", "1")
+    lake = world(spark, daily("lake.app.quick"), daily("lake.app.slow"), daily("lake.app.rows"), month, tagged)
+    holds = spark.createDataFrame([], HOLDS)
+    assert gone_by_age(policies(tmp_path, text), lake, holds, Duration(90, "d"), tick=DAY) == {"lake.app.quick"}
 
 
 def test_a_plan_with_auto_marks_by_the_derived_age(spark: SparkSession, tmp_path: Path) -> None:

@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from ebbtide.app.scan import run_scan, start_session
+from ebbtide.app.scan import run_scan, start_plan_session, start_session
 from ebbtide.app.state import open_state
+from ebbtide.app.world import world_of
 from ebbtide.config import Project
 from ebbtide.config.policies import load_policies
 from ebbtide.config.yaml import nearest
 from ebbtide.errors import InputError
 from ebbtide.governance.contracts import Repair, contracts, create, drift, refuse_existing, repair
 from ebbtide.inventory.information_schema import Inventory
-from ebbtide.inventory.labelled import label_inventory
+from ebbtide.inventory.labelled import Labelled, label_inventory
 from ebbtide.model.contract import Aspect, Drift
 from ebbtide.model.ids import DatasetId
 
@@ -49,11 +50,25 @@ def repair_tables(project: Project, tables: Sequence[str] = (), *, dry_run: bool
     spark = None if dry_run or not any(one.fix for one in found) else start_session(project)
     with open_state(project).reader() as state:
         holds = state.holds()
-    has_floors = bool(load_policies(project.root).floors)
-    done = repair(found, project.catalogs, spark, holds=holds, has_floors=has_floors)
+    floored = _floored(project, labelled, inventory) if any(one.shortens for one in found) else frozenset()
+    done = repair(found, project.catalogs, spark, holds=holds, floored=floored)
     if spark is not None and any(one.done for one in done):
         run_scan(project, now=datetime.now(UTC))
     return [_repair_row(one) for one in done]
+
+
+def _floored(project: Project, labelled: Labelled, inventory: Inventory) -> frozenset[str]:
+    """The tables that a floor selects."""
+    from pyspark.sql import functions as F
+
+    from ebbtide.plan.select import choose
+
+    policies = load_policies(project.root)
+    if not policies.floors:
+        return frozenset()
+    tables = world_of(labelled, inventory, start_plan_session(project, inventory, None)).tables
+    rows = choose(policies, tables).where(F.size("floor_numbers") > 0).select("table_id").collect()
+    return frozenset(row["table_id"] for row in rows)
 
 
 def after_scan(project: Project) -> dict[str, Any]:

@@ -4,33 +4,32 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ebbtide.app.ledger import open_ledger
-from ebbtide.app.scan import start_session
+from ebbtide.app.scan import start_plan_session, start_session
 from ebbtide.app.state import open_state
+from ebbtide.app.world import read_state, state_frames, tick_of, world_of
 from ebbtide.config import Project
 from ebbtide.config.policies import load_policies
 from ebbtide.config.subjects import Subject, load_subjects
 from ebbtide.errors import InputError
 from ebbtide.governance.carriers import Carriers, carriers
-from ebbtide.governance.departed import Departed, aging_out, departed, promised
+from ebbtide.governance.departed import Departed, departed, promised
 from ebbtide.governance.filing import decide, destroy_left_keys, file_and_withdraw, open_requests
 from ebbtide.inventory.information_schema import Inventory
-from ebbtide.inventory.labelled import Labelled, label_inventory
+from ebbtide.inventory.labelled import label_inventory
 from ebbtide.ledger.ledger import Ledger
 from ebbtide.model.times import as_text
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-_TABLES = "table_id string, format string, labels array<string>, properties map<string, string>"
 
 
 def departed_users(
     project: Project, *, file: bool = False, dry_run: bool = False, as_of: datetime | None = None
 ) -> dict[str, Any]:
     """Counts per place and subject; with `file`, requests are filed and withdrawn, or counted where `dry_run`."""
+    from ebbtide.plan.promises import gone_by_age
+    from ebbtide.spark.session import activate
+
     subjects = [subject for subject in load_subjects(project.root).values() if subject.left_at]
     if not subjects:
         raise InputError(
@@ -43,15 +42,17 @@ def departed_users(
     inventory, policies = Inventory.open(project.inventory), load_policies(project.root)
     labelled = label_inventory(project, inventory)
     carried = [(subject, carriers(subject, labelled, inventory)) for subject in subjects]
-    spark = start_session(project)
+    spark, plans = start_session(project), start_plan_session(project, inventory, None)
+    world, holds = world_of(labelled, inventory, plans), state_frames(plans, read_state(project))[2]
     if file and not dry_run:
         destroy_left_keys(ledger)
     found = []
     for subject, places in carried:  # a few kinds of identifiers, each a handful of jobs over all tables
-        tables = _tables(spark, labelled, inventory, places)
+        tables = world.tables.where(world.tables["table_id"].isin([place.table_id for place in places.columns]))
         gone_within = promised(subject, policies, tables)
+        ages_out = gone_by_age(policies, world, holds, gone_within, tick=tick_of(project))
+        activate(spark)  # readers of formats ask the thread for its session
         with departed(spark, project.catalogs, subject, gone_within, now=now) as people:
-            ages_out = aging_out(policies, tables, _dated(inventory))
             found.append(_told(project, subject, people, places, ages_out))
             if file:
                 found[-1] |= _file(ledger, subject, people, dry_run=dry_run)
@@ -81,20 +82,3 @@ def _file(ledger: Ledger, subject: Subject, people: Departed, *, dry_run: bool) 
     done = file_and_withdraw(ledger, subject, leavers, returned)
     filed, withdrawn, too_late = len(done.filed), len(done.withdrawn), len(done.too_late)
     return {"filed": filed, "withdrawn": withdrawn, "too_late": too_late, "requests": list(done.filed)}
-
-
-def _tables(spark: SparkSession, labelled: Labelled, inventory: Inventory, places: Carriers) -> DataFrame:
-    """What selections ask of the tables that carry the subject."""
-    wanted = {place.table_id for place in places.columns}
-    rows = [
-        (row["table_id"], row["format"], row["labels"] or [], dict(row["properties"] or ()))
-        for row in labelled.section(inventory, "tables").to_pylist()
-        if row["table_id"] in wanted
-    ]
-    return spark.createDataFrame(rows, _TABLES)
-
-
-def _dated(inventory: Inventory) -> set[str]:
-    """The tables whose every partition has a date."""
-    rows = inventory.table("partitions").select(["table_id", "_date"]).to_pylist()
-    return {row["table_id"] for row in rows} - {row["table_id"] for row in rows if row["_date"] is None}

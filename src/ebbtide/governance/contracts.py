@@ -179,13 +179,16 @@ def repair(
     spark: SparkSession | None,
     *,
     holds: Sequence[Hold],
-    has_floors: bool,
+    floored: Collection[str],
 ) -> list[Repair]:
-    """Set what settings can repair, a commit per table; without a session, only say what would be done."""
+    """Set what settings can repair, a commit per table; without a session, only say what would be done.
+
+    `floored` are the tables that a floor selects: what it keeps may lie in old versions only.
+    """
     found: list[Repair] = []
     fixes: dict[str, dict[str, str]] = {}
     for one in drifts:
-        because = _kept_from(one, holds, has_floors)
+        because = _kept_from(one, holds, floored)
         if because is None:
             fixes.setdefault(one.table_id, {}).update(one.fix)
         found.append(Repair(one, because is None, because))
@@ -197,7 +200,7 @@ def repair(
     return found
 
 
-def _kept_from(one: Drift, holds: Sequence[Hold], has_floors: bool) -> str | None:
+def _kept_from(one: Drift, holds: Sequence[Hold], floored: Collection[str]) -> str | None:
     """Why a drift is not repaired; None where it can be."""
     if not one.fix:
         return "no setting repairs it: a person must"
@@ -207,7 +210,7 @@ def _kept_from(one: Drift, holds: Sequence[Hold], has_floors: bool) -> str | Non
         # Which tables have rows of a held subject is not known here, so every table may.
         if hold.active and (hold.scope is HoldScope.SUBJECT or hold.dataset == one.table_id):
             return f"hold {hold.id} may need the versions"
-    return "a floor may need the versions: set the window by hand" if has_floors else None
+    return "a floor may need the versions: set the window by hand" if one.table_id in floored else None
 
 
 def refuse_existing(wanted: Iterable[str], inventory: Inventory) -> None:

@@ -235,15 +235,3 @@ def promised(subject: Subject, policies: PolicySet, tables: DataFrame) -> Durati
             hint="write `gone_within: 90d` here, or a promise that selects its tables",
         )
     return min(found, key=as_interval)
-
-
-def aging_out(policies: PolicySet, tables: DataFrame, dated: Collection[str]) -> set[str]:
-    """The tables whose partitions go by date: those with dates throughout that a policy's `partitions` target owns."""
-    from pyspark.sql import functions as F
-
-    from ebbtide.plan.select import choose
-
-    if not any(policy.partitions for policy in policies.policies):
-        return set()
-    chosen = choose(policies, tables).where(F.size("for_partitions") > 0).select("table_id").collect()
-    return {row["table_id"] for row in chosen} & set(dated)

@@ -55,6 +55,19 @@ def prove(policies: PolicySet, world: World, holds: DataFrame, *, tick: Duration
     return [proof for _, proof in sorted(found, key=lambda pair: (pair[0], pair[1].table_id))]
 
 
+def gone_by_age(
+    policies: PolicySet, world: World, holds: DataFrame, gone_within: Duration, *, tick: Duration
+) -> set[str]:
+    """The tables of which nothing is left so long after it was written, proved: their partitions go by date in time."""
+    policies = derive_auto(policies, world, tick=tick)
+    found = set()
+    for facts, _ in _gather(policies, world, holds):
+        bound = None if facts.partitions is None else bound_of(facts, policies, tick)
+        if bound is not None and bound.breaks(gone_within) is None:
+            found.add(facts.table_id)
+    return found
+
+
 def _what(policies: PolicySet, n: int) -> str:
     select = policies.promises[n].select
     return ", ".join((*(select.any_labels or ()), *(select.all_labels or ()), *(select.tables or ()))) or "everything"
@@ -97,10 +110,15 @@ def _replaced(policies: PolicySet, gathered: Sequence[tuple[Facts, tuple[int, ..
             stand_in = Facts("any", partitions=number, versions=number) if target == "partitions" else None
             mine = mine or [(stand_in or Facts("any", rows=number, versions=number), n)
                             for n in range(len(policies.promises))]  # fmt: skip
-            days = min(_room(facts, policies, n, tick) for facts, n in mine)
-            if days < 1:
+            rooms = [(_room(facts, policies, n, tick), facts, n) for facts, n in mine]
+            # A table whose other steps take too long breaks its promise by any retention: its proof says so, by name.
+            days = min((room for room, _, _ in rooms if room >= 1), default=0)
+            if not days:
+                _, facts, n = min(rooms, key=lambda room: room[0])
+                broken = bound_of(facts, policies, tick).breaks(policies.promises[n].gone_within)
+                why = broken or "the other steps take all of it"
                 raise InputError(
-                    f"policy {policy.name!r}: no {target}.older_than keeps the promise, the other steps take too long",
+                    f"policy {policy.name!r}: no {target}.older_than keeps the promise for {facts.table_id}: {why}",
                     hint="promise more time, or shorten grace and versions.older_than",
                 )
             changed[target] = getattr(policy, target).model_copy(update={"older_than": Duration(days, "d")})

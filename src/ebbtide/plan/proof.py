@@ -14,10 +14,13 @@ from datetime import date, timedelta
 from functools import lru_cache
 
 from ebbtide.config.policies import Policy, PolicySet
-from ebbtide.model.durations import Duration, add
+from ebbtide.model.durations import Duration, add, as_interval
 
 _DAY = 24
 _VERIFICATION = 1 * _DAY
+_USUAL = {"day": _DAY, "span": 0, "tick": _DAY, "grace": 7 * _DAY, "versions": 7 * _DAY, "orphan guard": 3 * _DAY,
+          "verification": _DAY}  # fmt: skip
+"""What a term takes where nobody says otherwise; `retention` and `floor` get the rest of what is promised."""
 TICK = Duration(1, "d")
 """The longest time between runs where the project says nothing."""
 
@@ -78,8 +81,18 @@ class Bound:
         days, promised = self.days, lengths(gone_within)[0]
         if days is None or days <= promised:
             return None
-        worst = max(self.terms, key=lambda term: term.hours)
+        worst = self._worst(promised * _DAY)
         return f"{worst.name}: {worst.because} makes it {days} d, {days - promised} d more than promised"
+
+    def _worst(self, promised: int) -> Term:
+        """The term that takes most beyond its share: the usual length for each, and what those leave for the age."""
+        left = promised - sum(_USUAL.get(term.name, 0) for term in self.terms)
+        floors = {term.because for term in self.terms if term.name == "floor"}
+        names = ["floor" if term.because in floors else term.name for term in self.terms]  # it may lengthen two steps
+        beyond = dict.fromkeys(names, 0)
+        for name, term in zip(names, self.terms, strict=True):
+            beyond[name] += term.hours - _USUAL.get(term.name, max(0, left))
+        return self.terms[names.index(max(beyond, key=lambda name: beyond[name]))]
 
 
 @lru_cache(maxsize=256)
@@ -137,7 +150,7 @@ def _never(facts: Facts, policy: Policy) -> Iterator[str]:
     if facts.without_date is not None:
         yield f"retention: {facts.without_date}"
     kept = policy.partitions.older_than
-    if isinstance(kept, Duration) and facts.grain_days is not None and facts.grain_days >= lengths(kept)[1]:
+    if isinstance(kept, Duration) and facts.grain_days is not None and facts.grain_days >= as_interval(kept):
         yield f"grain: {kept} of policy {policy.name} is not longer than the table's time grain"
 
 
