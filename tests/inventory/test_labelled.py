@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -12,8 +13,11 @@ from ebbtide.config import load_project
 from ebbtide.errors import InputError
 from ebbtide.formats.base import Depth
 from ebbtide.inventory.information_schema import Inventory
-from ebbtide.inventory.labelled import label_inventory
+from ebbtide.inventory.labelled import Labelled, label_inventory
+from ebbtide.inventory.lineage.values import ProblemKind
 from tests.inventory.lakes import SmallLake
+from tests.inventory.lineage.test_dbt import manifest, node, write
+from tests.inventory.lineage.test_openlineage import event, field
 
 PROJECT = """\
 project: acme
@@ -32,16 +36,30 @@ def root(tmp_path: Path) -> Path:
     for folder in ("classifiers", "tables", "lineage"):
         (tmp_path / folder).mkdir()
     (tmp_path / "classifiers" / "c.yml").write_text(
-        "classifiers: [{name: PII, kind: column, propagate: true, labels: [tag]}]\n"
+        "classifiers: [{name: PII, kind: column, propagate: true, labels: [tag]},\n"
+        "  {name: Domain, kind: table, propagate: true, labels: [growth]}]\n"
     )
     (tmp_path / "tables" / "t.yml").write_text(
         "tables: [{name: lake.db.users, schedule: +1m, columns: {NAME: [PII.tag]}}]\n"
     )
     (tmp_path / "lineage" / "lake.db.daily.sql").write_text("SELECT id, name FROM lake.db.users")
+    scan(tmp_path)
+    return tmp_path
+
+
+def scan(root: Path) -> None:
     from ebbtide.app.scan import run_scan
 
-    run_scan(load_project(tmp_path), now=datetime.now(UTC), depth=Depth.HISTORY)
-    return tmp_path
+    run_scan(load_project(root), now=datetime.now(UTC), depth=Depth.HISTORY)
+
+
+def labelled_in(root: Path) -> Labelled:
+    project = load_project(root)
+    return label_inventory(project, Inventory.open(project.inventory))
+
+
+def column_labels(found: Labelled) -> dict[str, list[str]]:
+    return {f"{row['table_id']}.{row['column_id']}": row["labels"] for row in found.columns().to_pylist()}
 
 
 def test_sections_are_filled_row_by_row(root: Path) -> None:
@@ -81,3 +99,35 @@ def test_a_lineage_source_that_is_named_and_not_there_is_an_error_and_not_empty(
     (root / "ebbtide.yml").write_text(f"{PROJECT}lineage: {{{key}}}\n")
     with pytest.raises(InputError, match="nowhere"):
         Ebbtide(root).labels()
+
+
+def test_labels_of_dbt_on_what_no_catalog_has_are_told(root: Path) -> None:
+    (root / "ebbtide.yml").write_text(f"{PROJECT}lineage: {{dbt: shop}}\n")
+    labels = {"meta": {"ebbtide": {"labels": ["Domain.growth"]}}}
+    view = {"compiled_code": 'SELECT id FROM "lake"."db"."users"', "config": {"materialized": "view", **labels}}
+    made = manifest(
+        usrs=node("source", "usrs", relation_name='"lake"."db"."usrs"', **labels),
+        v=node("model", "v", relation_name='"lake"."db"."v"', **view),
+    )
+    (root / "shop").mkdir()
+    write(root / "shop", made)
+    (problem,) = labelled_in(root).problems
+    assert (problem.kind, problem.subject) == (ProblemKind.LABEL, "lake.db.usrs")
+    assert problem.where == "models/usrs.sql (source.shop.usrs)"
+    assert (problem.message, problem.hint) == ("no catalog has lake.db.usrs", "did you mean lake.db.users?")
+
+
+def test_a_label_crosses_an_event_from_before_the_column_was_renamed(root: Path) -> None:
+    users, plain = ({"namespace": "hive://h", "name": f"lake.db.{name}"} for name in ("users", "plain"))
+    folder = root / "lineage" / "openlineage"
+    folder.mkdir()
+    old = event({"name": {"inputFields": [field("full_name", dataset=users)]}}, inputs=[users], output=plain)
+    (folder / "old.json").write_text(json.dumps(old))
+    found = labelled_in(root)
+    assert column_labels(found)["lake.db.plain.name"] == ["PII.tag"]
+    (problem,) = found.problems
+    assert (problem.kind, problem.where) == (ProblemKind.FALLBACK, "lineage/openlineage/old.json")
+    assert (problem.subject, problem.hint) == ("lake.db.plain", "did you mean 'name'?")
+    # The label may still stand on the old name: it flows from there.
+    (root / "tables" / "t.yml").write_text("tables: [{name: lake.db.users, columns: {full_name: [PII.tag]}}]\n")
+    assert column_labels(labelled_in(root))["lake.db.plain.name"] == ["PII.tag"]
