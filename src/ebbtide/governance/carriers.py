@@ -33,7 +33,8 @@ class Carriers:
 def carriers(subject: Subject, labelled: Labelled, inventory: Inventory) -> Carriers:
     """Follow direct lineage from the subject's columns. A column that is not there is an `InputError`."""
     graph = labelled.lineage.graph
-    starts = [_number(place, subject, graph, inventory) for place in subject.columns]
+    there = _scanned(inventory)
+    starts = [_number(place, subject, graph, there) for place in subject.columns]
     plain = _reached(graph, starts, graph.is_direct & ~graph.is_masking)
     every = _reached(graph, starts, graph.is_direct)
     columns: dict[Place, str] = {}
@@ -47,6 +48,8 @@ def carriers(subject: Subject, labelled: Labelled, inventory: Inventory) -> Carr
             unread.append(Unread(str(ref), "the last scan could not read the table"))
         elif ref.column == WHOLE:
             unread.append(Unread(ref.table_id, "its columns are not known to lineage", failed=False))
+        elif ref.column not in there[ref.table_id]:
+            unread.append(Unread(str(ref), "lineage names it, and the table has no such column", failed=False))
         elif number not in plain:
             unread.append(
                 Unread(str(ref), "a hash or a mask lies between: its values cannot be compared", failed=False)
@@ -56,19 +59,29 @@ def carriers(subject: Subject, labelled: Labelled, inventory: Inventory) -> Carr
     return Carriers(columns, tuple(unread))
 
 
-def _number(place: Place, subject: Subject, graph: Graph, inventory: Inventory) -> int:
-    if place.table_id not in inventory.current.entries:
-        known = list(inventory.current.entries)
+def _scanned(inventory: Inventory) -> dict[str, set[str]]:
+    """The columns that each table had at the last scan: lineage and labels may name others."""
+    found: dict[str, set[str]] = {table_id: set() for table_id in inventory.current.entries}
+    rows = inventory.table("columns")
+    for table_id, name in zip(rows["table_id"].to_pylist(), rows["column_id"].to_pylist(), strict=True):
+        found[table_id].add(name)
+    return found
+
+
+def _number(place: Place, subject: Subject, graph: Graph, there: Mapping[str, set[str]]) -> int:
+    if place.table_id not in there:
         raise InputError(
-            f"{subject.name}: no catalog has {place.table_id}", where=subject.where, hint=nearest(place.table_id, known)
+            f"{subject.name}: no catalog has {place.table_id}",
+            where=subject.where,
+            hint=nearest(place.table_id, list(there)),
         )
+    known = there[place.table_id]
     number = graph.numbers.get(ColumnRef(place.table_id, place.column))
-    if number is None:
-        known = [ref.column for ref in graph.columns if ref.table_id == place.table_id]
+    if number is None or (known and place.column not in known):
         raise InputError(
             f"{subject.name}: {place.table_id} has no column {place.column!r}",
             where=subject.where,
-            hint=nearest(place.column, known),
+            hint=nearest(place.column, list(known)),
         )
     return number
 

@@ -41,8 +41,7 @@ class Collector:
         """Everything of `tables/*.yml`. A table or column that is not there is a problem, with the nearest name."""
         for table_id, table in tables.items():
             if table_id not in self._columns:
-                hint = yaml.nearest(table_id, list(self._columns))
-                self._complain(table.where, table_id, f"no catalog has {table_id}", hint)
+                self.no_such_table(table_id, table.where, yaml.nearest(table_id, list(self._columns)))
             for label in table.labels:
                 self.declared.tables.setdefault(table_id, {})[label] = table.where
             for name, labels in table.columns.items():
@@ -55,6 +54,9 @@ class Collector:
                 self.declared.schedules[table_id] = table.schedule
             if table.time_grain:
                 self.declared.grains[table_id] = table.time_grain
+
+    def no_such_table(self, table_id: str, where: str, hint: str) -> None:
+        self._complain(where, table_id, f"no catalog has {table_id}", hint)
 
     def properties(self, table_id: str, properties: Mapping[str, str]) -> None:
         """`ebbtide.labels` and `ebbtide.column.<name>.labels`, each a comma-separated list."""

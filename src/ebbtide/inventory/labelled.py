@@ -6,7 +6,7 @@ Only the tracing of models is kept between runs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ebbtide.config import Project
-from ebbtide.config.classifiers import Classifiers, load_classifiers
+from ebbtide.config.classifiers import load_classifiers
 from ebbtide.config.tables import TableSettings, load_tables
 from ebbtide.errors import InputError
-from ebbtide.inventory.declared import Collector, Declared
+from ebbtide.inventory.declared import Collector
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.labels import Labels, propagate
 from ebbtide.inventory.lineage.cache import FlowCache
@@ -127,10 +127,15 @@ def label_inventory(project: Project, inventory: Inventory) -> Labelled:
     """Read lineage and labels of a project, and carry the labels along. Wrong YAML is an `InputError`."""
     classifiers = load_classifiers(project.root / "classifiers")
     settings = load_tables(project.root / "tables", classifiers)
-    columns, properties = _columns(inventory), _properties(inventory)
+    columns = _columns(inventory)
     dbt = read_dbt(project.root / project.lineage.dbt) if project.lineage.dbt else Dbt()
     flows, problems, traced, known = _flows(project, inventory, columns, dbt)
-    declared = _declared(classifiers, settings, properties, dbt, known, _names(project, inventory))
+    collector = Collector(classifiers, known)
+    collector.settings(settings)
+    for table_id, found_properties in _properties(inventory).items():
+        collector.properties(table_id, found_properties)
+    _collect_dbt(collector, dbt, _names(project, inventory), {flow.target for flow in flows})
+    declared = collector.declared
     for ref in (*declared.columns, *declared.reclassify):
         if ref.table_id in known and ref.column not in known[ref.table_id]:
             # Somebody says that it is there: its labels count until the problem row is looked at.
@@ -156,8 +161,8 @@ def _flows(
     traced = trace_models(models, known, _locations(inventory), project.lineage.names, cache)
     cache.save()
     for flow in traced.flows:
-        if not known.get(flow.target):
-            known[flow.target] = flow.columns
+        if not columns.get(flow.target):
+            known[flow.target] = list(dict.fromkeys([*known.get(flow.target, ()), *flow.columns]))
     events, problems = _events(project)
     names = Names(_locations(inventory), project.lineage.names, [flow.target for flow in traced.flows])
     job_flows, unmatched = flows_of(events, names, known)
@@ -207,24 +212,16 @@ def _properties(inventory: Inventory) -> dict[str, dict[str, str]]:
     return {row["table_id"]: row["properties"] or {} for row in rows}
 
 
-def _declared(
-    classifiers: Classifiers,
-    settings: Mapping[str, TableSettings],
-    properties: Mapping[str, Mapping[str, str]],
-    dbt: Dbt,
-    columns: Mapping[str, Sequence[str]],
-    names: Names,
-) -> Declared:
-    collector = Collector(classifiers, columns)
-    collector.settings(settings)
-    for table_id, found in properties.items():
-        collector.properties(table_id, found)
+def _collect_dbt(collector: Collector, dbt: Dbt, names: Names, filled: Collection[str]) -> None:
+    """What dbt's meta says. A relation that no catalog has and no model fills is a problem: its labels go nowhere."""
     for said in dbt.labels:
-        table_id = names.find(said.relation) or written(said.relation)
+        found = names.find(said.relation)
+        table_id = found or written(said.relation)
+        if found is None and table_id not in filled:
+            collector.no_such_table(table_id, said.where, names.hint(said.relation))
         collector.table_labels(table_id, said.labels, said.where)
         for column, labels in said.columns.items():
             collector.column_labels(table_id, column, labels, said.where)
-    return collector.declared
 
 
 def _table(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.Table:

@@ -79,6 +79,19 @@ def test_compiled_code_is_traced_with_the_columns_of_the_catalog(tmp_path: Path)
     assert len(dbt.models) == 1
 
 
+def test_a_view_has_the_columns_of_its_code_where_the_catalog_is_older(tmp_path: Path) -> None:
+    view = node(
+        "model", "v", compiled_code='SELECT uid, email FROM "shop"."main"."raw"', config={"materialized": "view"}
+    )
+    made = manifest(
+        raw=node("source", "raw"), v=view, z=node("model", "z", compiled_code='SELECT email FROM "shop"."main"."v"')
+    )
+    stale = {"source.shop.raw": ["uid", "email"], "model.shop.v": ["uid"]}
+    flow = flows(read_dbt(write(tmp_path, made, stale)))["shop.main.z"]
+    assert direct(flow) == {"shop.main.v.email > shop.main.z.email"}
+    assert flow.problems == ()
+
+
 def test_a_manifest_is_found_by_its_file_its_folder_and_its_project(tmp_path: Path) -> None:
     project = write(tmp_path, manifest(a=node("seed", "a")))
     for path in (project, project / "target", project / "target" / "manifest.json"):

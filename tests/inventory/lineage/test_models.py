@@ -116,6 +116,21 @@ def test_a_name_that_matches_nothing_is_a_problem_with_the_nearest_name(project:
     assert unmatched["lake.app.dayly"].where == "lineage/lake.app.dayly.sql"
 
 
+def test_a_column_that_the_catalogs_table_lacks_is_told_and_taken_for_what_is_left(project: Project) -> None:
+    (project.folder / "lake.app.daily.sql").write_text("SELECT uid, email AS e_mail FROM clean WHERE email > ''")
+    (project.folder / "total.sql").write_text("INSERT INTO lake.app.total (uid, nn) SELECT uid, id FROM raw.orders")
+    for _ in range(2):  # the second time from the cache
+        daily, total = project.flow("lake.app.daily.sql"), project.flow("total.sql")
+        assert direct(daily) == {"clean.uid > daily.uid", "clean.email > daily.email"}
+        assert daily.columns == ("uid", "email")
+        (problem,) = daily.problems
+        assert (problem.kind, problem.where) == (ProblemKind.FALLBACK, "lineage/lake.app.daily.sql")
+        assert "lake.app.daily has no column e_mail: " in problem.message
+        assert problem.hint == "did you mean 'email'?"
+        assert "lake.raw.orders.id > total.n" in direct(total)
+        assert ["no column nn" in problem.message for problem in total.problems] == [True]
+
+
 def test_a_bare_select_needs_a_file_name_that_is_a_table(project: Project) -> None:
     (project.folder / "query.sql").write_text("SELECT uid FROM lake.raw.users")
     (problem,) = project.run().problems

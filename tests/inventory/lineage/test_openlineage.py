@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +45,9 @@ def event(
     }  # fmt: skip
 
 
-def flows(*events: dict[str, Any]) -> tuple[list[Flow], list[Problem]]:
-    return flows_of([parse_event(value, "events.json") for value in events], NAMES, COLUMNS)
+def flows(*events: dict[str, Any], columns: Mapping[str, Sequence[str]] = COLUMNS) -> tuple[list[Flow], list[Problem]]:
+    parsed = [parse_event(value, f"events.json:{n}") for n, value in enumerate(events, 1)]
+    return flows_of(parsed, NAMES, columns)
 
 
 def test_direct_masking_and_indirect_edges_are_told_apart() -> None:
@@ -110,6 +112,73 @@ def test_a_dataset_that_matches_nothing_is_told_and_stays_in_the_graph() -> None
     assert problem.kind is ProblemKind.UNMATCHED
     assert problem.subject == "s3://landing/x.csv"
     assert flow.inputs == ("s3://landing/x.csv",)
+
+
+@pytest.mark.parametrize("place", ["field", "dataset"])
+def test_a_dataset_that_only_column_lineage_names_is_told_too(place: str) -> None:
+    gone = field("uid", dataset={"namespace": "s3://x", "name": "gone"})
+    more: dict[str, Any] = {"dataset": [gone]} if place == "dataset" else {}
+    said = event({"uid": {"inputFields": [gone] if place == "field" else [field("uid")]}}, inputs=[], **more)
+    ((flow,), (problem,)) = flows(said)
+    assert (problem.kind, problem.where, problem.subject) == (ProblemKind.UNMATCHED, "events.json:1", "s3://x/gone")
+    assert "s3://x/gone" in str(problem.hint)
+    assert "s3://x/gone" in flow.inputs
+
+
+def test_symlinks_that_stand_in_another_event_find_the_dataset_of_column_lineage() -> None:
+    link = {"namespace": "hive://h", "name": "app.users", "type": "TABLE"}
+    linked = {"namespace": "file", "name": "/elsewhere", "facets": {"symlinks": {"identifiers": [link]}}}
+    end = event({"uid": {"inputFields": [field("uid", dataset=linked)]}}, inputs=[])
+    for events in ([event(inputs=[linked]), end], [end, event(inputs=[linked])]):
+        ((flow,), problems) = flows(*events)
+        assert direct(flow) == {"users.uid > t.uid"}
+        assert problems == []
+
+
+def test_a_source_column_that_the_table_lacks_takes_every_one_of_it_and_is_told() -> None:
+    renamed = {"lake.app.users": ["uid", "email", "country"], "lake.app.t": COLUMNS["lake.app.t"]}
+    old = event({"mail": {"inputFields": [field("e_mail_old", {"type": "DIRECT", "masking": True})]}})
+    ((flow,), _) = flows(event({"uid": {"inputFields": [field("uid")]}}), old, columns=renamed)
+    masked = {f"users.{name} ~> t.mail" for name in ("uid", "email", "country", "e_mail_old")}
+    assert direct(flow) == {"users.uid > t.uid", *masked}
+    (problem,) = flow.problems
+    assert (problem.kind, problem.where, problem.subject) == (ProblemKind.FALLBACK, "events.json:2", "lake.app.t")
+    assert problem.message == "lake.app.users has no column e_mail_old: every input column was taken"
+    assert problem.hint == "did you mean 'email'?"
+
+
+def test_a_column_that_decides_about_rows_and_is_not_there_is_told() -> None:
+    ((flow,), _) = flows(event({"uid": {"inputFields": [field("uid")]}}, dataset=[field("contry")]))
+    assert rows(flow) == {"users.uid", "users.Email", "users.country", "users.contry"}
+    assert [problem.hint for problem in flow.problems] == ["did you mean 'country'?"]
+
+
+def test_a_target_column_that_the_table_lacks_is_taken_for_each_that_its_event_leaves_open() -> None:
+    old = event({"UID": {"inputFields": [field("uid")]}, "mail_old": {"inputFields": [field("email")]}})
+    new = event({"mail": {"inputFields": [field("email")]}, "n": {"inputFields": [field("uid")]}})
+    ((flow,), _) = flows(old, new)
+    assert direct(flow) == {"users.uid > t.uid", "users.uid > t.n", "users.Email > t.mail", "users.Email > t.n"}
+    (problem,) = flow.problems
+    assert (problem.kind, problem.where) == (ProblemKind.FALLBACK, "events.json:1")
+    assert problem.message.startswith("lake.app.t has no column mail_old: ")
+    assert problem.hint == "did you mean 'mail'?"
+
+
+def test_a_target_column_beside_all_that_the_table_has_is_told_and_stays() -> None:
+    fields = {name: {"inputFields": [field("uid")]} for name in (*COLUMNS["lake.app.t"], "extra")}
+    ((flow,), _) = flows(event(fields))
+    assert direct(flow) == {f"users.uid > t.{name}" for name in fields}
+    assert ["extra" in problem.message for problem in flow.problems] == [True]
+
+
+def test_a_struct_is_read_with_its_fields_and_a_field_with_its_struct() -> None:
+    nested = {"lake.app.users": ["uid", "addr", "addr.city", "addr.zip"], "lake.app.t": ["uid", "mail", "to"]}
+    fields = {"mail": {"inputFields": [field("Addr.City")]}, "to": {"inputFields": [field("addr")]},
+              "uid": {"inputFields": [field("addr.street")]}}  # fmt: skip
+    ((flow,), _) = flows(event(fields), columns=nested)
+    whole = {f"users.{name} > t.{to}" for name in ("addr", "addr.city", "addr.zip") for to in ("to", "uid")}
+    assert direct(flow) == {"users.addr.city > t.mail", "users.addr > t.mail", *whole}
+    assert flow.problems == ()
 
 
 def test_without_column_lineage_every_input_column_is_taken_and_it_is_said() -> None:

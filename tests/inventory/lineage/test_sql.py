@@ -167,6 +167,8 @@ def test_what_cannot_be_told_takes_every_input_column_and_says_so(sql: str, said
     if "mystery" in sql or "PIVOT" in sql:
         assert {f"users.{name}" for name in USERS} <= reached
     assert {"users.Uid"} <= reached
+    if "u.mystery" in sql:
+        assert "users.mystery" in reached  # a label that somebody put on it flows all the same
 
 
 def test_the_star_of_an_unknown_table_stands_for_all_of_it() -> None:
@@ -229,3 +231,13 @@ def test_what_is_no_model_is_refused_with_file_line_and_column(sql: str, where: 
     assert caught.value.where == where
     assert message in str(caught.value)
     assert "secret" not in str(caught.value)
+
+
+def test_the_star_of_a_merge_leaves_out_what_the_target_has_no_column_for() -> None:
+    merge = "MERGE INTO lake.app.t USING users u ON t.uid = u.uid WHEN MATCHED THEN UPDATE SET * " \
+            "WHEN NOT MATCHED THEN INSERT *"  # fmt: skip
+    flow = trace(merge, tables={**TABLES, "lake.app.t": ["uid", "email"]})
+    assert direct(flow) == {"users.Uid > t.uid", "users.email > t.email"}
+    # A target column that the star does not fill was renamed, perhaps: then nothing is left out.
+    stale = trace(merge, tables={**TABLES, "lake.app.t": ["uid", "e_mail"]})
+    assert "users.email > t.email" in direct(stale)

@@ -13,7 +13,7 @@ from typing import Any
 from ebbtide.inventory.lineage.names import Parts
 from ebbtide.inventory.lineage.values import ColumnRef, Edge, EdgeKind, Flow, Problem, ProblemKind
 
-_LAYOUT = f"2 {version('sqlglot')}"  # another parser may trace otherwise
+_LAYOUT = f"3 {version('sqlglot')}"  # another parser may trace otherwise
 
 
 @dataclass(frozen=True, slots=True)

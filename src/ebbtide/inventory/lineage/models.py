@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ebbtide.errors import InputError
 from ebbtide.inventory.lineage.cache import FlowCache, Kept
+from ebbtide.inventory.lineage.fit import fitted
 from ebbtide.inventory.lineage.names import Names, Parts, written
 from ebbtide.inventory.lineage.sql import flow_of
 from ebbtide.inventory.lineage.statements import outline
@@ -107,7 +108,9 @@ def trace_models(
             item.model.provenance,
             Kept(item.digest, item.target_parts, item.references, item.is_view, fingerprint, flow),
         )
-        if item.target not in columns:
+        if item.target in locations:
+            flow = fitted(flow, known, item.model.where)
+        else:  # what dbt describes of it may be less than what its statement gives
             known[item.target] = list(dict.fromkeys([*known.get(item.target, ()), *flow.columns]))
         flows.append(flow)
         problems += _unmatched(item, resolved, names, in_catalog=item.target in locations)

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
+from ebbtide.inventory.lineage.event_names import Key, facet_of, key_of, known_ids
+from ebbtide.inventory.lineage.fit import Fit
 from ebbtide.inventory.lineage.names import Names
 from ebbtide.inventory.lineage.values import WHOLE, ColumnRef, Edge, EdgeKind, Flow, Problem, ProblemKind
 
 _EVENT = re.compile(r"/spec/(\d+)-(\d+)-(\d+)/OpenLineage\.json")
 _FACET = re.compile(r"/(\d+)-\d+-\d+/ColumnLineageDatasetFacet\.json")
 _EVENTS_KNOWN, _FACETS_KNOWN = {"1", "2"}, {"1"}
-_URI = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 class EventError(ValueError):
@@ -46,6 +48,7 @@ class _Job:
     edges: set[Edge] = field(default_factory=set)
     rows: set[ColumnRef] = field(default_factory=set)
     fields: dict[str, None] = field(default_factory=dict)
+    problems: dict[str, Problem] = field(default_factory=dict)
 
 
 def parse_event(value: object, where: str) -> Event:
@@ -71,7 +74,7 @@ def parse_event(value: object, where: str) -> Event:
     for dataset in (*inputs, *outputs):
         if not isinstance(dataset, dict) or not isinstance(dataset.get("name"), str):
             raise EventError("a dataset without a name")
-        facet = _facet(dataset, "columnLineage")
+        facet = facet_of(dataset, "columnLineage")
         known = _FACET.search(str(facet.get("_schemaURL", "/1-0-0/ColumnLineageDatasetFacet.json")))
         if facet and (known is None or known[1] not in _FACETS_KNOWN):
             raise EventError("a column lineage facet of a version that is not known (1 is)")
@@ -88,8 +91,8 @@ def _is_shaped(facet: Mapping[str, Any], dataset: Mapping[str, Any]) -> bool:
     if not all(_are_objects(one) for one in sources):
         return False
     steps = [one.get("transformations") for some in sources for one in some or ()]
-    links = _facet(dataset, "symlinks").get("identifiers")
-    return all(_are_objects(one) for one in [*steps, links, _facet(dataset, "schema").get("fields")])
+    links = facet_of(dataset, "symlinks").get("identifiers")
+    return all(_are_objects(one) for one in [*steps, links, facet_of(dataset, "schema").get("fields")])
 
 
 def _are_objects(some: object) -> bool:
@@ -133,32 +136,40 @@ def _values(path: Path, name: str) -> Iterator[tuple[str, object]]:
 
 
 def flows_of(
-    events: Iterable[Event], names: Names, columns: Mapping[str, Sequence[str]]
+    events: Sequence[Event], names: Names, columns: Mapping[str, Sequence[str]]
 ) -> tuple[list[Flow], list[Problem]]:
     """One flow per job and dataset. Where no event has column lineage, every input column is taken, with a note."""
     jobs: dict[tuple[str, str], _Job] = {}
-    problems: dict[tuple[str, str], Problem] = {}
+    said = ((e.where, d) for e in events for d in (*e.inputs, *e.outputs, *_field_datasets(e)))
+    ids, problems = known_ids(said, names)
     for event in events:
-        seen = {_key(d): _dataset_id(d, names) for d in (*event.inputs, *event.outputs)}
-        for dataset in (*event.inputs, *event.outputs):
-            if seen[_key(dataset)] is None:
-                problems.setdefault(_key(dataset), _unmatched(event.where, dataset))
         for output in event.outputs:
-            target = seen[_key(output)] or _text(output)
+            target = ids[key_of(output)]
             job = jobs.setdefault((event.job, target), _Job(event.where))
-            job.inputs |= {seen[_key(d)] or _text(d) for d in event.inputs} - {target}
+            job.inputs |= {ids[key_of(d)] for d in event.inputs} - {target}
             job.fields |= dict.fromkeys(_fields(output))
-            if facet := _facet(output, "columnLineage"):
+            if facet := facet_of(output, "columnLineage"):
                 job.has_columns = True
-                job.edges |= set(_edges(facet, target, seen, names))
-                job.rows |= {_field(one, seen, names) for one in facet.get("dataset") or ()}
+                fit = Fit(columns, event.where, target)
+                job.edges |= set(_edges(facet, target, ids, fit))
+                job.rows |= {ref for one in facet.get("dataset") or () for ref in fit.sources(_field(one, ids))}
                 job.inputs |= {ref.table_id for ref in (*(e.source for e in job.edges), *job.rows)} - {target}
+                job.problems = fit.problems | job.problems
     flows = [_flow(name, target, job, columns) for (name, target), job in sorted(jobs.items())]
-    return flows, sorted(problems.values())
+    return flows, problems
+
+
+def _field_datasets(event: Event) -> Iterator[Mapping[str, Any]]:
+    """What the column lineage of an event names as sources: they need not be among its inputs."""
+    for output in event.outputs:
+        facet = facet_of(output, "columnLineage")
+        for lineage in (facet.get("fields") or {}).values():
+            yield from lineage.get("inputFields") or ()
+        yield from facet.get("dataset") or ()
 
 
 def _flow(name: str, target: str, job: _Job, columns: Mapping[str, Sequence[str]]) -> Flow:
-    problems: tuple[Problem, ...] = ()
+    problems = tuple(sorted(job.problems.values()))
     edges = job.edges
     if not job.has_columns and job.inputs:
         targets = [ColumnRef(target, c) for c in (columns.get(target) or list(job.fields) or [WHOLE])]
@@ -166,97 +177,39 @@ def _flow(name: str, target: str, job: _Job, columns: Mapping[str, Sequence[str]
         edges = {Edge(source, to, EdgeKind.DIRECT) for source in sources for to in targets}
         message = f"job {name} sent no column lineage: every input column was taken"
         problems = (Problem(ProblemKind.FALLBACK, job.where, target, message, "use a producer that sends it"),)
-    spelled = {_spelled(edge, columns) for edge in edges}
     return Flow(
         target=target,
         provenance=f"openlineage:{name}",
         inputs=tuple(sorted(job.inputs)),
         columns=tuple(columns.get(target) or job.fields),
-        edges=tuple(sorted(edge for edge in spelled if edge.source != edge.target)),
-        rows=tuple(sorted(_spelled_ref(ref, columns) for ref in job.rows)),
+        edges=tuple(sorted(edge for edge in edges if edge.source != edge.target)),
+        rows=tuple(sorted(job.rows)),
         problems=problems,
     )
 
 
-def _edges(
-    facet: Mapping[str, Any], target: str, seen: Mapping[tuple[str, str], str | None], names: Names
-) -> Iterator[Edge]:
-    for column, lineage in (facet.get("fields") or {}).items():
+def _edges(facet: Mapping[str, Any], target: str, ids: Mapping[Key, str], fit: Fit) -> Iterator[Edge]:
+    fields = facet.get("fields") or {}
+    filled = {name: [ColumnRef(target, column) for column in some] for name, some in fit.targets(fields).items()}
+    for name, lineage in fields.items():
         legacy = str(lineage.get("transformationType") or "").upper()
         for source in lineage.get("inputFields") or ():
             steps = source.get("transformations") or [{"type": "DIRECT", "masking": legacy == "MASKED"}]
             kinds = {str(step.get("type") or "DIRECT").upper() for step in steps}
-            ref = _field(source, seen, names)
+            pairs = list(product(fit.sources(_field(source, ids)), filled[name]))
             if kinds - {"INDIRECT"}:
                 # A kind that is not known is taken as direct: labels rather flow too far than not far enough.
                 masking = all(bool(s.get("masking")) for s in steps if str(s.get("type")).upper() != "INDIRECT")
-                yield Edge(ref, ColumnRef(target, column), EdgeKind.DIRECT, masking)
+                yield from (Edge(ref, to, EdgeKind.DIRECT, masking) for ref, to in pairs)
             if "INDIRECT" in kinds:
-                yield Edge(ref, ColumnRef(target, column), EdgeKind.INDIRECT)
+                yield from (Edge(ref, to, EdgeKind.INDIRECT) for ref, to in pairs)
 
 
-def _field(source: Mapping[str, Any], seen: Mapping[tuple[str, str], str | None], names: Names) -> ColumnRef:
-    table_id = seen.get(_key(source)) or _dataset_id(source, names) or _text(source)
-    return ColumnRef(table_id, str(source.get("field") or WHOLE))
-
-
-def _dataset_id(dataset: Mapping[str, Any], names: Names) -> str | None:
-    """By what the project says, by location, by symlinks, by name."""
-    namespace, name = _key(dataset)
-    if found := names.mapped(f"{namespace}/{name}") or names.mapped(name):
-        return found
-    if found := _at(namespace, name, names):
-        return found
-    for link in _facet(dataset, "symlinks").get("identifiers") or ():
-        link_namespace, link_name = _key(link)
-        found = names.mapped(link_name) or _at(link_namespace, link_name, names) or _named(link_name, names)
-        if found:
-            return found
-    return _named(name, names)
-
-
-def _named(name: str, names: Names) -> str | None:
-    return None if "/" in name else names.find(name.split("."))
-
-
-def _at(namespace: str, name: str, names: Names) -> str | None:
-    if namespace == "file":
-        return names.at(f"file:{name}")
-    return names.at(f"{namespace.rstrip('/')}/{name.lstrip('/')}") if _URI.match(namespace) else None
-
-
-def _unmatched(where: str, dataset: Mapping[str, Any]) -> Problem:
-    text = _text(dataset)
-    hint = f"map it under `lineage: names:` as {text!r}"
-    return Problem(ProblemKind.UNMATCHED, where, text, f"nothing is known of {text}", hint)
-
-
-def _key(dataset: Mapping[str, Any]) -> tuple[str, str]:
-    return str(dataset.get("namespace") or ""), str(dataset.get("name") or "")
-
-
-def _text(dataset: Mapping[str, Any]) -> str:
-    return "/".join(_key(dataset))
-
-
-def _facet(dataset: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    facets = dataset.get("facets")
-    found = facets.get(name) if isinstance(facets, dict) else None
-    return found if isinstance(found, dict) else {}
+def _field(source: Mapping[str, Any], ids: Mapping[Key, str]) -> ColumnRef:
+    return ColumnRef(ids[key_of(source)], str(source.get("field") or WHOLE))
 
 
 def _fields(dataset: Mapping[str, Any]) -> list[str]:
     return [
-        str(f["name"]) for f in _facet(dataset, "schema").get("fields") or () if isinstance(f, dict) and "name" in f
+        str(f["name"]) for f in facet_of(dataset, "schema").get("fields") or () if isinstance(f, dict) and "name" in f
     ]
-
-
-def _spelled(edge: Edge, columns: Mapping[str, Sequence[str]]) -> Edge:
-    return Edge(_spelled_ref(edge.source, columns), _spelled_ref(edge.target, columns), edge.kind, edge.masking)
-
-
-def _spelled_ref(ref: ColumnRef, columns: Mapping[str, Sequence[str]]) -> ColumnRef:
-    known = columns.get(ref.table_id, ())
-    if ref.column in known:
-        return ref
-    return ColumnRef(ref.table_id, next((name for name in known if name.lower() == ref.column.lower()), ref.column))

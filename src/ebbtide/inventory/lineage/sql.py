@@ -136,6 +136,8 @@ def _matched(part: Part, outputs: list[Output], target: list[str], notes: list[s
         notes.append(f"{len(outputs)} columns for {len(part.columns)} of the table")
         return [(name, output) for name in part.columns for output in outputs]
     named = [(output.name, output) for output in outputs if output.name != WHOLE]
+    if part.is_star and target and {name for name in target if "." not in name} <= dict(named).keys():
+        named = [(name, output) for name, output in named if name in target]
     rest = [name for name in target if "." not in name and name not in dict(named)] or [WHOLE]
     return named + [(name, output) for output in unknown for name in rest]
 

@@ -33,11 +33,15 @@ class Outline:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One query whose outputs fill columns of the target: those named, or its own names where there are none."""
+    """One query whose outputs fill columns of the target: those named, or its own names where there are none.
+
+    `is_star` is a MERGE's `SET *` or `INSERT *`: it fills every column, and leaves out what the target has none for.
+    """
 
     query: exp.Query
     columns: tuple[str, ...] | None
     by_position: bool
+    is_star: bool = False
 
 
 def outline(text: str, *, where: str, dialect: str = "spark") -> Outline:
@@ -116,7 +120,7 @@ def _merge_queries(merge: exp.Merge) -> list[Part]:
         if isinstance(then, exp.Update):
             sets = [item for item in then.expressions if isinstance(item, exp.EQ)]
             if len(sets) < len(then.expressions) or not sets:  # UPDATE SET *
-                parts.append(Part(sides.select(exp.column(exp.Star(), table=source)), None, by_position=False))
+                parts.append(Part(sides.select(exp.column(exp.Star(), table=source)), None, False, is_star=True))
             else:
                 names = tuple(_field(item.this) for item in sets)
                 parts.append(Part(sides.select(*[_value(i.expression) for i in sets]), names, by_position=True))
@@ -126,7 +130,7 @@ def _merge_queries(merge: exp.Merge) -> list[Part]:
                 names = tuple(_field(column) for column in then.this.expressions)
                 parts.append(Part(sides.select(*map(_value, values.expressions)), names, by_position=True))
             else:  # INSERT *
-                parts.append(Part(sides.select(exp.column(exp.Star(), table=source)), None, by_position=False))
+                parts.append(Part(sides.select(exp.column(exp.Star(), table=source)), None, False, is_star=True))
     return parts
 
 

@@ -14,6 +14,7 @@ from itertools import zip_longest
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
 
+from ebbtide.inventory.lineage.fit import around
 from ebbtide.inventory.lineage.values import WHOLE, ColumnRef
 
 # What turns a value into a pseudonym or a count. Labels pass through all the same (spec §3: a hash is a pseudonym).
@@ -261,14 +262,14 @@ class Tracer:
         if not known:
             reads.add(ColumnRef(table_id, path), False)
             return reads
-        while path and path not in known:
-            if "." not in path:
-                self.notes.append(f"{table_id} has no column {path}")
-                return _joined(self._all_columns(table_id))
-            path = path.rpartition(".")[0]
-        for name in known:
-            if name == path or name.startswith(path + ".") or path.startswith(name + "."):
-                reads.add(ColumnRef(table_id, name), False)
+        found = around(path, known)
+        if not found:
+            self.notes.append(f"{table_id} has no column {path}")
+            reads.add(ColumnRef(table_id, path), False)  # somebody may have put a label on it
+            reads.join(_joined(self._all_columns(table_id)))
+            return reads
+        for name in found:
+            reads.add(ColumnRef(table_id, name), False)
         return reads
 
     def _all_columns(self, table_id: str) -> list[Output]:
