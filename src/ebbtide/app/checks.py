@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ebbtide.governance.checks import Outcome
     from ebbtide.governance.run import Result
     from ebbtide.governance.views import Schema
+    from ebbtide.model.contract import Drift
 
 _PROBLEMS = pa.schema([(name, pa.string()) for name in ("kind", "place", "subject", "message", "hint")])
 
@@ -82,7 +83,8 @@ def information_schema(project: Project) -> Iterator[SparkSession]:
 
 
 def _schema(project: Project, spark: SparkSession, inventory: Inventory, folder: Path) -> Schema:
-    from ebbtide.governance.views import DRIFT, Schema
+    from ebbtide.governance.contracts import drift
+    from ebbtide.governance.views import DRIFT, READABLE, Schema
     from ebbtide.plan.world import MARKS, UNMARKS
     from ebbtide.spark.frames import small_frame
 
@@ -94,6 +96,8 @@ def _schema(project: Project, spark: SparkSession, inventory: Inventory, folder:
     world = world_of(labelled, inventory, spark)
     columns = _frame(spark, labelled.columns(), folder / "columns")
     scanned = world.columns.drop("classifiers", "labels")
+    drifts = drift(labelled, inventory)
+    readable = [(one.table_id, *kept) for one in drifts for kept in one.readable.items()]
     return Schema(
         world=replace(world, columns=scanned.join(columns, ["table_id", "column_id"], "left")),
         lineage=_frame(spark, labelled.lineage.graph.to_arrow(), folder / "lineage"),
@@ -102,21 +106,19 @@ def _schema(project: Project, spark: SparkSession, inventory: Inventory, folder:
         unmarks=small_frame(spark, [], UNMARKS) if unmarks is None else unmarks,
         holds=holds,
         scan_errors=inventory.errors_frame(spark),
-        contract_drift=small_frame(spark, _drift(labelled, inventory), DRIFT),
+        contract_drift=small_frame(spark, _asked(drifts, labelled), DRIFT),
+        readable_statistics=small_frame(spark, readable, READABLE),
     )
 
 
-def _drift(labelled: Labelled, inventory: Inventory) -> list[tuple[str, str, str | None, str]]:
+def _asked(drifts: Sequence[Drift], labelled: Labelled) -> list[tuple[str, str, str, str]]:
     """Where tables differ from a contract that somebody wrote; what only labels ask for has checks of its own."""
-    from ebbtide.governance.contracts import drift
-
     asked = {
         table_id
         for table_id, about in labelled.settings.items()
         if about.contract is not None or about.enforce or about.is_pii is not None
     }
-    found = [one for one in drift(labelled, inventory) if one.table_id in asked]
-    return [(one.table_id, one.aspect.value, one.found, one.wanted) for one in found]
+    return [(one.table_id, one.aspect.value, one.found, one.wanted) for one in drifts if one.table_id in asked]
 
 
 def _frame(spark: SparkSession, table: pa.Table, path: Path) -> DataFrame:

@@ -26,6 +26,7 @@ LINEAGE = "source_column string, target_column string, kind string, provenance s
 PROBLEMS = "kind string, place string, subject string, message string, hint string"
 SCAN_ERRORS = "catalog string, table_id string, error string, hint string"
 DRIFT = "table_id string, aspect string, found string, wanted string"
+READABLE = "table_id string, column_id string, statistics string"
 _CLASSIFIERS = "name string, kind string, propagate boolean, label string"
 _PROMISES = (
     "promise string, table_id string, labels array<string>, gone_within string, bound_days int, breaks string, "
@@ -45,6 +46,7 @@ class Schema:
     holds: DataFrame
     scan_errors: DataFrame
     contract_drift: DataFrame
+    readable_statistics: DataFrame
 
 
 def register_views(schema: Schema, policies: PolicySet, classifiers: Classifiers, *, tick: Duration) -> None:
@@ -68,6 +70,7 @@ def register_views(schema: Schema, policies: PolicySet, classifiers: Classifiers
         "holds": schema.holds,
         "scan_errors": schema.scan_errors,
         "contract_drift": schema.contract_drift,
+        "readable_statistics": schema.readable_statistics,
         "classifiers": spark.createDataFrame(_labels(classifiers), _CLASSIFIERS),
         "retention": settled(retention(policies, world.tables, tick=tick)),
         "promises": spark.createDataFrame(_rows(prove(policies, world, schema.holds, tick=tick)), _PROMISES),

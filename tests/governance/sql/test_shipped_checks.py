@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from ebbtide.governance.checks import chosen_checks, find
 from ebbtide.governance.run import run_statement
 from ebbtide.governance.statement import Severity
-from tests.governance.sql.schemas import Labelled, registered, schema, with_pack
+from tests.governance.sql.schemas import Labelled, drifts, readable, registered, schema, with_pack
 from tests.plan.worlds import day_partition
 
 DAY = date(2026, 11, 15)
@@ -146,33 +146,59 @@ def test_a_project_without_table_content_is_not_asked_for_it(spark: SparkSession
     assert run_statement(session, SHIPPED["root_without_content"], DAY).rows == ()
 
 
+UID: dict[str, list[str]] = {"uid": ["PII.tag"], "n": []}
+STRUCT: dict[str, list[str]] = {"address": ["PII.tag"], "address.city": [], "address.zip": [], "n": []}
+FIELD: dict[str, list[str]] = {"address": [], "address.city": ["PII.tag"], "address.zip": [], "n": []}
+LISTED, FIRST = "delta.dataSkippingStatsColumns", "delta.dataSkippingNumIndexedCols"
+OFF_IN_HUDI = {f"hoodie.metadata.index.{kind}.stats.enable": "false" for kind in ("column", "partition")}
+
+
 @pytest.mark.parametrize(
-    ("format_", "properties", "flagged"),
+    ("format_", "columns", "properties", "flagged"),
     [
-        ("iceberg", {"write.metadata.metrics.column.uid": "counts"}, False),
-        ("iceberg", {"write.metadata.metrics.default": "none", "write.metadata.metrics.column.uid": "full"}, True),
-        ("delta", {}, True),
-        ("delta", {"delta.dataSkippingNumIndexedCols": "0"}, False),
-        ("delta", {"delta.dataSkippingStatsColumns": "n, uid"}, True),
-        ("delta", {"delta.dataSkippingStatsColumns": "n"}, False),
-        ("paimon", {}, True),
-        ("paimon", {"fields.uid.stats-mode": "none"}, False),
-        ("hudi", {}, True),
-        ("hudi", {"hoodie.table.metadata.partitions": "files"}, False),
-        ("hudi", {"hoodie.table.metadata.partitions": "files,column_stats"}, True),
+        ("iceberg", UID, {}, {"uid": "truncate(16)"}),
+        ("iceberg", UID, {"write.metadata.metrics.column.uid": "counts"}, {}),
+        ("iceberg", UID, {**OFF, "write.metadata.metrics.column.uid": "full"}, {"uid": "full"}),
+        ("iceberg", STRUCT, {"write.metadata.metrics.column.address.city": "none"}, {"address.zip": "truncate(16)"}),
+        ("iceberg", STRUCT, {"write.metadata.metrics.column.address": "none"},
+         {"address.city": "truncate(16)", "address.zip": "truncate(16)"}),
+        ("delta", UID, {}, {"uid": "full"}),
+        ("delta", UID, {FIRST: "0"}, {}),
+        ("delta", UID, {LISTED: "n, uid"}, {"uid": "full"}),
+        ("delta", UID, {LISTED: "n"}, {}),
+        ("delta", UID, {LISTED: "`uid`"}, {"uid": "full"}),
+        ("delta", UID, {LISTED: "n,`UID`"}, {"uid": "full"}),
+        ("delta", FIELD, {LISTED: "n,address"}, {"address.city": "full"}),
+        ("delta", FIELD, {LISTED: "n,address.zip"}, {}),
+        ("delta", STRUCT, {FIRST: "1"}, {"address.city": "full"}),
+        ("paimon", UID, {}, {"uid": "truncate(16)"}),
+        ("paimon", UID, {"fields.uid.stats-mode": "none"}, {}),
+        ("hudi", UID, {}, {"uid": "full"}),
+        ("hudi", UID, {**OFF_IN_HUDI, "hoodie.table.metadata.partitions": "files"}, {}),
+        ("hudi", UID, {**OFF_IN_HUDI, "hoodie.table.metadata.partitions": "files,column_stats"}, {"uid": "full"}),
     ],
-)
+)  # fmt: skip
 def test_statistics_are_read_off_each_formats_own_properties(
-    spark: SparkSession, format_: str, properties: dict[str, str], flagged: bool
+    format_: str, columns: dict[str, list[str]], properties: dict[str, str], flagged: dict[str, str]
 ) -> None:
-    rows = [("t", "uid", "string", 0, None, ["PII.tag"]), ("t", "n", "string", 1, None, [])]
+    assert dict(readable(drifts(format_, properties, columns))) == flagged
+
+
+@pytest.mark.parametrize("format_", ["iceberg", "delta", "hudi", "paimon"])
+def test_the_check_of_statistics_fails_before_a_repair_and_passes_after_it(
+    spark: SparkSession, tmp_path: Path, format_: str
+) -> None:
+    fix = {key: value for one in drifts(format_, {}, STRUCT) for key, value in one.fix.items()}
     session = spark.newSession()
-    types = "table_id string, column_id string, type string, position long, classifiers string, labels array<string>"
-    session.createDataFrame(rows, types).createOrReplaceTempView("columns")
-    session.createDataFrame(
-        [("t", format_, properties)], "table_id string, format string, properties map<string,string>"
-    ).createOrReplaceTempView("tables")
-    assert bool(run_statement(session, SHIPPED["pii_statistics"], DAY).rows) is flagged
+    tables = [
+        Labelled(f"lake.app.{name}", [USER], [], STRUCT, facts={"format": format_, "properties": properties})
+        for name, properties in (("before", {}), ("repaired", fix))
+    ]
+    registered(session, with_pack(tmp_path), schema(session, *tables))
+    rows = run_statement(session, SHIPPED["pii_statistics"], DAY).rows
+    assert [(row["table_id"], row["column_id"], row["format"]) for row in rows] == [
+        ("lake.app.before", "address.city", format_), ("lake.app.before", "address.zip", format_),
+    ]  # fmt: skip
 
 
 def test_a_projects_file_stands_in_place_of_a_shipped_check(tmp_path: Path) -> None:
