@@ -146,6 +146,40 @@ def test_a_project_without_table_content_is_not_asked_for_it(spark: SparkSession
     assert run_statement(session, SHIPPED["root_without_content"], DAY).rows == ()
 
 
+TRAILING = {"covers": "trailing"}
+
+
+@pytest.mark.parametrize(
+    ("schedule", "grain", "facts", "dates", "off"),
+    [
+        ("+1m", None, {}, ["2026-01-01", "2026-02-01"], []),
+        ("+1m", None, {}, ["2026-01-31", "2026-02-28"], ["2026-01-31", "2026-02-28"]),
+        ("+1m", None, TRAILING, ["2026-01-31", "2026-02-28", "2026-03-31"], []),
+        ("+1m", None, TRAILING, ["2026-02-28", "2026-04-30"], []),
+        ("+1m", None, TRAILING, ["2026-01-15", "2026-02-15"], []),
+        ("+1m", None, TRAILING, ["2026-01-31", "2026-02-27", "2026-03-31"], ["2026-02-27"]),
+        ("+2m", None, TRAILING, ["2026-01-31", "2026-02-28", "2026-03-31"], ["2026-02-28"]),
+        ("+1m", "+3m", {}, ["2026-01-31", "2026-02-28"], []),
+        ("+1m", "+3m", {}, ["2026-01-01", "2026-02-01"], []),
+        ("+1m", "+3m", {"covers": "leading"}, ["2026-01-31", "2026-02-01"], ["2026-01-31"]),
+        ("+1y", None, {}, ["2025-01-01", "2026-01-01", "2026-12-31"], ["2026-12-31"]),
+        ("+1y", None, TRAILING, ["2024-12-31", "2025-12-31"], []),
+        ("+1y", None, TRAILING, ["2023-02-28", "2024-02-29"], []),
+        ("+1y", None, TRAILING, ["2024-12-31", "2025-01-31"], ["2025-01-31"]),
+    ],
+)
+def test_dates_fit_the_schedule_at_the_end_that_the_table_is_dated_on(
+    spark: SparkSession, tmp_path: Path, schedule: str, grain: str | None, facts: dict[str, str], dates: list[str],
+    off: list[str],
+) -> None:  # fmt: skip
+    session = spark.newSession()
+    partitions = monthly(*map(date.fromisoformat, dates))
+    table = Labelled("lake.app.dated", schedule=schedule, grain=grain, facts=facts, partitions=partitions)
+    registered(session, tmp_path, schema(session, table))
+    rows = run_statement(session, SHIPPED["dates_off_schedule"], DAY).rows
+    assert [row["_date"].isoformat() for row in rows] == off
+
+
 UID: dict[str, list[str]] = {"uid": ["PII.tag"], "n": []}
 STRUCT: dict[str, list[str]] = {"address": ["PII.tag"], "address.city": [], "address.zip": [], "n": []}
 FIELD: dict[str, list[str]] = {"address": [], "address.city": ["PII.tag"], "address.zip": [], "n": []}
