@@ -9,9 +9,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from ebbtide.config.classifiers import load_classifiers
+from ebbtide.config.policies import load_policies
 from ebbtide.governance.checks import chosen_checks, find
 from ebbtide.governance.run import run_statement
 from ebbtide.governance.statement import Severity
+from ebbtide.governance.views import register_views
+from ebbtide.model.durations import parse_duration
 from tests.governance.sql.schemas import Labelled, drifts, readable, registered, schema, with_pack
 from tests.plan.worlds import day_partition
 
@@ -66,7 +70,7 @@ EXPECTED: dict[str, list[dict[str, Any]]] = {
     ],
     "pii_version_window": [
         {"table_id": "lake.app.long_pii", "policy": "long", "window_days": 68},
-        {"table_id": "lake.app.short_pii", "policy": "short", "window_days": 3},
+        {"table_id": "lake.app.short_pii", "policy": "short", "window_days": 1.08},
     ],
     "derived_version_window": [{"table_id": "lake.app.long_derived", "policy": "long", "window_days": 68}],
     "pii_statistics": [
@@ -144,6 +148,37 @@ def test_a_project_without_table_content_is_not_asked_for_it(spark: SparkSession
     session = spark.newSession()
     registered(session, tmp_path, schema(session, Labelled("lake.app.nothing")))
     assert run_statement(session, SHIPPED["root_without_content"], DAY).rows == ()
+
+
+@pytest.mark.parametrize(
+    ("older_than", "tick", "said"),
+    [
+        ("166h", "1h", None),  # 7 d exactly
+        ("143h", "1h", 6.04),
+        ("29d", "1h", None),  # 29 d and 2 h
+        ("718h", "1h", None),  # 30 d exactly
+        ("719h", "1h", 30.04),
+        ("29d", "1d", 30.04),
+    ],
+)
+def test_the_terms_of_a_version_window_are_added_before_they_are_rounded(
+    spark: SparkSession, tmp_path: Path, older_than: str, tick: str, said: float | None
+) -> None:
+    rules = f"versions: {{older_than: {older_than}}}, grace: 1h"
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies" / "a.yml").write_text(f'policies:\n  - {{name: a, select: {{tables: ["**"]}}, {rules}}}\n')
+    session = spark.newSession()
+    tables = [Labelled("lake.app.pii", columns=PII), Labelled("lake.app.derived", is_root=False)]
+    made = schema(session, *tables)
+    policies = load_policies(tmp_path)
+    register_views(made, policies, load_classifiers(tmp_path / "classifiers"), tick=parse_duration(tick, hours=True))
+
+    def found(name: str) -> list[tuple[str, float]]:
+        return [(row["table_id"], row["window_days"]) for row in run_statement(session, SHIPPED[name], DAY).rows]
+
+    assert found("pii_version_window") == ([] if said is None else [("lake.app.pii", said)])
+    above = said is not None and said > 30
+    assert found("derived_version_window") == ([("lake.app.derived", said)] if above else [])
 
 
 TRAILING = {"covers": "trailing"}
