@@ -50,25 +50,25 @@ def run_checks(project: Project, names: Sequence[str], *, now: datetime, time_li
     from ebbtide.governance import checks
 
     chosen = checks.chosen_checks(project.root, names)
-    with information_schema(project) as spark:
+    with information_schema(project, now=now) as spark:
         yield from checks.run_checks(spark, chosen, now.astimezone(UTC).date(), time_limit=time_limit)
 
 
 def run_report(
-    project: Project, name: str, days: Sequence[date], *, time_limit: float
+    project: Project, name: str, days: Sequence[date], *, now: datetime, time_limit: float
 ) -> Iterator[tuple[date, Result]]:
-    """A report for each of the days."""
+    """A report for each of the days. The day of `now` is taken at that time, as a plan at `now` does."""
     from ebbtide.governance.checks import chosen_report
     from ebbtide.governance.run import run_statement
 
     report = chosen_report(project.root, name)
-    with information_schema(project) as spark:
+    with information_schema(project, now=now) as spark:
         for day in days:
             yield day, run_statement(spark, report, day, time_limit=time_limit)
 
 
 @contextmanager
-def information_schema(project: Project) -> Iterator[SparkSession]:
+def information_schema(project: Project, *, now: datetime) -> Iterator[SparkSession]:
     """A session of its own, in which every section of the information schema is a view."""
     from ebbtide.app.scan import start_plan_session
     from ebbtide.governance.views import register_views
@@ -78,7 +78,7 @@ def information_schema(project: Project) -> Iterator[SparkSession]:
     spark = start_plan_session(project, inventory, None)
     with tempfile.TemporaryDirectory(prefix="views-", dir=project.inventory) as folder:
         schema = _schema(project, spark, inventory, Path(folder))
-        register_views(schema, policies, classifiers, tick=tick_of(project))
+        register_views(schema, policies, classifiers, tick=tick_of(project), now=now)
         yield spark
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -49,10 +50,12 @@ class Schema:
     readable_statistics: DataFrame
 
 
-def register_views(schema: Schema, policies: PolicySet, classifiers: Classifiers, *, tick: Duration) -> None:
+def register_views(
+    schema: Schema, policies: PolicySet, classifiers: Classifiers, *, tick: Duration, now: datetime
+) -> None:
     """Make every section a temporary view of the frames' session, and give it the functions."""
     world, spark = schema.world, schema.world.tables.sparkSession
-    register_functions(spark)
+    register_functions(spark, now=now)
     policies = derive_auto(policies, world, tick=tick)
     datasets = prepare(policies, world, schema.holds).select("table_id", F.col("blocks").alias("blocked"))
     views = {

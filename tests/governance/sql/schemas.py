@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from ebbtide.model.contract import Contract, Drift
 from ebbtide.model.dataset import Partition
 from ebbtide.model.durations import Duration
 from ebbtide.plan.world import HOLDS, MARKS, UNMARKS
-from tests.plan.worlds import Table, world
+from tests.plan.worlds import NOW, Table, world
 
 _COLUMNS = "table_id string, column_id string, type string, position long, classifiers string, labels array<string>"
 _OWN = "table_id string, own_labels array<string>"
@@ -100,8 +101,8 @@ def with_pack(folder: Path, more: str = "") -> Path:
     return folder
 
 
-def registered(spark: SparkSession, root: Path, made: Schema) -> SparkSession:
+def registered(spark: SparkSession, root: Path, made: Schema, now: datetime = NOW) -> SparkSession:
     """The session in which the schema's views are."""
     policies, classifiers = load_policies(root), load_classifiers(root / "classifiers")
-    register_views(made, policies, classifiers, tick=Duration(1, "d"))
+    register_views(made, policies, classifiers, tick=Duration(1, "d"), now=now)
     return spark

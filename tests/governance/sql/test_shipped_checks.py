@@ -17,7 +17,7 @@ from ebbtide.governance.statement import Severity
 from ebbtide.governance.views import register_views
 from ebbtide.model.durations import parse_duration
 from tests.governance.sql.schemas import Labelled, drifts, readable, registered, schema, with_pack
-from tests.plan.worlds import day_partition
+from tests.plan.worlds import NOW, day_partition
 
 DAY = date(2026, 11, 15)
 USER, MACHINE, STATIC = "TableContent.user_data", "TableContent.machine_data", "TableContent.static_data"
@@ -170,8 +170,8 @@ def test_the_terms_of_a_version_window_are_added_before_they_are_rounded(
     session = spark.newSession()
     tables = [Labelled("lake.app.pii", columns=PII), Labelled("lake.app.derived", is_root=False)]
     made = schema(session, *tables)
-    policies = load_policies(tmp_path)
-    register_views(made, policies, load_classifiers(tmp_path / "classifiers"), tick=parse_duration(tick, hours=True))
+    classifiers, every = load_classifiers(tmp_path / "classifiers"), parse_duration(tick, hours=True)
+    register_views(made, load_policies(tmp_path), classifiers, tick=every, now=NOW)
 
     def found(name: str) -> list[tuple[str, float]]:
         return [(row["table_id"], row["window_days"]) for row in run_statement(session, SHIPPED[name], DAY).rows]
