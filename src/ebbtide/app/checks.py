@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ebbtide.app.world import read_state, state_frames, tick_of, world_of
+from ebbtide.app.world import read_state, state_views, tick_of, world_of
 from ebbtide.config import Project
 from ebbtide.config.classifiers import load_classifiers
 from ebbtide.config.policies import load_policies
@@ -85,14 +85,12 @@ def information_schema(project: Project, *, now: datetime) -> Iterator[SparkSess
 def _schema(project: Project, spark: SparkSession, inventory: Inventory, folder: Path) -> Schema:
     from ebbtide.governance.contracts import drift
     from ebbtide.governance.views import DRIFT, READABLE, Schema
-    from ebbtide.plan.world import MARKS, UNMARKS
     from ebbtide.spark.frames import small_frame
 
     labelled = label_inventory(project, inventory)
     problems = [asdict(problem) for problem in labelled.problems]
     for row in problems:
         row["place"], row["kind"] = row.pop("where"), row["kind"].value
-    marks, unmarks, holds = state_frames(spark, read_state(project))
     world = world_of(labelled, inventory, spark)
     columns = _frame(spark, labelled.columns(), folder / "columns")
     scanned = world.columns.drop("classifiers", "labels")
@@ -102,9 +100,7 @@ def _schema(project: Project, spark: SparkSession, inventory: Inventory, folder:
         world=replace(world, columns=scanned.join(columns, ["table_id", "column_id"], "left")),
         lineage=_frame(spark, labelled.lineage.graph.to_arrow(), folder / "lineage"),
         problems=_frame(spark, pa.Table.from_pylist(problems, _PROBLEMS), folder / "problems"),
-        marks=small_frame(spark, [], MARKS) if marks is None else marks,
-        unmarks=small_frame(spark, [], UNMARKS) if unmarks is None else unmarks,
-        holds=holds,
+        **state_views(spark, read_state(project)),
         scan_errors=inventory.errors_frame(spark),
         contract_drift=small_frame(spark, _asked(drifts, labelled), DRIFT),
         readable_statistics=small_frame(spark, readable, READABLE),

@@ -21,8 +21,18 @@ from ebbtide.plan.datasets import prepare
 from ebbtide.plan.partitions import covered_days
 from ebbtide.plan.promises import Proof, derive_auto, prove
 from ebbtide.plan.retention import retention
+from ebbtide.plan.world import HOLDS as PLANS_HOLDS
+from ebbtide.plan.world import MARKS as PLANS_MARKS
+from ebbtide.plan.world import UNMARKS as PLANS_UNMARKS
 from ebbtide.plan.world import World, settled
 
+# What the plan asks of the state, and what people do.
+MARKS = (
+    f"{PLANS_MARKS}, id string, state string, because string, waits_for array<string>, rows long, bytes long, "
+    "run string, act string"
+)
+UNMARKS = f"{PLANS_UNMARKS}, id string, created_at timestamp"
+HOLDS = f"{PLANS_HOLDS}, id string, scope string, created_at timestamp"
 LINEAGE = "source_column string, target_column string, kind string, provenance string"
 PROBLEMS = "kind string, place string, subject string, message string, hint string"
 SCAN_ERRORS = "catalog string, table_id string, error string, hint string"
@@ -37,7 +47,10 @@ _PROMISES = (
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """Everything that the views are made of. `world.tables` and `world.columns` carry labels."""
+    """Everything that the views are made of. `world.tables` and `world.columns` carry labels.
+
+    A hold on a subject is among `holds` without a table: erasure finds out where it applies.
+    """
 
     world: World
     lineage: DataFrame
