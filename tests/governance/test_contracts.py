@@ -142,6 +142,28 @@ def test_a_table_made_elsewhere_is_flagged_and_repaired_when_asked(project: Smal
     assert drift_of(project, table) == {}
 
 
+def test_the_check_of_statistics_says_of_a_struct_what_the_contract_says(
+    project: SmallProject, spark: SparkSession
+) -> None:
+    spark.sql("CREATE TABLE cice.app.nested (n BIGINT, address STRUCT<city: STRING, zip: STRING>)")
+    file = project.root / "tables" / "nested.yml"
+    file.write_text("tables:\n  - {name: cice.app.nested, columns: {address: [PII.tag]}}\n")
+
+    def flagged() -> list[str]:
+        (check,) = project.tide.check("pii_statistics")
+        return [row["column_id"] for row in check["rows"] if row["table_id"] == "cice.app.nested"]
+
+    try:
+        project.tide.scan()
+        assert drift_of(project, "cice.app.nested")["statistics"]["found"] == "kept for address.city, address.zip"
+        assert flagged() == ["address.city", "address.zip"]
+        done = project.run("contract", "repair", "cice.app.nested")
+        assert done.exit_code == 0, done.output + repr(done.exception)
+        assert flagged() == []
+    finally:
+        file.unlink()
+
+
 def test_the_verb_tells_drift_and_exits_1(project: SmallProject) -> None:
     file = project.root / "tables" / "more.yml"
     file.write_text(

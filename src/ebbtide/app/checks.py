@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ebbtide.app.world import read_state, state_frames, tick_of, world_of
+from ebbtide.app.world import read_state, state_views, tick_of, world_of
 from ebbtide.config import Project
 from ebbtide.config.classifiers import load_classifiers
 from ebbtide.config.policies import load_policies
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ebbtide.governance.checks import Outcome
     from ebbtide.governance.run import Result
     from ebbtide.governance.views import Schema
+    from ebbtide.model.contract import Drift
 
 _PROBLEMS = pa.schema([(name, pa.string()) for name in ("kind", "place", "subject", "message", "hint")])
 
@@ -49,25 +50,25 @@ def run_checks(project: Project, names: Sequence[str], *, now: datetime, time_li
     from ebbtide.governance import checks
 
     chosen = checks.chosen_checks(project.root, names)
-    with information_schema(project) as spark:
+    with information_schema(project, now=now) as spark:
         yield from checks.run_checks(spark, chosen, now.astimezone(UTC).date(), time_limit=time_limit)
 
 
 def run_report(
-    project: Project, name: str, days: Sequence[date], *, time_limit: float
+    project: Project, name: str, days: Sequence[date], *, now: datetime, time_limit: float
 ) -> Iterator[tuple[date, Result]]:
-    """A report for each of the days."""
+    """A report for each of the days. The day of `now` is taken at that time, as a plan at `now` does."""
     from ebbtide.governance.checks import chosen_report
     from ebbtide.governance.run import run_statement
 
     report = chosen_report(project.root, name)
-    with information_schema(project) as spark:
+    with information_schema(project, now=now) as spark:
         for day in days:
             yield day, run_statement(spark, report, day, time_limit=time_limit)
 
 
 @contextmanager
-def information_schema(project: Project) -> Iterator[SparkSession]:
+def information_schema(project: Project, *, now: datetime) -> Iterator[SparkSession]:
     """A session of its own, in which every section of the information schema is a view."""
     from ebbtide.app.scan import start_plan_session
     from ebbtide.governance.views import register_views
@@ -77,46 +78,43 @@ def information_schema(project: Project) -> Iterator[SparkSession]:
     spark = start_plan_session(project, inventory, None)
     with tempfile.TemporaryDirectory(prefix="views-", dir=project.inventory) as folder:
         schema = _schema(project, spark, inventory, Path(folder))
-        register_views(schema, policies, classifiers, tick=tick_of(project))
+        register_views(schema, policies, classifiers, tick=tick_of(project), now=now)
         yield spark
 
 
 def _schema(project: Project, spark: SparkSession, inventory: Inventory, folder: Path) -> Schema:
-    from ebbtide.governance.views import DRIFT, Schema
-    from ebbtide.plan.world import MARKS, UNMARKS
+    from ebbtide.governance.contracts import drift
+    from ebbtide.governance.views import DRIFT, READABLE, Schema
     from ebbtide.spark.frames import small_frame
 
     labelled = label_inventory(project, inventory)
     problems = [asdict(problem) for problem in labelled.problems]
     for row in problems:
         row["place"], row["kind"] = row.pop("where"), row["kind"].value
-    marks, unmarks, holds = state_frames(spark, read_state(project))
     world = world_of(labelled, inventory, spark)
     columns = _frame(spark, labelled.columns(), folder / "columns")
     scanned = world.columns.drop("classifiers", "labels")
+    drifts = drift(labelled, inventory)
+    readable = [(one.table_id, *kept) for one in drifts for kept in one.readable.items()]
     return Schema(
         world=replace(world, columns=scanned.join(columns, ["table_id", "column_id"], "left")),
         lineage=_frame(spark, labelled.lineage.graph.to_arrow(), folder / "lineage"),
         problems=_frame(spark, pa.Table.from_pylist(problems, _PROBLEMS), folder / "problems"),
-        marks=small_frame(spark, [], MARKS) if marks is None else marks,
-        unmarks=small_frame(spark, [], UNMARKS) if unmarks is None else unmarks,
-        holds=holds,
+        **state_views(spark, read_state(project)),
         scan_errors=inventory.errors_frame(spark),
-        contract_drift=small_frame(spark, _drift(labelled, inventory), DRIFT),
+        contract_drift=small_frame(spark, _asked(drifts, labelled), DRIFT),
+        readable_statistics=small_frame(spark, readable, READABLE),
     )
 
 
-def _drift(labelled: Labelled, inventory: Inventory) -> list[tuple[str, str, str | None, str]]:
+def _asked(drifts: Sequence[Drift], labelled: Labelled) -> list[tuple[str, str, str, str]]:
     """Where tables differ from a contract that somebody wrote; what only labels ask for has checks of its own."""
-    from ebbtide.governance.contracts import drift
-
     asked = {
         table_id
         for table_id, about in labelled.settings.items()
         if about.contract is not None or about.enforce or about.is_pii is not None
     }
-    found = [one for one in drift(labelled, inventory) if one.table_id in asked]
-    return [(one.table_id, one.aspect.value, one.found, one.wanted) for one in found]
+    return [(one.table_id, one.aspect.value, one.found, one.wanted) for one in drifts if one.table_id in asked]
 
 
 def _frame(spark: SparkSession, table: pa.Table, path: Path) -> DataFrame:

@@ -126,8 +126,9 @@ class Ebbtide:
         """The rows of a report for one day, today unless it is named."""
         from ebbtide.app.checks import run_report
 
-        days = [day or datetime.now(UTC).date()]
-        return [row for _, result in run_report(self.project, name, days, time_limit=time_limit) for row in result.rows]
+        now = datetime.now(UTC)
+        found = run_report(self.project, name, [day or now.date()], now=now, time_limit=time_limit)
+        return [row for _, result in found for row in result.rows]
 
     def errors(self) -> list[dict[str, Any]]:
         """The rows of `scan_errors` of the last scan."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ebbtide.plan.plan import Plan
     from ebbtide.plan.world import World
-    from ebbtide.state.values import Snapshot
+    from ebbtide.state.values import Hold, Mark, Snapshot, Unmark
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,15 +142,44 @@ def state_frames(spark: SparkSession, snapshot: Snapshot) -> tuple[DataFrame | N
     from ebbtide.plan.world import HOLDS, MARKS, UNMARKS
     from ebbtide.spark.frames import small_frame
 
-    marks = [
-        (m.key.dataset, m.key.target, m.key.object, m.policy, m.fingerprint, m.marked_at, m.grace_until, m.frozen,
-         m.acted_at)
-        for m in snapshot.marks
-    ]  # fmt: skip
-    unmarks = [(u.dataset, None, u.object, u.until, u.reason) for u in snapshot.unmarks if u.released_at is None]
-    holds = [(h.dataset, h.first_day, h.last_day, h.owner, h.reason) for h in snapshot.holds if h.dataset is not None]
+    marks = [_mark(mark) for mark in snapshot.marks]
+    unmarks = [_unmark(pin) for pin in snapshot.unmarks if pin.released_at is None]
+    holds = [_hold(hold) for hold in snapshot.holds if hold.dataset is not None]
     return (
         small_frame(spark, marks, MARKS) if marks else None,
         small_frame(spark, unmarks, UNMARKS) if unmarks else None,
         small_frame(spark, holds, HOLDS),
     )
+
+
+def state_views(spark: SparkSession, snapshot: Snapshot) -> dict[str, DataFrame]:
+    """Marks, unmarks and holds as checks and reports see them: what the plan takes, and what else people ask."""
+    from ebbtide.governance.views import HOLDS, MARKS, UNMARKS
+    from ebbtide.spark.frames import small_frame
+
+    marks = [
+        (*_mark(m), m.id, m.state.value, m.because, list(m.waits_for), m.rows, m.bytes, m.run, m.act)
+        for m in snapshot.marks
+    ]
+    unmarks = [(*_unmark(pin), pin.id, pin.created_at) for pin in snapshot.unmarks if pin.released_at is None]
+    holds = [(*_hold(hold), hold.id, hold.scope.value, hold.created_at) for hold in snapshot.holds]
+    return {
+        "marks": small_frame(spark, marks, MARKS),
+        "unmarks": small_frame(spark, unmarks, UNMARKS),
+        "holds": small_frame(spark, holds, HOLDS),
+    }
+
+
+def _mark(m: Mark) -> tuple[object, ...]:
+    return (
+        m.key.dataset, m.key.target, m.key.object, m.policy, m.fingerprint, m.marked_at, m.grace_until, m.frozen,
+        m.acted_at,
+    )  # fmt: skip
+
+
+def _unmark(pin: Unmark) -> tuple[object, ...]:
+    return (pin.dataset, None, pin.object, pin.until, pin.reason)
+
+
+def _hold(hold: Hold) -> tuple[object, ...]:
+    return (hold.dataset, hold.first_day, hold.last_day, hold.owner, hold.reason)

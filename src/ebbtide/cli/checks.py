@@ -86,11 +86,13 @@ def report(
     _one_of(json, csv)
     if date and as_of:
         raise typer.BadParameter("--date and --as-of both set @date: give one of them")
-    days = parse_days(date) if date else [time_or_now(as_of).date()]
+    now = time_or_now(as_of)
+    days = parse_days(date) if date else [now.date()]
     many = len(days) > 1
     rows: list[dict[str, Any]] = []
     columns: list[str] = []
-    for day, result in run_report(open_project(ctx, project).project, name, days, time_limit=time_limit):
+    loaded = open_project(ctx, project).project
+    for day, result in run_report(loaded, name, days, now=now, time_limit=time_limit):
         columns = [_DAY, *result.columns] if many else list(result.columns)
         rows += [{_DAY: day, **row} if many else row for row in result.rows]
     if json:

@@ -51,19 +51,19 @@ def contracts(labelled: Labelled, inventory: Inventory) -> dict[str, Contract]:
     for row in labelled.tables().to_pylist():
         table_id = row["table_id"]
         settings = labelled.settings.get(table_id)
-        hidden = _leaves(columns[table_id], personal.get(table_id, set()))
+        hidden = leaves(columns[table_id], personal.get(table_id, set()))
         if row["is_pii"] or (settings and (settings.contract or settings.enforce or settings.is_pii is not None)):
             found[table_id] = _contract(table_id, settings, row["is_pii"], hidden, held=_HELD in row["labels"])
     for table_id, settings in labelled.settings.items():
         if table_id not in inventory.current.entries and settings.contract and settings.contract.columns:
             said = {name for name, labels in settings.columns.items() if any(x.startswith(f"{PII}.") for x in labels)}
-            hidden = _leaves(list(settings.contract.columns), said)
+            hidden = leaves(list(settings.contract.columns), said)
             is_pii = bool(settings.is_pii or hidden)
             found[table_id] = _contract(table_id, settings, is_pii, hidden, held=_HELD in settings.labels)
     return found
 
 
-def _leaves(columns: Sequence[str], personal: Collection[str]) -> tuple[str, ...]:
+def leaves(columns: Sequence[str], personal: Collection[str]) -> tuple[str, ...]:
     """The columns that hold values: a label on a struct counts for its fields, which have the statistics."""
     parents = {name.rpartition(".")[0] for name in columns}
     return tuple(

@@ -6,10 +6,10 @@ NULL, as Spark's own functions do.
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import UTC, date, datetime, time
 
 from pyspark.sql import SparkSession
-from pyspark.sql.types import DateType, IntegerType
+from pyspark.sql.types import DateType, IntegerType, TimestampType
 
 from ebbtide.errors import InputError
 from ebbtide.model import durations
@@ -18,11 +18,12 @@ from ebbtide.model.durations import Duration, parse_duration
 _GRAIN = "TimeGrain."
 
 
-def register_functions(spark: SparkSession) -> None:
-    """Give a session `as_interval`, `add_interval` and `duration_of_time_grain`."""
+def register_functions(spark: SparkSession, *, now: datetime) -> None:
+    """Give a session `as_interval`, `add_interval`, `duration_of_time_grain` and `instant_of`."""
     spark.udf.register("as_interval", as_interval, IntegerType())
     spark.udf.register("add_interval", add_interval, DateType())
     spark.udf.register("duration_of_time_grain", duration_of_time_grain, IntegerType())
+    spark.udf.register("instant_of", lambda day: instant_of(day, now), TimestampType())
 
 
 def as_interval(text: str | None) -> int | None:
@@ -41,6 +42,14 @@ def duration_of_time_grain(classifiers: str | None) -> int:
     """The longest `TimeGrain` among comma-separated classifiers in whole days; a table without one counts as daily."""
     grains = [one.strip().removeprefix(_GRAIN) for one in (classifiers or "").split(",") if _GRAIN in one]
     return max((as_interval(grain) or 1 for grain in grains), default=1)
+
+
+def instant_of(day: date | None, now: datetime) -> datetime | None:
+    """The instant that a plan of this day is made at: `now` on its own day, the first one of any other."""
+    if day is None:
+        return None
+    now = now.astimezone(UTC)
+    return now if now.date() == day else datetime.combine(day, time.min, UTC)
 
 
 def _duration(text: str | None) -> Duration | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -20,12 +21,23 @@ from ebbtide.plan.datasets import prepare
 from ebbtide.plan.partitions import covered_days
 from ebbtide.plan.promises import Proof, derive_auto, prove
 from ebbtide.plan.retention import retention
+from ebbtide.plan.world import HOLDS as PLANS_HOLDS
+from ebbtide.plan.world import MARKS as PLANS_MARKS
+from ebbtide.plan.world import UNMARKS as PLANS_UNMARKS
 from ebbtide.plan.world import World, settled
 
+# What the plan asks of the state, and what people do.
+MARKS = (
+    f"{PLANS_MARKS}, id string, state string, because string, waits_for array<string>, rows long, bytes long, "
+    "run string, act string"
+)
+UNMARKS = f"{PLANS_UNMARKS}, id string, created_at timestamp"
+HOLDS = f"{PLANS_HOLDS}, id string, scope string, created_at timestamp"
 LINEAGE = "source_column string, target_column string, kind string, provenance string"
 PROBLEMS = "kind string, place string, subject string, message string, hint string"
 SCAN_ERRORS = "catalog string, table_id string, error string, hint string"
 DRIFT = "table_id string, aspect string, found string, wanted string"
+READABLE = "table_id string, column_id string, statistics string"
 _CLASSIFIERS = "name string, kind string, propagate boolean, label string"
 _PROMISES = (
     "promise string, table_id string, labels array<string>, gone_within string, bound_days int, breaks string, "
@@ -35,7 +47,10 @@ _PROMISES = (
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """Everything that the views are made of. `world.tables` and `world.columns` carry labels."""
+    """Everything that the views are made of. `world.tables` and `world.columns` carry labels.
+
+    A hold on a subject is among `holds` without a table: erasure finds out where it applies.
+    """
 
     world: World
     lineage: DataFrame
@@ -45,12 +60,15 @@ class Schema:
     holds: DataFrame
     scan_errors: DataFrame
     contract_drift: DataFrame
+    readable_statistics: DataFrame
 
 
-def register_views(schema: Schema, policies: PolicySet, classifiers: Classifiers, *, tick: Duration) -> None:
+def register_views(
+    schema: Schema, policies: PolicySet, classifiers: Classifiers, *, tick: Duration, now: datetime
+) -> None:
     """Make every section a temporary view of the frames' session, and give it the functions."""
     world, spark = schema.world, schema.world.tables.sparkSession
-    register_functions(spark)
+    register_functions(spark, now=now)
     policies = derive_auto(policies, world, tick=tick)
     datasets = prepare(policies, world, schema.holds).select("table_id", F.col("blocks").alias("blocked"))
     views = {
@@ -68,6 +86,7 @@ def register_views(schema: Schema, policies: PolicySet, classifiers: Classifiers
         "holds": schema.holds,
         "scan_errors": schema.scan_errors,
         "contract_drift": schema.contract_drift,
+        "readable_statistics": schema.readable_statistics,
         "classifiers": spark.createDataFrame(_labels(classifiers), _CLASSIFIERS),
         "retention": settled(retention(policies, world.tables, tick=tick)),
         "promises": spark.createDataFrame(_rows(prove(policies, world, schema.holds, tick=tick)), _PROMISES),

@@ -60,7 +60,8 @@ class Contract:
 class Drift:
     """One thing that is not as the contract says. `fix` are the properties that repair it; empty where a person must.
 
-    `shortens` says that the fix lets versions go earlier than the table's settings do now.
+    `shortens` says that the fix lets versions go earlier than the table's settings do now. `readable` are the columns
+    whose statistics hold personal values, each with what is kept of it.
     """
 
     table_id: str
@@ -69,6 +70,7 @@ class Drift:
     wanted: str
     fix: Mapping[str, str] = field(default_factory=dict)
     shortens: bool = False
+    readable: Mapping[str, str] = field(default_factory=dict)
 
 
 def is_pii_drift(contract: Contract, properties: Mapping[str, str]) -> list[Drift]:
@@ -88,3 +90,11 @@ def window_drift(contract: Contract, days: float | None, fix: Mapping[str, str])
     return [
         Drift(contract.table_id, Aspect.WINDOW, found, wanted, fix, shortens=days is None or days > contract.wanted)
     ]
+
+
+def statistics_drift(contract: Contract, readable: Mapping[str, str], fix: Mapping[str, str]) -> list[Drift]:
+    """The same in every format, once it is known of which columns statistics hold values."""
+    if not readable:
+        return []
+    found = f"kept for {', '.join(readable)}"
+    return [Drift(contract.table_id, Aspect.STATISTICS, found, "none", fix, readable=readable)]

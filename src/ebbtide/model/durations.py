@@ -16,7 +16,7 @@ from typing import TypeVar, overload
 from ebbtide.errors import InputError
 
 _TEXT = re.compile(r"([+-]?)([0-9]+)([hdwmy])")
-_LONGEST = {"h": 1, "d": 1, "w": 7, "m": 31, "y": 366}
+_LONGEST_HOURS = {"h": 1, "d": 24, "w": 7 * 24, "m": 31 * 24, "y": 366 * 24}
 _MOST_DIGITS = 6  # 999999 of anything is for ever; more would only overflow
 
 When = TypeVar("When", date, datetime)
@@ -108,9 +108,12 @@ def is_older(when: date, retention: Duration, now: datetime) -> bool:
 
 def as_interval(duration: Duration) -> int:
     """The longest length in whole days (a month 31, a year 366, a started day counts): for comparing only."""
-    if duration.unit == "h":
-        return -(-duration.count // 24)
-    return duration.count * _LONGEST[duration.unit]
+    return -(-as_hours(duration) // 24)
+
+
+def as_hours(duration: Duration) -> int:
+    """The same in hours, for sums: each term rounded up to days would make the sum too long."""
+    return duration.count * _LONGEST_HOURS[duration.unit]
 
 
 def first_kept_day(retention: Duration, now: datetime) -> date:

@@ -6,18 +6,21 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from ebbtide.config.policies import TARGETS, PolicySet
-from ebbtide.model.durations import Duration, as_interval
+from ebbtide.model.durations import Duration, as_hours, as_interval
 from ebbtide.plan.select import choose, owner
 from ebbtide.plan.world import texts
 
 _FACTS = (
     "number int, target string, policy string, older_than string, older_than_days int, age_of string, grace string, "
-    "grace_days int, tick string, tick_days int"
+    "grace_days int, tick string, tick_days int, window_hours long"
 )
 
 
 def retention(policies: PolicySet, tables: DataFrame, *, tick: Duration) -> DataFrame:
-    """A row per table and target that a policy owns on the main branch. Days are the longest, for comparing only."""
+    """A row per table and target that a policy owns on the main branch. Lengths are the longest, for comparing only.
+
+    Days are whole ones, each term for itself; `window_hours` is older_than + grace + tick, not rounded.
+    """
     numbers = [
         F.struct(F.lit(target).alias("target"), owner(policies, F.col(f"for_{target}"), texts("main")).alias("number"))
         for target in TARGETS
@@ -35,11 +38,12 @@ def _facts(policies: PolicySet, tick: Duration) -> list[tuple[object, ...]]:
             settings = getattr(policy, target)
             kept = getattr(settings, "older_than", None) or getattr(settings, "unused_for", None)
             days = as_interval(kept) if isinstance(kept, Duration) else None
+            window = sum(map(as_hours, (kept, policy.grace, tick))) if isinstance(kept, Duration) else None
             found.append(
                 (
                     number, target, policy.name, None if kept is None else str(kept), days,
                     getattr(settings, "age_of", None), str(policy.grace), as_interval(policy.grace), str(tick),
-                    as_interval(tick),
+                    as_interval(tick), window,
                 )
             )  # fmt: skip
     return found

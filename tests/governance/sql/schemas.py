@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,15 @@ from pyspark.sql import SparkSession
 
 from ebbtide.config.classifiers import load_classifiers
 from ebbtide.config.policies import load_policies
+from ebbtide.formats.registry import load_contract_terms
+from ebbtide.governance.contracts import leaves
 from ebbtide.governance.packs import install
-from ebbtide.governance.views import DRIFT, LINEAGE, PROBLEMS, SCAN_ERRORS, Schema, register_views
+from ebbtide.governance.views import DRIFT, LINEAGE, PROBLEMS, READABLE, SCAN_ERRORS, Schema, register_views
+from ebbtide.model.contract import Contract, Drift
 from ebbtide.model.dataset import Partition
 from ebbtide.model.durations import Duration
 from ebbtide.plan.world import HOLDS, MARKS, UNMARKS
-from tests.plan.worlds import Table, world
+from tests.plan.worlds import NOW, Table, world
 
 _COLUMNS = "table_id string, column_id string, type string, position long, classifiers string, labels array<string>"
 _OWN = "table_id string, own_labels array<string>"
@@ -54,6 +58,18 @@ class Labelled:
         return made if self.tag is None else made.commit("1", 1).tag(self.tag, "1")
 
 
+def drifts(format_: str, properties: Mapping[str, str], labels: Mapping[str, Sequence[str]]) -> list[Drift]:
+    """What the format says of a table `t` with these columns, whatever its versions are."""
+    personal = {name for name, of_column in labels.items() if any(one.startswith("PII.") for one in of_column)}
+    contract = Contract("t", is_pii=True, pii_columns=leaves(list(labels), personal), keeps_versions=True)
+    types = {name: "struct<…>" if any(o.startswith(f"{name}.") for o in labels) else "string" for name in labels}
+    return load_contract_terms(format_).drift(contract, properties, types)
+
+
+def readable(found: Sequence[Drift]) -> list[tuple[str, str]]:
+    return [kept for one in found for kept in one.readable.items()]
+
+
 def schema(spark: SparkSession, *tables: Labelled, **state: Sequence[tuple[Any, ...]]) -> Schema:
     """`state` gives rows of marks, unmarks, holds, lineage, problems and scan_errors."""
     made = world(spark, *(table.table() for table in tables))
@@ -65,8 +81,13 @@ def schema(spark: SparkSession, *tables: Labelled, **state: Sequence[tuple[Any, 
     ]
     sections = {
         "marks": MARKS, "unmarks": UNMARKS, "holds": HOLDS, "lineage": LINEAGE, "problems": PROBLEMS,
-        "scan_errors": SCAN_ERRORS, "contract_drift": DRIFT,
+        "scan_errors": SCAN_ERRORS, "contract_drift": DRIFT, "readable_statistics": READABLE,
     }  # fmt: skip
+    state["readable_statistics"] = [
+        (t.name, *kept)
+        for t in tables
+        for kept in readable(drifts(t.facts.get("format", "iceberg"), t.facts.get("properties", {}), t.columns))
+    ]
     frames = {name: spark.createDataFrame(list(state.get(name, ())), type_) for name, type_ in sections.items()}
     labelled = replace(made, tables=made.tables.join(own, "table_id"), columns=spark.createDataFrame(columns, _COLUMNS))
     return Schema(world=labelled, **frames)
@@ -80,8 +101,8 @@ def with_pack(folder: Path, more: str = "") -> Path:
     return folder
 
 
-def registered(spark: SparkSession, root: Path, made: Schema) -> SparkSession:
+def registered(spark: SparkSession, root: Path, made: Schema, now: datetime = NOW) -> SparkSession:
     """The session in which the schema's views are."""
     policies, classifiers = load_policies(root), load_classifiers(root / "classifiers")
-    register_views(made, policies, classifiers, tick=Duration(1, "d"))
+    register_views(made, policies, classifiers, tick=Duration(1, "d"), now=now)
     return spark

@@ -73,6 +73,34 @@ STATE: dict[str, list[tuple[Any, ...]]] = {
 }
 
 
+MORNING, EVENING = datetime(2026, 11, 15, 9, tzinfo=UTC), datetime(2026, 11, 15, 21, tzinfo=UTC)
+MIDNIGHT, TOMORROW = datetime(2026, 11, 15, tzinfo=UTC), datetime(2026, 11, 16, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("now", [MIDNIGHT, MORNING, NOON, EVENING, TOMORROW])
+def test_an_unmark_that_ends_during_the_day_ends_for_the_report_when_it_ends_for_the_plan(
+    spark: SparkSession, tmp_path: Path, now: datetime
+) -> None:
+    root = with_pack(tmp_path)
+    session = spark.newSession()
+    table = Labelled("lake.app.state", [USER], partitions=ages(100, 101, 102))
+    unmarks = [
+        ("lake.app.state", "partitions", object_of(age), until, "needed")
+        for age, until in ((100, MIDNIGHT), (101, NOON), (102, TOMORROW))
+    ]
+    made = schema(session, table, unmarks=unmarks)
+    registered(session, root, made, now)
+    report = chosen_report(root, "partitions_to_delete")
+    listed = {row["partition"] for row in run_statement(session, report, now.date()).rows}
+    with build_plan(load_policies(root), made.world, made.marks, made.unmarks, made.holds, now=now) as plan:
+        planned = {row["object"] for row in plan.rows() if row["decision"] == "mark"}
+    ended = [100] + [101] * (now >= NOON) + [102] * (now >= TOMORROW)
+    assert listed == planned == {object_of(age) for age in ended}
+    # Another day is taken at its beginning, as `plan --as-of DAY` takes it.
+    before = {row["partition"] for row in run_statement(session, report, date(2026, 11, 14)).rows}
+    assert before == set()
+
+
 @pytest.mark.parametrize("day", [DAY, date(2026, 11, 30), date(2027, 3, 1)])
 def test_the_report_lists_exactly_what_the_plan_would_mark(spark: SparkSession, tmp_path: Path, day: date) -> None:
     root = with_pack(tmp_path)
@@ -80,7 +108,7 @@ def test_the_report_lists_exactly_what_the_plan_would_mark(spark: SparkSession, 
     made = schema(session, *TABLES, **STATE)
     registered(session, root, made)
     rows = run_statement(session, chosen_report(root, "partitions_to_delete"), day).rows
-    now = datetime.combine(day, datetime.min.time(), UTC)
+    now = datetime.combine(day, datetime.min.time(), UTC) if day != DAY else NOON
     with build_plan(load_policies(root), made.world, made.marks, made.unmarks, made.holds, now=now) as plan:
         planned = {
             (row["dataset"], row["object"])

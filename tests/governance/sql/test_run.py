@@ -24,17 +24,20 @@ def query(text: str, folder: Path = Path()) -> Statement:
 
 
 def test_the_functions_mean_what_the_model_means(spark: SparkSession) -> None:
-    register_functions(spark)
+    register_functions(spark, now=datetime(2026, 1, 30, 15, 30, tzinfo=UTC))
     text = """
         SELECT as_interval('+1m') AS month, as_interval('2w') AS weeks, as_interval('1y') AS year,
           as_interval('soon') AS none, add_interval(@date, '+1m') AS clamped, add_interval(@date, '-1y') AS back,
           add_interval(NULL, '1d') AS no_day, duration_of_time_grain('A.b,TimeGrain.+7d') AS grain,
-          duration_of_time_grain('TimeGrain.+1d,TimeGrain.+1m') AS longest, duration_of_time_grain(NULL) AS daily
+          duration_of_time_grain('TimeGrain.+1d,TimeGrain.+1m') AS longest, duration_of_time_grain(NULL) AS daily,
+          instant_of(date_sub(@date, 1)) AS today, instant_of(@date) AS another, instant_of(NULL) AS no_instant
     """
     assert run_statement(spark, query(text), DAY).rows == (
         {
             "month": 31, "weeks": 14, "year": 366, "none": None, "clamped": date(2026, 2, 28),
             "back": date(2025, 1, 31), "no_day": None, "grain": 7, "longest": 31, "daily": 1,
+            "today": datetime(2026, 1, 30, 15, 30, tzinfo=UTC), "another": datetime(2026, 1, 31, tzinfo=UTC),
+            "no_instant": None,
         },
     )  # fmt: skip
 

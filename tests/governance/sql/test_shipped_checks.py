@@ -9,11 +9,15 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from ebbtide.config.classifiers import load_classifiers
+from ebbtide.config.policies import load_policies
 from ebbtide.governance.checks import chosen_checks, find
 from ebbtide.governance.run import run_statement
 from ebbtide.governance.statement import Severity
-from tests.governance.sql.schemas import Labelled, registered, schema, with_pack
-from tests.plan.worlds import day_partition
+from ebbtide.governance.views import register_views
+from ebbtide.model.durations import parse_duration
+from tests.governance.sql.schemas import Labelled, drifts, readable, registered, schema, with_pack
+from tests.plan.worlds import NOW, day_partition
 
 DAY = date(2026, 11, 15)
 USER, MACHINE, STATIC = "TableContent.user_data", "TableContent.machine_data", "TableContent.static_data"
@@ -66,7 +70,7 @@ EXPECTED: dict[str, list[dict[str, Any]]] = {
     ],
     "pii_version_window": [
         {"table_id": "lake.app.long_pii", "policy": "long", "window_days": 68},
-        {"table_id": "lake.app.short_pii", "policy": "short", "window_days": 3},
+        {"table_id": "lake.app.short_pii", "policy": "short", "window_days": 1.08},
     ],
     "derived_version_window": [{"table_id": "lake.app.long_derived", "policy": "long", "window_days": 68}],
     "pii_statistics": [
@@ -147,32 +151,123 @@ def test_a_project_without_table_content_is_not_asked_for_it(spark: SparkSession
 
 
 @pytest.mark.parametrize(
-    ("format_", "properties", "flagged"),
+    ("older_than", "tick", "said"),
     [
-        ("iceberg", {"write.metadata.metrics.column.uid": "counts"}, False),
-        ("iceberg", {"write.metadata.metrics.default": "none", "write.metadata.metrics.column.uid": "full"}, True),
-        ("delta", {}, True),
-        ("delta", {"delta.dataSkippingNumIndexedCols": "0"}, False),
-        ("delta", {"delta.dataSkippingStatsColumns": "n, uid"}, True),
-        ("delta", {"delta.dataSkippingStatsColumns": "n"}, False),
-        ("paimon", {}, True),
-        ("paimon", {"fields.uid.stats-mode": "none"}, False),
-        ("hudi", {}, True),
-        ("hudi", {"hoodie.table.metadata.partitions": "files"}, False),
-        ("hudi", {"hoodie.table.metadata.partitions": "files,column_stats"}, True),
+        ("166h", "1h", None),  # 7 d exactly
+        ("143h", "1h", 6.04),
+        ("29d", "1h", None),  # 29 d and 2 h
+        ("718h", "1h", None),  # 30 d exactly
+        ("719h", "1h", 30.04),
+        ("29d", "1d", 30.04),
     ],
 )
-def test_statistics_are_read_off_each_formats_own_properties(
-    spark: SparkSession, format_: str, properties: dict[str, str], flagged: bool
+def test_the_terms_of_a_version_window_are_added_before_they_are_rounded(
+    spark: SparkSession, tmp_path: Path, older_than: str, tick: str, said: float | None
 ) -> None:
-    rows = [("t", "uid", "string", 0, None, ["PII.tag"]), ("t", "n", "string", 1, None, [])]
+    rules = f"versions: {{older_than: {older_than}}}, grace: 1h"
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies" / "a.yml").write_text(f'policies:\n  - {{name: a, select: {{tables: ["**"]}}, {rules}}}\n')
     session = spark.newSession()
-    types = "table_id string, column_id string, type string, position long, classifiers string, labels array<string>"
-    session.createDataFrame(rows, types).createOrReplaceTempView("columns")
-    session.createDataFrame(
-        [("t", format_, properties)], "table_id string, format string, properties map<string,string>"
-    ).createOrReplaceTempView("tables")
-    assert bool(run_statement(session, SHIPPED["pii_statistics"], DAY).rows) is flagged
+    tables = [Labelled("lake.app.pii", columns=PII), Labelled("lake.app.derived", is_root=False)]
+    made = schema(session, *tables)
+    classifiers, every = load_classifiers(tmp_path / "classifiers"), parse_duration(tick, hours=True)
+    register_views(made, load_policies(tmp_path), classifiers, tick=every, now=NOW)
+
+    def found(name: str) -> list[tuple[str, float]]:
+        return [(row["table_id"], row["window_days"]) for row in run_statement(session, SHIPPED[name], DAY).rows]
+
+    assert found("pii_version_window") == ([] if said is None else [("lake.app.pii", said)])
+    above = said is not None and said > 30
+    assert found("derived_version_window") == ([("lake.app.derived", said)] if above else [])
+
+
+TRAILING = {"covers": "trailing"}
+
+
+@pytest.mark.parametrize(
+    ("schedule", "grain", "facts", "dates", "off"),
+    [
+        ("+1m", None, {}, ["2026-01-01", "2026-02-01"], []),
+        ("+1m", None, {}, ["2026-01-31", "2026-02-28"], ["2026-01-31", "2026-02-28"]),
+        ("+1m", None, TRAILING, ["2026-01-31", "2026-02-28", "2026-03-31"], []),
+        ("+1m", None, TRAILING, ["2026-02-28", "2026-04-30"], []),
+        ("+1m", None, TRAILING, ["2026-01-15", "2026-02-15"], []),
+        ("+1m", None, TRAILING, ["2026-01-31", "2026-02-27", "2026-03-31"], ["2026-02-27"]),
+        ("+2m", None, TRAILING, ["2026-01-31", "2026-02-28", "2026-03-31"], ["2026-02-28"]),
+        ("+1m", "+3m", {}, ["2026-01-31", "2026-02-28"], []),
+        ("+1m", "+3m", {}, ["2026-01-01", "2026-02-01"], []),
+        ("+1m", "+3m", {"covers": "leading"}, ["2026-01-31", "2026-02-01"], ["2026-01-31"]),
+        ("+1y", None, {}, ["2025-01-01", "2026-01-01", "2026-12-31"], ["2026-12-31"]),
+        ("+1y", None, TRAILING, ["2024-12-31", "2025-12-31"], []),
+        ("+1y", None, TRAILING, ["2023-02-28", "2024-02-29"], []),
+        ("+1y", None, TRAILING, ["2024-12-31", "2025-01-31"], ["2025-01-31"]),
+    ],
+)
+def test_dates_fit_the_schedule_at_the_end_that_the_table_is_dated_on(
+    spark: SparkSession, tmp_path: Path, schedule: str, grain: str | None, facts: dict[str, str], dates: list[str],
+    off: list[str],
+) -> None:  # fmt: skip
+    session = spark.newSession()
+    partitions = monthly(*map(date.fromisoformat, dates))
+    table = Labelled("lake.app.dated", schedule=schedule, grain=grain, facts=facts, partitions=partitions)
+    registered(session, tmp_path, schema(session, table))
+    rows = run_statement(session, SHIPPED["dates_off_schedule"], DAY).rows
+    assert [row["_date"].isoformat() for row in rows] == off
+
+
+UID: dict[str, list[str]] = {"uid": ["PII.tag"], "n": []}
+STRUCT: dict[str, list[str]] = {"address": ["PII.tag"], "address.city": [], "address.zip": [], "n": []}
+FIELD: dict[str, list[str]] = {"address": [], "address.city": ["PII.tag"], "address.zip": [], "n": []}
+LISTED, FIRST = "delta.dataSkippingStatsColumns", "delta.dataSkippingNumIndexedCols"
+OFF_IN_HUDI = {f"hoodie.metadata.index.{kind}.stats.enable": "false" for kind in ("column", "partition")}
+
+
+@pytest.mark.parametrize(
+    ("format_", "columns", "properties", "flagged"),
+    [
+        ("iceberg", UID, {}, {"uid": "truncate(16)"}),
+        ("iceberg", UID, {"write.metadata.metrics.column.uid": "counts"}, {}),
+        ("iceberg", UID, {**OFF, "write.metadata.metrics.column.uid": "full"}, {"uid": "full"}),
+        ("iceberg", STRUCT, {"write.metadata.metrics.column.address.city": "none"}, {"address.zip": "truncate(16)"}),
+        ("iceberg", STRUCT, {"write.metadata.metrics.column.address": "none"},
+         {"address.city": "truncate(16)", "address.zip": "truncate(16)"}),
+        ("delta", UID, {}, {"uid": "full"}),
+        ("delta", UID, {FIRST: "0"}, {}),
+        ("delta", UID, {LISTED: "n, uid"}, {"uid": "full"}),
+        ("delta", UID, {LISTED: "n"}, {}),
+        ("delta", UID, {LISTED: "`uid`"}, {"uid": "full"}),
+        ("delta", UID, {LISTED: "n,`UID`"}, {"uid": "full"}),
+        ("delta", FIELD, {LISTED: "n,address"}, {"address.city": "full"}),
+        ("delta", FIELD, {LISTED: "n,address.zip"}, {}),
+        ("delta", STRUCT, {FIRST: "1"}, {"address.city": "full"}),
+        ("paimon", UID, {}, {"uid": "truncate(16)"}),
+        ("paimon", UID, {"fields.uid.stats-mode": "none"}, {}),
+        ("hudi", UID, {}, {"uid": "full"}),
+        ("hudi", UID, {**OFF_IN_HUDI, "hoodie.table.metadata.partitions": "files"}, {}),
+        ("hudi", UID, {**OFF_IN_HUDI, "hoodie.table.metadata.partitions": "files,column_stats"}, {"uid": "full"}),
+    ],
+)  # fmt: skip
+def test_statistics_are_read_off_each_formats_own_properties(
+    format_: str, columns: dict[str, list[str]], properties: dict[str, str], flagged: dict[str, str]
+) -> None:
+    assert dict(readable(drifts(format_, properties, columns))) == flagged
+
+
+@pytest.mark.parametrize("format_", ["iceberg", "delta", "hudi", "paimon"])
+def test_the_check_of_statistics_fails_before_a_repair_and_passes_after_it(
+    spark: SparkSession, tmp_path: Path, format_: str
+) -> None:
+    fix = {key: value for one in drifts(format_, {}, STRUCT) for key, value in one.fix.items()}
+    session = spark.newSession()
+    tables = [
+        Labelled(f"lake.app.{name}", [USER], [], STRUCT, facts={"format": format_, "properties": properties})
+        for name, properties in (("before", {}), ("repaired", fix))
+    ]
+    registered(session, with_pack(tmp_path), schema(session, *tables))
+    rows = run_statement(session, SHIPPED["pii_statistics"], DAY).rows
+    assert [(row["table_id"], row["column_id"], row["format"]) for row in rows] == [
+        ("lake.app.before", "address.city", format_), ("lake.app.before", "address.zip", format_),
+    ]  # fmt: skip
 
 
 def test_a_projects_file_stands_in_place_of_a_shipped_check(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ebbtide.formats.warehouse import place_of, refuse_existing
-from ebbtide.model.contract import IS_PII, Aspect, Contract, Drift, is_pii_drift, window_drift
+from ebbtide.model.contract import IS_PII, Contract, Drift, is_pii_drift, statistics_drift, window_drift
 from ebbtide.spark.session import quote, quote_text
 
 if TYPE_CHECKING:
@@ -55,21 +55,19 @@ def drift(contract: Contract, properties: Mapping[str, str], columns: Mapping[st
     found = is_pii_drift(contract, properties)
     if wrong:
         found += window_drift(contract, shown, _window(contract))
-    open_ = [name for name in contract.pii_columns if name in _indexed(properties, list(columns))]
-    if open_:
-        top = {name: type_ for name, type_ in columns.items() if "." not in name}
-        fix = _statistics(contract, top)
-        if _FIRST in fix and _COLUMNS in properties:
-            fix = {}  # the list wins over the number, and an empty list is none: a person unsets it
-        found.append(Drift(contract.table_id, Aspect.STATISTICS, f"kept for {', '.join(open_)}", "none", fix))
-    return found
+    indexed = _indexed(properties, list(columns))
+    fix = _statistics(contract, {name: type_ for name, type_ in columns.items() if "." not in name})
+    if _FIRST in fix and _COLUMNS in properties:
+        fix = {}  # the list wins over the number, and an empty list is none: a person unsets it
+    return [*found, *statistics_drift(contract, {n: "full" for n in contract.pii_columns if n in indexed}, fix)]
 
 
 def _indexed(properties: Mapping[str, str], columns: Sequence[str]) -> set[str]:
     """The columns that get statistics. A struct in the list stands for its fields."""
     if (listed := properties.get(_COLUMNS)) is not None:
-        names = [name.strip().replace("`", "") for name in listed.split(",")]
-        return {c for c in columns if any(c == name or c.startswith(f"{name}.") for name in names)}
+        # Delta does not look at the case of names.
+        names = [name.strip().replace("`", "").lower() for name in listed.split(",")]
+        return {c for c in columns if any(f"{c.lower()}.".startswith(f"{name}.") for name in names)}
     text = properties.get(_FIRST, str(_USUAL_FIRST))
     leaves = [c for c in columns if not any(other.startswith(f"{c}.") for other in columns)]
     first = int(text) if re.fullmatch(r"-?\d+", text) else -1

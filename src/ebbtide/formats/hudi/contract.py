@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ebbtide.formats.warehouse import place_of, refuse_existing
-from ebbtide.model.contract import IS_PII, Aspect, Contract, Drift, is_pii_drift, window_drift
+from ebbtide.model.contract import IS_PII, Contract, Drift, is_pii_drift, statistics_drift, window_drift
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _POLICY, _HOURS = "hoodie.clean.policy", "hoodie.clean.hours.retained"
 _BY_HOURS = "KEEP_LATEST_BY_HOURS"
 _STATISTICS = ("hoodie.metadata.index.column.stats.enable", "hoodie.metadata.index.partition.stats.enable")
+_INDEXES = "hoodie.table.metadata.partitions"
+_WITH_VALUES = {"column_stats", "partition_stats"}
 
 
 def wanted_properties(contract: Contract) -> dict[str, str]:
@@ -37,12 +39,15 @@ def _window(contract: Contract) -> dict[str, str]:
 def drift(contract: Contract, properties: Mapping[str, str], columns: Mapping[str, str]) -> list[Drift]:  # noqa: ARG001
     hours = properties.get(_HOURS, "")
     days = int(hours) / 24 if properties.get(_POLICY) == _BY_HOURS and hours.isdigit() else None
-    found = [*is_pii_drift(contract, properties), *window_drift(contract, days, _window(contract))]
     on = [key for key in _STATISTICS if properties.get(key, "true").lower() != "false"]
-    if contract.pii_columns and on:
-        text = f"kept for {', '.join(contract.pii_columns)}"
-        found.append(Drift(contract.table_id, Aspect.STATISTICS, text, "none", dict.fromkeys(on, "false")))
-    return found
+    # An index that is there keeps its values when the settings are off, until a writer or a person drops it.
+    kept = _WITH_VALUES & {name.strip() for name in properties.get(_INDEXES, "").split(",")}
+    readable = dict.fromkeys(contract.pii_columns, "full") if on or kept else {}
+    return [
+        *is_pii_drift(contract, properties),
+        *window_drift(contract, days, _window(contract)),
+        *statistics_drift(contract, readable, dict.fromkeys(on, "false")),
+    ]
 
 
 def spark_type(native: str) -> str | None:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ebbtide.model.contract import IS_PII, Aspect, Contract, Drift, is_pii_drift, window_drift
+from ebbtide.model.contract import IS_PII, Contract, Drift, is_pii_drift, statistics_drift, window_drift
 from ebbtide.spark.session import quote, quote_text
 
 if TYPE_CHECKING:
@@ -39,15 +39,13 @@ def wanted_properties(contract: Contract) -> dict[str, str]:
 def drift(contract: Contract, properties: Mapping[str, str], columns: Mapping[str, str]) -> list[Drift]:  # noqa: ARG001
     text = properties.get(_WINDOW, "")
     days = int(text) / _DAY if text.isdigit() else None
-    open_ = [name for name in contract.pii_columns if _mode(name, properties) not in _VALUELESS]
-    found = [
+    modes = {name: _mode(name, properties) for name in contract.pii_columns}
+    readable = {name: mode for name, mode in modes.items() if mode not in _VALUELESS}
+    return [
         *is_pii_drift(contract, properties),
         *window_drift(contract, days, {_WINDOW: str(contract.wanted * _DAY)}),
+        *statistics_drift(contract, readable, {f"{_METRICS}{name}": "none" for name in readable}),
     ]
-    if open_:
-        fix = {f"{_METRICS}{name}": "none" for name in open_}
-        found.append(Drift(contract.table_id, Aspect.STATISTICS, f"kept for {', '.join(open_)}", "none", fix))
-    return found
 
 
 def _mode(column: str, properties: Mapping[str, str]) -> str:

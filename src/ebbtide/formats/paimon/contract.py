@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ebbtide.model.contract import IS_PII, Aspect, Contract, Drift, is_pii_drift, window_drift
+from ebbtide.model.contract import IS_PII, Contract, Drift, is_pii_drift, statistics_drift, window_drift
 from ebbtide.spark.session import quote, quote_text
 
 if TYPE_CHECKING:
@@ -36,15 +36,13 @@ def wanted_properties(contract: Contract) -> dict[str, str]:
 
 
 def drift(contract: Contract, properties: Mapping[str, str], columns: Mapping[str, str]) -> list[Drift]:  # noqa: ARG001
-    open_ = [name for name in contract.pii_columns if _mode(name, properties) not in _VALUELESS]
-    found = [
+    modes = {name: _mode(name, properties) for name in contract.pii_columns}
+    readable = {name: mode for name, mode in modes.items() if mode not in _VALUELESS}
+    return [
         *is_pii_drift(contract, properties),
         *window_drift(contract, _days(properties.get(_WINDOW, "")), {_WINDOW: f"{contract.wanted} d"}),
+        *statistics_drift(contract, readable, {_mode_key(name): "none" for name in readable}),
     ]
-    if open_:
-        fix = {_mode_key(name): "none" for name in open_}
-        found.append(Drift(contract.table_id, Aspect.STATISTICS, f"kept for {', '.join(open_)}", "none", fix))
-    return found
 
 
 def _mode_key(column: str) -> str:

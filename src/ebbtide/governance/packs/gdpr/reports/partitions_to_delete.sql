@@ -1,5 +1,5 @@
 -- The partitions that are past the retention of their class on @date, and that no mark, unmark, hold or lock concerns:
--- what `plan` would mark. It says again what policies/gdpr.yml says, so edit the two together.
+-- what `plan` would mark (today, now; on another day, at its beginning). It says again what policies/gdpr.yml says, so edit the two together.
 WITH classed AS (
   SELECT *,
     CASE
@@ -30,13 +30,18 @@ due AS (
     AND as_interval(k.keep) > duration_of_time_grain(k.classifiers)
     AND size(k.blocked) = 0
     AND coalesce(lower(k.floors['gc.enabled']), 'true') <> 'false'
+),
+pinned AS (
+  SELECT table_id, object_id
+  FROM unmarks
+  WHERE coalesce(until > instant_of(@date), TRUE)
 )
 SELECT d.*
 FROM due d
 LEFT ANTI JOIN marks m
   ON m.table_id = d.table_id AND m.target = 'partitions' AND m.object_id = d.partition
-LEFT ANTI JOIN unmarks u
-  ON u.table_id = d.table_id AND u.object_id = d.partition AND coalesce(u.until > @date, TRUE)
+LEFT ANTI JOIN pinned u
+  ON u.table_id = d.table_id AND u.object_id = d.partition
 LEFT ANTI JOIN holds h
   ON h.table_id = d.table_id
   AND coalesce(h.partition_from <= d.last_day, TRUE)
