@@ -53,7 +53,8 @@ def run_lake(spark: SparkSession, root: Path, seed: int, size: int, outcome: Out
         outcome.results += Counter(result.state for result in swept.results)
         tell(f"round {turn}: {swept.removed_files} files removed")
         outcome.removed_files += swept.removed_files
-        for text in (*swept.errors, *swept.findings, *(f"over a limit: {over}" for over in swept.over)):
+        failed = [f"{result.key}: {result.because}" for result in swept.results if result.state == "failed"]
+        for text in (*failed, *swept.errors, *swept.findings, *(f"over a limit: {over}" for over in swept.over)):
             outcome.say(FAILED, f"seed {seed}, round {turn}: {text}")
         judge = Judge(outcome, f"seed {seed}, round {turn}", _going(objects), people.held, people.held_days)
         judge.compare(before, _look(lake))

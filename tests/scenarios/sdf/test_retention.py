@@ -125,6 +125,16 @@ def _by_table(rows: Any) -> Mapping[str, list[date]]:
     return {table_id: sorted(days) for table_id, days in found.items()}
 
 
+def test_seven_years_from_a_leap_day_end_with_february(tide: Ebbtide) -> None:
+    """2020-02-29 and seven years is 2027-02-28: that day it stays, the day after it is strictly older."""
+    days = parse_days("2027-02-28..2027-03-01")
+    found = {
+        day: _by_table(result.rows).get("lake.raw.payments", [])
+        for day, result in run_report(tide.project, "partitions_to_delete", days, now=datetime.now(UTC), time_limit=600)
+    }
+    assert found == {date(2027, 2, 28): [], date(2027, 3, 1): [date(2020, 2, 29)]}
+
+
 def test_each_class_goes_on_its_day_and_not_before(tide: Ebbtide) -> None:
     days = parse_days("2028-02-29..2028-03-02")
     for day, result in run_report(tide.project, "partitions_to_delete", days, now=datetime.now(UTC), time_limit=600):
