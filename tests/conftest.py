@@ -45,6 +45,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByLake | Non
     return ByLake(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest lake first: at the end one worker would wait for the other that builds it."""
+    items.sort(key=lambda item: not item.nodeid.startswith("tests/property/"))
+
+
 def lake_catalogs(root: str) -> dict[str, Catalog]:
     """The catalogs of a test lake, by name. `lake` and `ice` are Iceberg's two catalog types."""
     catalogs = [

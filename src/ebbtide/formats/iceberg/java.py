@@ -62,16 +62,20 @@ class JavaTable:
     def _is_planned(self, now: TableMetadata) -> bool:
         """Whether it is the table that the plan saw, and not another one by its name.
 
-        Its metadata of then may be cleaned away by now, and tables of the first version need no id: then its place
-        tells. Everything that is removed is proved against `now` beside this.
+        Its metadata of then may be cleaned away by now: then its place tells. Everything that is removed is proved
+        against `now` beside this.
         """
         try:
             then = self._then.table
         except UnreadableError:
             return normalise(now.location) == normalise(self.found.location)
-        if "table_uuid" in then.model_fields_set:  # pyiceberg makes one up where there is none
-            return then.table_uuid == now.table_uuid
-        return normalise(now.location) == normalise(then.location)
+        if "table_uuid" not in then.model_fields_set:
+            # pyiceberg makes one up, another one with every reading; and cannot read what Java then commits.
+            raise RefusedError(
+                f"{self.found.id}: the table has no id; nothing was removed",
+                hint="upgrade it to format version 2, which gives it one",
+            )
+        return then.table_uuid == now.table_uuid
 
     def remove_snapshots(self, base: Base, ids: Collection[str]) -> None:
         """Exactly these, with their statistics; refused when the table changed since `base`.
