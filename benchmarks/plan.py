@@ -97,7 +97,8 @@ def write_world(spark: Any, root: Path, datasets: int) -> None:
         F.when(F.col("n") > 0, (F.col("n") - 1).cast("string")).alias("parent_id"), on.alias("branches"),
         F.when((F.col("n") % 10 == 0) & (F.col("n") > 0), "SNAPSHOT").otherwise("APPEND").alias("kind"),
         F.timestamp_seconds(F.lit(int(NOW.timestamp())) - (COMMITS - F.col("n")) * 7 * 86400).alias("committed_at"),
-        F.lit(False).alias("staged"), ((F.col("n") % 10 == 0) & (F.col("n") > 0)).alias("starts_view"),
+        F.lit(False).alias("staged"), F.lit(False).alias("expired"),
+        ((F.col("n") % 10 == 0) & (F.col("n") > 0)).alias("starts_view"),
         in_latest.alias("in_views_of"), F.col("n").cast("long").alias("position"),
     )  # fmt: skip
     end = F.least((view + 1) * 10 - 1, F.lit(COMMITS - 1)).cast("long")
