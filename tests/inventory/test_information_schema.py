@@ -13,20 +13,9 @@ from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.read import _WORTH_A_JOB
 from ebbtide.inventory.scan import ScanReport, scan
 from tests.inventory.lakes import SmallLake
+from tests.inventory.sections import SPEC
 
 TABLES = _WORTH_A_JOB + 6
-
-SPEC = {
-    "tables": "table_id format location depends classifiers labels schedule time_grain is_pii is_root properties "
-    "floors capabilities scanned_at",
-    "columns": "table_id column_id type position classifiers labels",
-    "partitions": "table_id partition _date first_day last_day landed_at rows files bytes last_transaction",
-    "branches": "table_id name kind head view_start protected",
-    "transactions": "table_id transaction_id parent_id branches kind committed_at in_latest_view rows_added "
-    "rows_removed files_added files_removed bytes_added bytes_removed",
-    "files": "table_id path role bytes first_transaction live",
-    "scan_errors": "table_id error",
-}
 
 
 def run(lake: SmallLake, spark: SparkSession) -> ScanReport:
