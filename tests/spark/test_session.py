@@ -97,4 +97,4 @@ def test_what_is_settled_keeps_every_value(spark: SparkSession) -> None:
     after = settled(frame)
     assert after.schema == frame.schema
     assert after.selectExpr(*exact).collect() == frame.selectExpr(*exact).collect()
-    activate(spark)
+    assert SparkSession.getActiveSession() is not plans, "a frame made in it leaves the thread's session alone"

@@ -28,7 +28,6 @@ def departed_users(
 ) -> dict[str, Any]:
     """Counts per place and subject; with `file`, requests are filed and withdrawn, or counted where `dry_run`."""
     from ebbtide.plan.promises import gone_by_age
-    from ebbtide.spark.session import activate
 
     subjects = [subject for subject in load_subjects(project.root).values() if subject.left_at]
     if not subjects:
@@ -51,7 +50,6 @@ def departed_users(
         tables = world.tables.where(world.tables["table_id"].isin([place.table_id for place in places.columns]))
         gone_within = promised(subject, policies, tables)
         ages_out = gone_by_age(policies, world, holds, gone_within, tick=tick_of(project))
-        activate(spark)  # readers of formats ask the thread for its session
         with departed(spark, project.catalogs, subject, gone_within, now=now) as people:
             found.append(_told(project, subject, people, places, ages_out))
             if file:

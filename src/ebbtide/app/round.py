@@ -67,8 +67,6 @@ def plan_round(
     limits: Limits | None = None,
 ) -> Iterator[Round]:
     """Scan, read the state, plan. With a plan file: at its time, and only if the world is still what it was."""
-    from ebbtide.spark.session import activate
-
     policies = some_policies(project)
     asked = _read(plan_file) if plan_file is not None else None
     if asked is not None:
@@ -86,7 +84,6 @@ def plan_round(
                 f"the world changed since {plan_file} was made: its digest is {asked['digest']}, now {plan.digest}",
                 hint="make a new plan, look at it, and use that",
             )
-        activate(spark)  # the thread's session may be the plan's by now
         yield Round(ledger, spark, inputs, plan)
 
 

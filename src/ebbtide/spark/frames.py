@@ -13,8 +13,6 @@ import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType, _parse_datatype_string
 
-from ebbtide.spark.session import activate
-
 
 def small_frame(spark: SparkSession, rows: Iterable[Sequence[object]], schema: str | StructType) -> DataFrame:
     """The rows with this schema (DDL, or a struct). Values are plain Python values, times with their zone."""
@@ -29,11 +27,7 @@ def small_frame(spark: SparkSession, rows: Iterable[Sequence[object]], schema: s
         return DataFrame(java, spark)
     # Objects, so that an integer column with a NULL in it stays one.
     columns = {name: pd.Series([row[n] for row in values], dtype=object) for n, name in enumerate(struct.names)}
-    active = SparkSession.getActiveSession()
-    made = spark.createDataFrame(pd.DataFrame(columns), struct)
-    if active is not None:
-        activate(active)  # PySpark made `spark` the thread's session, and formats ask the thread for theirs
-    return made
+    return spark.createDataFrame(pd.DataFrame(columns), struct)
 
 
 def _in_java(spark: SparkSession, schema: StructType) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyspark
 from pyspark import RDD
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from ebbtide.errors import SetupError
 from ebbtide.model.dataset import Catalog
@@ -166,10 +166,22 @@ def sibling(spark: SparkSession) -> SparkSession:
     return _another(spark, any_._jsparkSession.cloneSession())
 
 
+class _Another(SparkSession):
+    """PySpark makes whichever session creates a frame the thread's own, and formats ask the thread for theirs."""
+
+    def createDataFrame(self, *args: Any, **options: Any) -> DataFrame:  # noqa: N802 (its name there)
+        active = SparkSession.getActiveSession()
+        try:
+            return super().createDataFrame(*args, **options)
+        finally:
+            if active is not None:
+                activate(active)
+
+
 def _another(spark: SparkSession, java: Any) -> SparkSession:
     """PySpark binds `RDD.toDF` to whichever session was made last: the user's stays the user's."""
     bound = RDD.toDF
-    made = SparkSession(spark.sparkContext, java)
+    made = _Another(spark.sparkContext, java)
     RDD.toDF = bound  # type: ignore[method-assign]
     return made
 

@@ -114,12 +114,8 @@ class JavaTable:
         session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
         rows = [(self._spell(path), 0, False, 0) for path in sorted(paths)]
         listed = "SELECT path, length, isDir, modificationTime FROM named_by_the_plan"
-        try:
-            session.createDataFrame(rows, _INVENTORY).createOrReplaceTempView("named_by_the_plan")
-            session.sql(f"VACUUM {self.name} USING INVENTORY ({listed}) RETAIN 0 HOURS")
-        finally:
-            # PySpark made it the thread's session: Delta would go on reading by its settings.
-            activate(self._spark)
+        session.createDataFrame(rows, _INVENTORY).createOrReplaceTempView("named_by_the_plan")
+        session.sql(f"VACUUM {self.name} USING INVENTORY ({listed}) RETAIN 0 HOURS")
 
     def _log(self) -> Any:
         return self._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self._spark._jsparkSession, self.place)
