@@ -3,7 +3,7 @@
 1. One row per dataset (`datasets`), and the files that several datasets share.
 2. Objects with their decisions: partitions, then transactions and versions (`timeline`), then the rest.
 3. Files that are free once what goes has gone (`freed`), and from them what each object frees and waits for.
-4. Limits, the digest.
+4. Limits, the digest (`finish`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from dataclasses import replace
 from datetime import datetime
 from functools import reduce
 
-from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -21,18 +20,17 @@ from ebbtide.config.policies import PolicySet
 from ebbtide.config.project import Limits
 from ebbtide.errors import InputError
 from ebbtide.model.durations import Duration
-from ebbtide.plan import freed, orphans, others, partitions, select
+from ebbtide.plan import freed, orphans, others, partitions
 from ebbtide.plan.datasets import prepare
+from ebbtide.plan.finish import finish
 from ebbtide.plan.limited import limit_versions
-from ebbtide.plan.measure import OverLimit, over_limits, per_dataset, sums
-from ebbtide.plan.plan import Plan, digest_and_counts, plan_digest, shape
+from ebbtide.plan.plan import Plan
 from ebbtide.plan.promises import derive_auto
 from ebbtide.plan.proof import TICK
 from ebbtide.plan.references import shared_files
-from ebbtide.plan.select import setting
 from ebbtide.plan.timeline import timeline
 from ebbtide.plan.verdict import READY, open_marks, pins
-from ebbtide.plan.world import World, has_few_rows, joined, no_texts, settled
+from ebbtide.plan.world import World, joined, no_texts, settled
 
 _HISTORY = ("transactions", "versions")
 PROOF = "the proof that its files are gone"
@@ -58,7 +56,7 @@ def build_plan(
     marks, unmarks = _or_none(marks), _or_none(unmarks)
     work = _Work(policies, world, marks, unmarks, holds, now)
     objects, named = work.decide()
-    return _finish(policies, world, objects, named, work, limits or Limits(), now)
+    return finish(policies, world, work.datasets, objects, named, limits or Limits(), now)
 
 
 def _or_none(frame: DataFrame | None) -> DataFrame | None:
@@ -242,63 +240,4 @@ def _with_waits(objects: DataFrame, waits: Sequence[DataFrame]) -> DataFrame:
         *(c for c in others.COLUMNS if c not in ("decision", "waits_for")),
         F.when(waiting, "wait").when(ready, "sweep").otherwise(F.col("decision")).alias("decision"),
         F.when(waiting, joined(found)).otherwise(F.col("waits_for")).alias("waits_for"),
-    )
-
-
-def _finish(
-    policies: PolicySet,
-    world: World,
-    objects: DataFrame,
-    named: DataFrame,
-    work: _Work,
-    limits: Limits,
-    now: datetime,
-) -> Plan:
-    named = settled(named)
-    totals, over = over_limits(per_dataset(named, world.files), limits)
-    objects = _leave_out(objects, over)
-    empty = F.sha2(F.lit(""), 256)
-    unknown = F.col("target") == "rows"  # what matches a predicate is counted by the sweep, not guessed here
-    names = setting([policy.name for policy in policies.policies], F.col("policy"), "string")
-    measured = objects.join(sums(named), ["table_id", "target", "object_id"], "left").withColumns(
-        {
-            "rows": F.when(~unknown, F.coalesce("rows", F.lit(0))),
-            "bytes": F.when(~unknown, F.coalesce("bytes", F.lit(0))),
-            "file_count": F.coalesce("file_count", F.lit(0)),
-            "file_digest": F.coalesce("file_digest", empty),
-            "policy": names,
-        }
-    )
-    shaped = shape(measured)
-    shaped = settled(shaped) if has_few_rows(shaped) else shaped.persist(StorageLevel.DISK_ONLY)
-    root, counts = digest_and_counts(shaped)
-    if limits.max_objects is not None:
-        over += [
-            OverLimit(None, verb, f"{verb} of {counts[verb]:,} objects, more than {limits.max_objects:,}")
-            for verb in ("mark", "sweep")
-            if counts[verb] > limits.max_objects
-        ]
-    warnings = tuple(select.warnings(policies, work.datasets, world.tables))
-    digest = plan_digest(now, root, policies.canonical())
-    return Plan(now, digest, shaped, named, counts, totals, tuple(over), warnings)
-
-
-def _leave_out(objects: DataFrame, over: Sequence[OverLimit]) -> DataFrame:
-    """Objects of a dataset past its limit are left out: not marked, not swept (spec §2, "Limits")."""
-    texts = {(o.dataset, o.verb): f"limit:{o.text}" for o in over if o.dataset is not None}
-    if not texts:
-        return objects
-    spark = objects.sparkSession
-    rows = [(dataset, verb, text) for (dataset, verb), text in sorted(texts.items())]
-    limited = spark.createDataFrame(rows, "table_id string, decision string, limit string")
-    joined_ = objects.join(F.broadcast(limited), ["table_id", "decision"], "left")
-    hit = F.col("limit").isNotNull()
-    return joined_.select(
-        *(c for c in objects.columns if c not in ("decision", "waits_for", "because")),
-        F.when(hit & (F.col("decision") == "mark"), "keep")
-        .when(hit, "wait")
-        .otherwise(F.col("decision"))
-        .alias("decision"),
-        F.when(hit & (F.col("decision") == "sweep"), F.array("limit")).otherwise(F.col("waits_for")).alias("waits_for"),
-        F.when(hit, F.concat("because", F.lit("; "), "limit")).otherwise(F.col("because")).alias("because"),
     )

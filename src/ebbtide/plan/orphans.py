@@ -16,7 +16,7 @@ from ebbtide.config.policies import PolicySet
 from ebbtide.model.durations import first_kept_instant
 from ebbtide.model.times import as_text
 from ebbtide.plan.datasets import under_floor, whole_holds
-from ebbtide.plan.others import _finish, _with_state
+from ebbtide.plan.others import as_objects, with_state
 from ebbtide.plan.select import setting
 from ebbtide.plan.verdict import verdict
 from ebbtide.plan.world import World, joined, no_texts, texts
@@ -41,7 +41,7 @@ def orphan_objects(
     owners = datasets.withColumn("owner", F.get("for_orphans", F.lit(0))).select("table_id", "owner")
     rows = world.orphans.join(world.files.select("path"), "path", "left_anti").withColumnRenamed("folder", "object_id")
     rows = rows.join(owners.where("owner IS NOT NULL"), "table_id")
-    rows = _with_state(rows, "orphans", marks, pinned)
+    rows = with_state(rows, "orphans", marks, pinned)
     first_kept = [None if guard is None else as_text(first_kept_instant(guard, world.listed_at)) for guard in guards]
     allowed = setting(first_kept, F.col("owner"), "string")
     rows = rows.withColumns({"allowed": allowed.cast("timestamp"), "at": F.unix_micros("modified_at")})
@@ -68,7 +68,7 @@ def orphan_objects(
         F.lit(None).cast("bigint").alias("rows"),
     )  # fmt: skip
     # What the folder's decision is decides whether its files are named: they are joined with it later.
-    return _finish(folders, "orphans", no_texts()), files
+    return as_objects(folders, "orphans", no_texts()), files
 
 
 def _folders(rows: DataFrame) -> DataFrame:

@@ -23,7 +23,7 @@ COLUMNS = (
 """`drops_from`: the branches whose heads lose the object's data files before the files go."""
 
 
-def _with_state(rows: DataFrame, target: str, marks: DataFrame | None, pinned: DataFrame | None) -> DataFrame:
+def with_state(rows: DataFrame, target: str, marks: DataFrame | None, pinned: DataFrame | None) -> DataFrame:
     for frame, name, type_ in ((marks, f"mark_{target}", MARK_TYPE), (pinned, "pin", "string")):
         if frame is None:
             rows = rows.withColumn(name, F.lit(None).cast(type_))
@@ -32,7 +32,7 @@ def _with_state(rows: DataFrame, target: str, marks: DataFrame | None, pinned: D
     return rows
 
 
-def _finish(rows: DataFrame, target: str, branches: Column) -> DataFrame:
+def as_objects(rows: DataFrame, target: str, branches: Column) -> DataFrame:
     return rows.select(
         "table_id", F.lit(target).alias("target"), "object_id", branches.alias("branches"),
         F.col("owner").alias("policy"), "fingerprint", F.col("cutoff").cast("string").alias("cutoff"), *VERDICT,
@@ -58,7 +58,7 @@ def row_objects(
         "wanted", setting([None if r is None else r.column for r in each], number, "string")
     )
     types = world.columns.select("table_id", F.col("column_id").alias("wanted"), F.lower("type").alias("type"))
-    rows = _with_state(rows.join(types, ["table_id", "wanted"], "left"), "rows", marks, pinned)
+    rows = with_state(rows.join(types, ["table_id", "wanted"], "left"), "rows", marks, pinned)
     is_day, is_instant = F.col("type") == "date", F.col("type").startswith("timestamp")
     day = setting([None if d is None else first_kept_day(d, now).isoformat() for d in ages], number, "string")
     instant = setting([None if d is None else as_text(first_kept_instant(d, now)) for d in ages], number, "string")
@@ -99,7 +99,7 @@ def row_objects(
         protections=joined(floors, F.col("floor_gc")), blocks=F.col("blocks"), held=any_holds(),
         mark=F.col("mark_rows"), fingerprint=F.col("fingerprint"), now=now,
     )  # fmt: skip
-    return _finish(rows, "rows", texts("main"))
+    return as_objects(rows, "rows", texts("main"))
 
 
 def versions_before_delete(marks: DataFrame, world: World) -> DataFrame:
@@ -158,7 +158,7 @@ def branch_objects(
     rows = world.branches.where(F.col("kind") == "branch").join(datasets, "table_id")
     rows = rows.withColumn("owner", owner(policies, F.col("for_branches"), F.array("name"))).where("owner IS NOT NULL")
     rows = rows.join(heads, ["table_id", "head"], "left").withColumn("object_id", F.col("name"))
-    rows = _with_state(rows, "branches", marks, pinned)
+    rows = with_state(rows, "branches", marks, pinned)
     ages = [None if p.branches is None else p.branches.unused_for for p in policies.policies]
     text = setting([None if d is None else str(d) for d in ages], number, "string")
     moved = move_instant(
@@ -186,7 +186,7 @@ def branch_objects(
         rows, policies, owner=number, due=due, age=age, protections=protections, blocks=F.col("blocks"),
         held=any_holds(), mark=F.col("mark_branches"), fingerprint=F.col("fingerprint"), now=now,
     )  # fmt: skip
-    return _finish(rows, "branches", F.array("name"))
+    return as_objects(rows, "branches", F.array("name"))
 
 
 def table_objects(
@@ -212,7 +212,7 @@ def table_objects(
         rows = rows.join(others, "table_id", "left")
     else:
         rows = rows.withColumn("sharing", no_texts())
-    rows = _with_state(rows, "tables", marks, pinned)
+    rows = with_state(rows, "tables", marks, pinned)
     ages = [p.tables.older_than if p.tables and isinstance(p.tables.older_than, Duration) else None
             for p in policies.policies]  # fmt: skip
     text = setting([None if d is None else str(d) for d in ages], number, "string")
@@ -252,4 +252,4 @@ def table_objects(
             lambda ref: F.substring(ref["name"], len("branch:") + 1, 1 << 20),
         )
     )
-    return _finish(rows, "tables", branches)
+    return as_objects(rows, "tables", branches)
