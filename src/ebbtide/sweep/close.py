@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
 from ebbtide.inventory.information_schema import Inventory
-from ebbtide.sweep.values import UNREAD, Act, Going, Result
+from ebbtide.state.values import ObjectKey
+from ebbtide.sweep.values import OUTSIDE, UNREAD, Act, Going, Result
 
 
 def results_of(act: Act, after: Inventory, planned: Seen) -> list[Result]:
@@ -33,7 +34,19 @@ class Seen:
         self.partitions = {row["partition"] for row in after.rows("partitions", table_id=dataset)}
 
     def before(self, moment: datetime) -> list[str]:
-        return sorted(id_ for id_, row in self.versions.items() if row["committed_at"] < moment)
+        """Versions from before that moment, and of branches that left main before it, as the plan counts them."""
+        forks: dict[str, datetime] = {}
+        for row in self.versions.values():
+            if "main" in (row["branches"] or ()):
+                forks |= {
+                    name: max(row["committed_at"], forks.get(name, row["committed_at"])) for name in row["branches"]
+                }
+        return sorted(
+            id_
+            for id_, row in self.versions.items()
+            if row["committed_at"] < moment
+            or not any(name == "main" or (name in forks and forks[name] >= moment) for name in row["branches"] or ())
+        )
 
 
 def _result(act: Act, going: Going, seen: Seen, planned: Seen) -> Result:
@@ -46,6 +59,8 @@ def _result(act: Act, going: Going, seen: Seen, planned: Seen) -> Result:
     if key.target == "versions":
         # A file that a retained version references is that one's (spec §2).
         needed = [why for why in needed if why == UNREAD]
+    if key.target == "tables":
+        needed = [why for why in needed if why != OUTSIDE]
     match key.target:
         case "rows":
             return _rows(going, seen, planned)
@@ -60,13 +75,21 @@ def _result(act: Act, going: Going, seen: Seen, planned: Seen) -> Result:
         case _:
             gone, waits = True, ""
     if stuck:
-        because = act.freed.because or f"{len(stuck)} files could not be removed"
-        return Result(key, "waiting" if act.freed.because else "failed", because)
+        return _stuck(act, key, stuck)
+    if gone and key.target == "partitions" and going.kept_by_others:
+        return Result(key, "waiting", f"{going.kept_by_others} of its files, which others reference")
     if not gone:
         return Result(key, "waiting", waits)
     if needed:
         return Result(key, "waiting", ", ".join(needed[:5]))
     return Result(key, "swept", "none of its files is left")
+
+
+def _stuck(act: Act, key: ObjectKey, paths: Collection[str]) -> Result:
+    """Files that nothing needs and are still there: the format left them for later, or could not remove them."""
+    if act.freed.because and not any(path in act.freed.failed for path in paths):
+        return Result(key, "waiting", act.freed.because)
+    return Result(key, "failed", f"{len(paths)} files could not be removed")
 
 
 def _kept(act: Act) -> str:
@@ -93,9 +116,11 @@ def _leftover(act: Act, going: Going) -> Result:
     assert mark is not None
     if mark.act is None:
         return Result(going.key, "unmarked", "it is gone: someone else removed it")
-    if stuck := [file for file in going.files if file.path in act.there and file.path not in act.needed]:
-        return Result(going.key, "failed", f"{len(stuck)} files could not be removed")
+    if stuck := [file.path for file in going.files if file.path in act.there and file.path not in act.needed]:
+        return _stuck(act, going.key, stuck)
     needed = sorted({act.needed[file.path] for file in going.files if file.path in act.there})
+    if going.key.target == "tables":
+        needed = [why for why in needed if why != OUTSIDE]
     if UNREAD in needed:
         return Result(going.key, "waiting", UNREAD)
     if needed and going.key.target != "versions":

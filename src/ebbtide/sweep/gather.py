@@ -96,12 +96,8 @@ def acts_of(
     objects: Iterable[Going],
     catalogs: Mapping[str, Catalog],
     inventory: Inventory,
-    rows: Mapping[str, Rows],
 ) -> Iterator[Act]:
-    """An act per dataset and some hundred objects, the oldest versions first; orphans and whole tables apart.
-
-    `rows` are the policies' rows targets by policy.
-    """
+    """An act per dataset and some hundred objects, the oldest versions first; orphans and whole tables apart."""
     by_dataset: dict[str, list[Going]] = defaultdict(list)
     for going in objects:
         by_dataset[going.key.dataset].append(going)
@@ -124,13 +120,13 @@ def acts_of(
         for group in groups:
             catalog = catalog_of(dataset, catalogs) or _outside(group[0].key, catalogs)
             act = Act(f"act-{secrets.token_hex(12)}", dataset, catalog, tuple(group), head=head)
-            if found is not None and group[0].key.target != "orphans":
-                act.removal = removal_of(found, group, rows)
+            if group[0].key.target != "orphans":
+                act.found = found
             yield act
 
 
 def removal_of(found: Found, objects: Iterable[Going], rows: Mapping[str, Rows]) -> Removal:
-    """What is asked of the format for these objects."""
+    """What is asked of the format for these objects; `rows` are the policies' rows targets by policy."""
     drops: list[Drop] = []
     deletes: list[RowDelete] = []
     versions: dict[str, None] = {}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 
 from sqlalchemy import Connection, select
 
+from ebbtide.config.policies import Rows
 from ebbtide.ledger.attachments import attachment
 from ebbtide.ledger.entries import Intent, MarkSentBack, Outcome, parse_entry
 from ebbtide.ledger.ledger import Ledger, Step
@@ -16,6 +17,7 @@ from ebbtide.state.lease import Lease
 from ebbtide.state.sweeper import SweepWriter
 from ebbtide.state.tables import ledger_acts
 from ebbtide.state.values import MarkState, Proposal, Snapshot
+from ebbtide.sweep.gather import removal_of
 from ebbtide.sweep.mark import entry_of
 from ebbtide.sweep.values import Act, Going, Result
 from ebbtide.sweep.words import because_in_ledger
@@ -37,8 +39,13 @@ def close_unfinished(ledger: Ledger, lease: Lease) -> int:
     return len(died)
 
 
-def begin(ledger: Ledger, lease: Lease, run: str, acts: Iterable[Act], snapshot: Snapshot) -> list[Act]:
-    """Write the intents. Holds and unmarks are read again in the transaction of each: what came meanwhile stays."""
+def begin(
+    ledger: Ledger, lease: Lease, run: str, acts: Iterable[Act], snapshot: Snapshot, rows: Mapping[str, Rows]
+) -> list[Act]:
+    """Write the intents. Holds and unmarks are read again in the transaction of each: what came meanwhile stays.
+
+    What is asked of the format is made here, of what still goes. `rows` are the policies' rows targets by policy.
+    """
     begun = []
     for act in acts:
         with ledger.sweeping(lease) as step:
@@ -47,6 +54,8 @@ def begin(ledger: Ledger, lease: Lease, run: str, acts: Iterable[Act], snapshot:
                 continue
             at = ledger.clock.now()
             _mark_along(step, act, run, at)
+            # Before rows are taken for deleted by an act that died: a delete that is made again matches nothing.
+            act.removal = None if act.found is None else removal_of(act.found, act.objects, rows)
             act.objects = tuple(_rows_that_went(step, act, going) for going in act.objects)
             marks = [going.mark.id for going in act.objects if going.mark]
             step.state.begin(marks, act=act.id)
@@ -55,7 +64,7 @@ def begin(ledger: Ledger, lease: Lease, run: str, acts: Iterable[Act], snapshot:
                 Intent(
                     at=at, act=act.id, verb=VERB, run=run, fence=lease.fence, dataset=act.dataset, marks=tuple(marks),
                     version=act.head and act.head[0],
-                    metadata=None if act.removal is None else _hash(act.removal.found.token),
+                    metadata=None if act.found is None else _hash(act.found.token),
                     files=files if files.count else None,
                 )
             )  # fmt: skip

@@ -12,12 +12,13 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ebbtide.inventory.information_schema import Inventory
 from ebbtide.ledger.ledger import Ledger
 from ebbtide.model.dataset import Catalog
 from ebbtide.model.ids import DatasetId
 from ebbtide.plan.build import PROOF
 from ebbtide.state.values import Mark, ObjectKey
-from ebbtide.sweep.gather import catalog_of
+from ebbtide.sweep.gather import catalog_of, home_of
 from ebbtide.sweep.intents import files_of_act
 from ebbtide.sweep.values import Act, Going, NamedFile
 
@@ -74,7 +75,9 @@ def sort_out(
     return found
 
 
-def leftovers(ledger: Ledger, marks: Collection[Mark], catalogs: Mapping[str, Catalog]) -> Iterator[Act]:
+def leftovers(
+    ledger: Ledger, marks: Collection[Mark], catalogs: Mapping[str, Catalog], inventory: Inventory
+) -> Iterator[Act]:
     """An act per dataset, with the files that the marks' own acts named."""
     named = files_of_act(ledger, {mark.act for mark in marks if mark.act is not None})
     by_dataset: dict[str, list[Mark]] = defaultdict(list)
@@ -89,4 +92,5 @@ def leftovers(ledger: Ledger, marks: Collection[Mark], catalogs: Mapping[str, Ca
             for mark in theirs
         )  # fmt: skip
         catalog = catalogs[DatasetId.parse(dataset).catalog]
-        yield Act(f"act-{secrets.token_hex(12)}", dataset, catalog, objects, leftover=True)
+        home = home_of(inventory, dataset)
+        yield Act(f"act-{secrets.token_hex(12)}", dataset, catalog, objects, leftover=True, home=home)

@@ -82,11 +82,11 @@ class Sweeper:
         rows = {policy.name: policy.rows for policy in policies.policies if policy.rows is not None}
         found = sort_out(going, snapshot.marks, waits, self.lake.catalogs)
         waiting += self._wait(marks, {key: {"waits_for": (why,)} for key, why in found.waiting.items()})
-        acts = list(acts_of(found.fresh, self.lake.catalogs, inventory, rows))
+        acts = list(acts_of(found.fresh, self.lake.catalogs, inventory))
         acts += leftovers(self.ledger, found.left, self.lake.catalogs)
         if not acts:
             return SweepReport(self.run, (*back, *waiting))
-        acts = intents.begin(self.ledger, self.lease, self.run, acts, snapshot)
+        acts = intents.begin(self.ledger, self.lease, self.run, acts, snapshot, rows)
         return self._carry_out(acts, inventory, (*back, *waiting))
 
     def _wait(self, marks: Mapping[ObjectKey, Mark], waiting: Mapping[ObjectKey, Mapping[str, object]]) -> list[Result]:

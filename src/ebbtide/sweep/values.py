@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from ebbtide.model.dataset import Catalog
+from ebbtide.model.dataset import Catalog, Found
 from ebbtide.model.removal import Committed, Freed, Removal
 from ebbtide.state.values import Mark, ObjectKey
 
@@ -56,8 +56,10 @@ class Act:
     dataset: str
     catalog: Catalog
     objects: tuple[Going, ...]
+    found: Found | None = None
+    """What opens the dataset; None for orphans, which no format owns, and for what an earlier act left."""
     removal: Removal | None = None
-    """None for orphans, which no format owns, and for what an earlier act left."""
+    """What is asked of the format, made of the objects that the intent was written for."""
     leftover: bool = False
     head: tuple[str, datetime] | None = None
     """Main's head as the plan saw it, and when it was committed."""
