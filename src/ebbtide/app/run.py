@@ -12,7 +12,7 @@ from ebbtide.app.round import open_for_writing, plan_round, sweeper
 from ebbtide.app.sweep import exit_code, sweep_round, would_sweep
 from ebbtide.config import Project
 from ebbtide.config.project import Limits
-from ebbtide.errors import EbbtideError, InputError, RefusedError
+from ebbtide.errors import EbbtideError, InputError, RefusedError, UnreadableError
 from ebbtide.model.durations import Duration
 from ebbtide.sweep.mark import MarkReport
 from ebbtide.sweep.values import SweepReport
@@ -37,8 +37,8 @@ def run_once(
     tell: Callable[[str], None] = lambda _: None,
 ) -> RunReport:
     """Mark what is due and sweep what is past its grace, by one plan. A limit on one does not stop the other."""
-    ledger, now = open_for_writing(project, as_of)
     try:
+        ledger, now = open_for_writing(project, as_of)
         if dry_run:
             with plan_round(project, ledger, now=now, limits=limits) as round_:
                 return _both(lambda: would_mark(round_), lambda: would_sweep(round_))
@@ -76,7 +76,12 @@ def run_for_ever(
         raise InputError(f"--every {every} is no time", hint="write 1h or 1d")
     while rounds is None or rounds > 0:
         began = time.monotonic()
-        after(run_once(project, limits=limits, tell=tell))
+        try:
+            report = run_once(project, limits=limits, tell=tell)
+        except Exception as error:
+            # Whatever a store, a catalog or Spark raised this time: the next round begins from what is there then.
+            report = RunReport(None, None, 4, UnreadableError.unexpected("this round", error))
+        after(report)
         rounds = None if rounds is None else rounds - 1
         if rounds != 0:
             time.sleep(max(0.0, every.exact.total_seconds() - (time.monotonic() - began)))
