@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from ebbtide.plan.plan import Plan
 from ebbtide.plan.references import named_heads
-from ebbtide.plan.world import World, no_texts
+from ebbtide.plan.world import HELD_BY_HEAD, World, no_texts
 
 
 def files_to_sweep(plan: Plan, world: World, *, drops: bool) -> DataFrame:
@@ -24,7 +24,27 @@ def files_to_sweep(plan: Plan, world: World, *, drops: bool) -> DataFrame:
     if not drops:
         nowhere = {"role": F.lit(None).cast("string"), "in_heads": no_texts()}
         return _with_times(named.withColumns(nowhere), world).select(*key, *_OF_FILE)
-    known = world.files.select("table_id", "path", "role", "versions").join(named_heads(world), "table_id", "left")
+    known = _with_heads(world.files.select("table_id", "path", "role", "versions"), world)
+    found = named.join(known, ["table_id", "path"], "left")
+    found = found.withColumn("in_heads", F.coalesce("in_heads", no_texts()))
+    return _with_times(found, world).select(*key, *_OF_FILE)
+
+
+def files_of_drops(plan: Plan, world: World) -> DataFrame:
+    """A row per file that main's head gives up with a partition that goes now, whoever else keeps the file."""
+    going = plan.objects.where((F.col("decision") == "sweep") & (F.col("target") == "partitions")).select(
+        F.col("dataset").alias("table_id"), F.col("object").alias("partition")
+    )
+    theirs = world.files.where(F.col("role").isin(*HELD_BY_HEAD)).join(going, ["table_id", "partition"])
+    return (
+        _with_heads(theirs, world)
+        .where(F.array_contains("in_heads", "main"))
+        .select("table_id", F.col("partition").alias("object_id"), "path")
+    )
+
+
+def _with_heads(files: DataFrame, world: World) -> DataFrame:
+    """With `in_heads`: the branches whose head references the file."""
     heads = F.filter(
         F.coalesce("refs", F.array()),
         lambda ref: (
@@ -33,9 +53,7 @@ def files_to_sweep(plan: Plan, world: World, *, drops: bool) -> DataFrame:
         ),
     )
     names = F.transform(heads, lambda ref: F.substring(ref["name"], len("branch:") + 1, 1 << 20))
-    found = named.join(known.withColumn("in_heads", names), ["table_id", "path"], "left")
-    found = found.withColumn("in_heads", F.coalesce("in_heads", no_texts()))
-    return _with_times(found, world).select(*key, *_OF_FILE)
+    return files.join(named_heads(world), "table_id", "left").withColumn("in_heads", names)
 
 
 _OF_FILE = ("path", "bytes", "role", "in_heads", "modified")

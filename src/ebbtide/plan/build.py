@@ -21,7 +21,7 @@ from ebbtide.config.project import Limits
 from ebbtide.errors import InputError
 from ebbtide.model.durations import Duration
 from ebbtide.plan import freed, orphans, others, partitions
-from ebbtide.plan.datasets import prepare
+from ebbtide.plan.datasets import held_datasets, prepare
 from ebbtide.plan.finish import finish
 from ebbtide.plan.limited import limit_versions
 from ebbtide.plan.plan import Plan
@@ -178,7 +178,12 @@ class _Work:
         key = ["table_id", "target", "object_id"]
         gone = F.col("target").isin(*_HISTORY, "partitions")
         number = F.lit(None).cast("int")
-        return self.marks.join(objects.select(*key), key, "left_anti").select(
+        left = self.marks.join(objects.select(*key), key, "left_anti").join(
+            held_datasets(self.holds), "table_id", "left"
+        )
+        # Nobody knows the days of what is gone: any hold on its dataset keeps what is left of it.
+        held = F.transform("holds", lambda hold: hold["text"])
+        return left.select(
             *key,
             no_texts().alias("branches"),
             number.alias("policy"),
@@ -188,7 +193,7 @@ class _Work:
             F.when(gone, "it is no longer in the inventory")
             .otherwise("unmarked: no policy selects it any more, or it is gone")
             .alias("because"),
-            F.when(gone, F.array(F.lit(PROOF))).otherwise(no_texts()).alias("waits_for"),
+            F.when(gone, F.coalesce(held, F.array(F.lit(PROOF)))).otherwise(no_texts()).alias("waits_for"),
             no_texts().alias("protected_by"),
             no_texts().alias("drops_from"),
         )

@@ -23,9 +23,8 @@ _HOLDS = "array<struct<first:date,last:date,text:string>>"
 def prepare(policies: PolicySet, world: World, holds: DataFrame) -> DataFrame:
     """The datasets. `blocks` are reasons why nothing of one may go; `for_<target>` are policy numbers in order."""
     tables = with_settings(world.tables)
-    chosen = (
-        choose(policies, tables).join(named_heads(world), "table_id", "left").join(_held(holds), "table_id", "left")
-    )
+    chosen = choose(policies, tables)
+    chosen = chosen.join(named_heads(world), "table_id", "left").join(held_datasets(holds), "table_id", "left")
     chosen = chosen.withColumns(
         {
             "refs": F.coalesce("refs", F.array().cast(REFS)),
@@ -49,7 +48,8 @@ def with_settings(tables: DataFrame) -> DataFrame:
     return tables
 
 
-def _held(holds: DataFrame) -> DataFrame:
+def held_datasets(holds: DataFrame) -> DataFrame:
+    """Per dataset its holds, as spans of days with a text."""
     text = F.concat(F.lit("hold:"), "owner", F.coalesce(F.concat(F.lit(" ("), "reason", F.lit(")")), F.lit("")))
     span = F.struct(F.col("partition_from").alias("first"), F.col("partition_to").alias("last"), text.alias("text"))
     return holds.where("table_id IS NOT NULL").groupBy("table_id").agg(F.sort_array(F.collect_set(span)).alias("holds"))

@@ -110,16 +110,29 @@ def versions_before_delete(marks: DataFrame, world: World) -> DataFrame:
     return found.select("table_id", F.col("transaction_id").alias("object_id"), F.lit(True).alias("taken_along"))
 
 
+def _forks(world: World) -> DataFrame:
+    """Per dataset, for each branch the time of the newest version that it shares with main."""
+    both = world.transactions.where(F.array_contains("branches", "main")).select(
+        "table_id", F.explode("branches").alias("branch"), "committed_at"
+    )
+    left = both.where("branch <> 'main'").groupBy("table_id", "branch").agg(F.max("committed_at").alias("at"))
+    pairs = F.map_from_entries(F.collect_list(F.struct("branch", "at")))
+    return left.groupBy("table_id").agg(pairs.alias("forks"))
+
+
 def waits_of_rows(marks: DataFrame, timeline: DataFrame | None, world: World) -> DataFrame:
-    """What deleted rows wait for: versions from before the delete that do not go now."""
+    """What deleted rows wait for: versions that do not go now and are from before the delete, or of a branch that left
+    main before it, whatever was written there since.
+    """
     acted = marks.where((F.col("target") == "rows") & F.col("acted_at").isNotNull())
     acted = F.broadcast(acted.select("table_id", "target", F.col("object_id").alias("row_object"), "acted_at"))
     there = world.transactions.select(
         "table_id",
         F.col("transaction_id").alias("object_id"),
         "committed_at",
+        F.coalesce("branches", no_texts()).alias("branches"),
         F.coalesce("expired", F.lit(False)).alias("gone"),
-    )
+    ).join(_forks(world), "table_id", "left")
     going, looked_at = F.lit(False), F.lit(False)
     if timeline is not None:
         ready = (F.col("t.exists") & (F.col("t.decision") == READY)) | (
@@ -130,7 +143,12 @@ def waits_of_rows(marks: DataFrame, timeline: DataFrame | None, world: World) ->
         )
         there = there.join(known, ["table_id", "object_id"], "left")
         going, looked_at = F.coalesce("going", F.lit(False)), F.coalesce("owned", F.lit(False))
-    held = there.join(acted, "table_id").where((F.col("committed_at") < F.col("acted_at")) & ~F.col("gone") & ~going)
+    # Where nobody knows when a branch left main, it may have been before.
+    aside = ~F.array_contains("branches", "main") & ~F.exists(
+        "branches", lambda name: F.coalesce(F.col("forks")[name] >= F.col("acted_at"), F.lit(False))
+    )
+    before = (F.col("committed_at") < F.col("acted_at")) | aside
+    held = there.join(acted, "table_id").where(before & ~F.col("gone") & ~going)
     name = F.when(looked_at, F.concat(F.lit("version:"), "object_id")).otherwise(
         F.lit("a versions target in the policy")
     )

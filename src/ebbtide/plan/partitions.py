@@ -17,7 +17,7 @@ from ebbtide.plan.datasets import holds_on_days, under_floor
 from ebbtide.plan.durations import add_text, days_of, interval_of_text, move_day
 from ebbtide.plan.select import owner, setting
 from ebbtide.plan.verdict import GOING, MARK_TYPE, READY, VERDICT, verdict
-from ebbtide.plan.world import CONTENT, World, joined, no_texts, only_if
+from ebbtide.plan.world import CONTENT, OF_PARTITIONS, World, joined, no_texts, only_if
 
 
 def covering() -> Column:
@@ -131,7 +131,7 @@ _CONTENTS = ("files", "bytes", "rows", "last_transaction")
 
 
 def files_of_partitions(objects: DataFrame, files: DataFrame, shared: DataFrame | None) -> DataFrame:
-    """The content files that go with each partition: those that main's head has, and after the commit all that remain.
+    """The files with each partition's rows: those that main's head has, and after the commit all that remain.
 
     What another branch, a tag, a staged snapshot or another dataset references stays, and `stay` says whose it is.
     Retained versions age out under the same mark.
@@ -139,7 +139,7 @@ def files_of_partitions(objects: DataFrame, files: DataFrame, shared: DataFrame 
     going = objects.where(F.col("decision").isin(*GOING)).select(
         "table_id", F.col("object_id").alias("partition"), "in_head", "refs", "decision"
     )
-    theirs = files.where(F.col("role").isin(*CONTENT)).join(going, ["table_id", "partition"])
+    theirs = files.where(F.col("role").isin(*OF_PARTITIONS)).join(going, ["table_id", "partition"])
     theirs = theirs.withColumn(
         "names",
         F.transform(

@@ -9,13 +9,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ebbtide.config.policies import Rows
+from ebbtide.formats.base import Capability, supports
+from ebbtide.formats.registry import load_format
 from ebbtide.inventory.areas import options_near
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.model.dataset import Catalog, Found
 from ebbtide.model.ids import DatasetId
 from ebbtide.model.removal import Drop, Removal, RowDelete
 from ebbtide.model.times import as_text
-from ebbtide.plan.acts import files_to_sweep
+from ebbtide.plan.acts import files_of_drops, files_to_sweep
 from ebbtide.plan.plan import Plan
 from ebbtide.plan.world import World
 from ebbtide.state.values import Mark, ObjectKey
@@ -45,10 +47,13 @@ def going_now(plan: Plan, world: World, marks: Mapping[ObjectKey, Mark]) -> list
     for row in files_to_sweep(plan, world, drops=drops).collect() if rows else ():
         named = NamedFile(row["path"], row["bytes"], row["role"], tuple(row["in_heads"]), row["modified"])
         files[ObjectKey(row["table_id"], row["target"], row["object_id"])].append(named)
+    in_head: dict[ObjectKey, list[str]] = defaultdict(list)
+    for row in files_of_drops(plan, world).collect() if drops else ():
+        in_head[ObjectKey(row["table_id"], "partitions", row["object_id"])].append(row["path"])
     return [
         Going(
             key, row, marks.get(key), tuple(sorted(files[key], key=lambda file: file.path)),
-            facts.get((key.dataset, key.object)),
+            facts.get((key.dataset, key.object)), tuple(sorted(in_head[key])),
         )
         for key, row in rows.items()
     ]  # fmt: skip
@@ -79,6 +84,13 @@ def as_scanned(inventory: Inventory, dataset: str) -> Found | None:
     """What opens a dataset as the plan's scan saw it; None where no catalog lists it any more."""
     entry = inventory.current.entries.get(dataset)
     return None if entry is None else Found(DatasetId.parse(dataset), entry.location, entry.token, entry.handle)
+
+
+def home_of(inventory: Inventory, dataset: str) -> str | None:
+    """The folder of a dataset that is there, or was."""
+    if (entry := inventory.current.entries.get(dataset)) is not None:
+        return entry.location or None
+    return next((former.location for former in inventory.current.former if former.table_id == dataset), None)
 
 
 def catalog_of(dataset: str, catalogs: Mapping[str, Catalog]) -> Catalog | None:
@@ -116,12 +128,17 @@ def acts_of(
             ),
         )
         groups = [[going] for going in apart]
-        groups += [together[n : n + _OBJECTS_PER_ACT] for n in range(0, len(together), _OBJECTS_PER_ACT)]
-        for group in groups:
-            catalog = catalog_of(dataset, catalogs) or _outside(group[0].key, catalogs)
-            act = Act(f"act-{secrets.token_hex(12)}", dataset, catalog, tuple(group), head=head)
-            if group[0].key.target != "orphans":
-                act.found = found
+        parts = [together[n : n + _OBJECTS_PER_ACT] for n in range(0, len(together), _OBJECTS_PER_ACT)]
+        known = catalog_of(dataset, catalogs)
+        if known is not None and not supports(load_format(known.format), Capability.ANY_ORDER):
+            # Oldest first: younger versions can go once the older ones have, which is in the next run.
+            parts = parts[:1]
+        for group in (*groups, *parts):
+            catalog = known or _outside(group[0].key, catalogs)
+            act = Act(
+                f"act-{secrets.token_hex(12)}", dataset, catalog, tuple(group), found,
+                home=home_of(inventory, dataset), head=head,
+            )  # fmt: skip
             yield act
 
 
@@ -138,11 +155,13 @@ def removal_of(found: Found, objects: Iterable[Going], rows: Mapping[str, Rows])
         files |= {file.path: file.bytes for file in going.files}
         if key.target in ("transactions", "versions"):
             if row["drops_from"]:
-                drops += _drops(going, None)
+                drops += _lifted(going)
             else:
                 versions[key.object] = None
         elif key.target == "partitions":
-            drops += _drops(going, key.object)
+            # All that the head has of it, whoever else keeps a file: the partition leaves, its files may wait.
+            heads = row["drops_from"] if going.in_head else ()
+            drops += [Drop(branch, key.object, going.in_head, key.object) for branch in heads]
         elif key.target == "rows" and (going.mark is None or going.mark.acted_at is None):
             deletes.append(_row_delete(going, rows))
         elif key.target == "branches":
@@ -155,11 +174,11 @@ def removal_of(found: Found, objects: Iterable[Going], rows: Mapping[str, Rows])
     )  # fmt: skip
 
 
-def _drops(going: Going, partition: str | None) -> Iterator[Drop]:
+def _lifted(going: Going) -> Iterator[Drop]:
     for branch in going.row["drops_from"]:
         paths = tuple(file.path for file in going.files if file.role == "data" and branch in file.in_heads)
         if paths:
-            yield Drop(branch, going.key.object, paths, partition)
+            yield Drop(branch, going.key.object, paths)
 
 
 def _row_delete(going: Going, rows: Mapping[str, Rows]) -> RowDelete:

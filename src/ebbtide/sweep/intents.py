@@ -44,7 +44,8 @@ def begin(
 ) -> list[Act]:
     """Write the intents. Holds and unmarks are read again in the transaction of each: what came meanwhile stays.
 
-    What is asked of the format is made here, of what still goes. `rows` are the policies' rows targets by policy.
+    What is asked of the format is made here, of what still goes. `rows` are the policies' rows targets by policy. An
+    act that cannot be written down gets its error, and is not begun.
     """
     begun = []
     for act in acts:
@@ -52,10 +53,14 @@ def begin(
             act.objects = tuple(_still_going(step, act, snapshot))
             if not act.objects:
                 continue
+            if any("\t" in path or "\n" in path for path in act.paths):
+                act.error = "the name of a file holds a tab or a line break, which no list of the ledger can"
+                continue
             at = ledger.clock.now()
             _mark_along(step, act, run, at)
             # Before rows are taken for deleted by an act that died: a delete that is made again matches nothing.
-            act.removal = None if act.found is None else removal_of(act.found, act.objects, rows)
+            if act.found is not None and act.objects[0].key.target != "orphans":
+                act.removal = removal_of(act.found, act.objects, rows)
             act.objects = tuple(_rows_that_went(step, act, going) for going in act.objects)
             marks = [going.mark.id for going in act.objects if going.mark]
             step.state.begin(marks, act=act.id)
@@ -64,7 +69,7 @@ def begin(
                 Intent(
                     at=at, act=act.id, verb=VERB, run=run, fence=lease.fence, dataset=act.dataset, marks=tuple(marks),
                     version=act.head and act.head[0],
-                    metadata=None if act.found is None else _hash(act.found.token),
+                    metadata=None if act.removal is None else _hash(act.removal.found.token),
                     files=files if files.count else None,
                 )
             )  # fmt: skip
@@ -144,8 +149,9 @@ def files_of_act(ledger: Ledger, acts: Collection[str]) -> dict[str, dict[str, i
 
 
 def _listed(connection: Connection, digest: str) -> dict[str, int]:
-    lines = (line.split("\t") for line in b"".join(attachment(connection, digest)).decode().splitlines())
-    return {path: int(size) for path, size in lines}
+    # By the line feed alone: a path may hold what Unicode also calls the end of a line.
+    lines = (line.rpartition("\t") for line in b"".join(attachment(connection, digest)).decode().split("\n") if line)
+    return {path: int(size) for path, _, size in lines}
 
 
 def finish(ledger: Ledger, lease: Lease, run: str, act: Act, results: Collection[Result], token: str | None) -> None:
@@ -194,7 +200,9 @@ def _said(act: Act) -> str | None:
         return "the format refused or failed"
     if act.freed.because or act.freed.failed:
         return (
-            f"{len(act.freed.failed)} files could not be removed" if act.freed.failed else "the format removed nothing"
+            f"{len(act.freed.failed)} files could not be removed"
+            if act.freed.failed
+            else "the format kept what is left"
         )
     return None
 

@@ -37,7 +37,7 @@ from ebbtide.sweep.gather import acts_of, decided, going_now
 from ebbtide.sweep.leftover import leftovers, sort_out
 from ebbtide.sweep.listing import still_there
 from ebbtide.sweep.mark import send_back
-from ebbtide.sweep.values import UNREAD, Act, Result, SweepReport
+from ebbtide.sweep.values import OUTSIDE, UNREAD, Act, Result, SweepReport
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -83,11 +83,12 @@ class Sweeper:
         found = sort_out(going, snapshot.marks, waits, self.lake.catalogs)
         waiting += self._wait(marks, {key: {"waits_for": (why,)} for key, why in found.waiting.items()})
         acts = list(acts_of(found.fresh, self.lake.catalogs, inventory))
-        acts += leftovers(self.ledger, found.left, self.lake.catalogs)
+        acts += leftovers(self.ledger, found.left, self.lake.catalogs, inventory)
         if not acts:
             return SweepReport(self.run, (*back, *waiting))
-        acts = intents.begin(self.ledger, self.lease, self.run, acts, snapshot, rows)
-        return self._carry_out(acts, inventory, (*back, *waiting))
+        begun = intents.begin(self.ledger, self.lease, self.run, acts, snapshot, rows)
+        refused = [act for act in acts if act.error is not None]
+        return self._carry_out(begun, refused, inventory, (*back, *waiting))
 
     def _wait(self, marks: Mapping[ObjectKey, Mark], waiting: Mapping[ObjectKey, Mapping[str, object]]) -> list[Result]:
         """Say in the state what each marked object waits for."""
@@ -102,28 +103,30 @@ class Sweeper:
                     results.append(Result(key, "waiting", ", ".join(waits_for)))
         return results
 
-    def _carry_out(self, acts: list[Act], inventory: Inventory, before: Iterable[Result]) -> SweepReport:
+    def _carry_out(
+        self, acts: list[Act], refused: list[Act], inventory: Inventory, before: Iterable[Result]
+    ) -> SweepReport:
         planned = {act.dataset: Seen(act.dataset, inventory) for act in acts}
         self.tell(f"{len(planned)} datasets: metadata")
         self._each(acts, self._commit)
         after_commit = self.lake.rescan()
         self._mark_needed(acts, after_commit)
         self.tell(f"{sum(len(act.paths) - len(act.needed) for act in acts)} files go")
-        self._each(acts, self._free)
+        self._each(acts, lambda act: self._free(act, acts))
         after = self.lake.rescan()
         for act in acts:
-            act.there = frozenset(still_there(act.paths, act.catalog.options))
+            _look(act)
         touched = sorted({act.dataset for act in acts} & after.current.entries.keys())
         self.tell(f"proof: {len(touched)} datasets")
         findings = self.lake.prove(touched)
-        results: list[Result] = [*before]
+        results = [*before, *(Result(o.key, "failed", f"failed: {act.error}") for act in refused for o in act.objects)]
         for act in acts:
             mine = results_of(act, after, planned[act.dataset])
             entry = after.current.entries.get(act.dataset)
             intents.finish(self.ledger, self.lease, self.run, act, mine, entry.token if entry else None)
             results += mine
         removed = {path: size for act in acts for path, size in act.removed.items()}
-        errors = [f"{act.dataset}: {act.error}" for act in acts if act.error]
+        errors = [f"{act.dataset}: {act.error}" for act in (*acts, *refused) if act.error]
         errors += [
             f"{act.dataset}: {path.rpartition('/')[2]}: {why}"
             for act in acts
@@ -147,10 +150,8 @@ class Sweeper:
                         work(act)
                     except LeaseError:
                         raise
-                    except EbbtideError as error:
-                        act.error = error.message
                     except Exception as error:
-                        act.error = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+                        act.error = _said(error)
 
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             # Consumed, so that a lost lease is raised here.
@@ -179,19 +180,27 @@ class Sweeper:
         unread = {e.table_id for e in inventory.current.entries.values() if e.error is not None}
         failed = {error.catalog for error in inventory.current.catalog_errors}
         for act in acts:
-            # A table that was dropped is no longer there to be read.
-            lost = act.dataset in unread and act.dataset not in dropped
+            # What is not listed may be listed again: only who drops a table, or left it half dropped, knows better.
+            goes = act.dataset in dropped or {going.key.target for going in act.objects} <= {"orphans", "tables"}
+            lost = not goes and (act.dataset in unread or act.dataset not in inventory.current.entries)
             if lost or act.catalog.name in failed or act.error is not None:
                 act.needed = dict.fromkeys(act.paths, UNREAD)
             else:
                 act.needed = {path: needed[path] for path in act.paths if path in needed}
+                act.needed |= {path: OUTSIDE for path in _outside(act) if path not in needed}
 
-    def _free(self, act: Act) -> None:
+    def _free(self, act: Act, others: Collection[Act]) -> None:
         paths = [path for path in act.paths if path not in act.needed]
         if act.removal is None:
-            if paths:
+            if act.leftover and act.catalog.format in _OWN_CLEANER:
+                act.freed = Freed(because=_OWN_CLEANER[act.catalog.format])
+            elif paths:
                 act.freed = self._remove(act, paths)
             return
+        if act.catalog.format in _OWN_CLEANER:
+            # What earlier acts left goes with what this one takes, or not at all.
+            left = [other for other in others if other.leftover and other.dataset == act.dataset]
+            paths += [path for other in left for path in other.paths if path not in other.needed]
         if paths or act.removal.versions:
             adapter = load_format(act.catalog.format)
             act.freed = adapter.free(act.removal, paths, act.catalog, self.lake.spark, self.lease.check)
@@ -206,10 +215,40 @@ class Sweeper:
         kept = look_again({path: listed[path] for path in paths if path in listed}, act.catalog.options)
         going = [path for path in paths if path not in kept]
         failed = remove_files(going, act.catalog.options, self.lease.check)
-        for area in sorted({going.key.object for going in act.objects if going.key.target == "orphans"}):
-            inside = {path.rpartition("/")[0] for path in paths if is_inside(path, area)}
-            remove_empty_folders({folder for folder in inside if folder != area}, area)
+        # Up to the folder of a dataset that is there; the folder of one that was, or was condemned, goes too.
+        home = act.home or act.objects[0].key.object
+        root = home if act.found is not None or act.leftover else home.rpartition("/")[0]
+        folders = {path.rpartition("/")[0] for path in paths if is_inside(path, home)}
+        remove_empty_folders({folder for folder in folders if folder != root}, root)
         return Freed(failed=failed | kept)
+
+
+_OWN_CLEANER = {"hudi": "Hudi's cleaner keeps them for queries that still run, until a later version goes"}
+"""Formats under whose folders nothing but their own operation removes a file (formats.md)."""
+
+
+def _outside(act: Act) -> list[str]:
+    """Files that lie elsewhere than the dataset that references them: another one's, for all that is known.
+
+    Orphans were found by where they lie.
+    """
+    if act.home is None or all(going.key.target == "orphans" for going in act.objects):
+        return []
+    return [path for path in act.paths if not is_inside(path, act.home)]
+
+
+def _look(act: Act) -> None:
+    """What a listing shows of the act's files. One that fails is this act's error, and tells nothing of any file."""
+    try:
+        act.there = frozenset(still_there(act.paths, act.catalog.options))
+    except Exception as error:
+        act.there, act.error = frozenset(act.paths), act.error or _said(error)
+
+
+def _said(error: Exception) -> str:
+    if isinstance(error, EbbtideError):
+        return error.message
+    return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
 
 
 def _is_dropped(act: Act) -> bool:

@@ -13,6 +13,8 @@ from ebbtide.state.values import Mark, ObjectKey
 
 UNREAD = "its dataset could not be read again"
 """Why a file stays that may or may not be referenced: nobody could tell."""
+OUTSIDE = "it lies outside of its dataset's folder"
+"""Why a file stays that a dataset references and may not be its own (Iceberg's `add_files`, a clone)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +40,13 @@ class Going:
     mark: Mark | None
     files: tuple[NamedFile, ...] = ()
     facts: str | None = None
+    in_head: tuple[str, ...] = ()
+    """The files that main's head gives up with a partition, those that others keep included."""
 
     @property
-    def drops(self) -> bool:
-        """Whether heads must lose its data files first."""
-        return any(set(self.row["drops_from"]) & set(file.in_heads) for file in self.files)
+    def kept_by_others(self) -> int:
+        """How many of them no plan has named yet, because a tag, a branch or another dataset references them."""
+        return len({*self.in_head} - {file.path for file in self.files})
 
     def with_mark(self, mark: Mark) -> Going:
         return replace(self, mark=mark)
@@ -57,10 +61,14 @@ class Act:
     catalog: Catalog
     objects: tuple[Going, ...]
     found: Found | None = None
-    """What opens the dataset; None for orphans, which no format owns, and for what an earlier act left."""
+    """What opens the dataset; None where no catalog lists it."""
     removal: Removal | None = None
-    """What is asked of the format, made of the objects that the intent was written for."""
+    """What is asked of the format, made of the objects that the intent was written for. None for orphans, which no
+    format owns, and for what an earlier act left.
+    """
     leftover: bool = False
+    home: str | None = None
+    """The folder of the dataset, as far as anybody knows it."""
     head: tuple[str, datetime] | None = None
     """Main's head as the plan saw it, and when it was committed."""
 

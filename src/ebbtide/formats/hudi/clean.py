@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 NOTHING = "Hudi's cleaner has nothing to do: it waits for a commit after its last clean, or keeps what was asked for"
+LATER = "Hudi's cleaner keeps the files of the newest version that goes until a later clean, for queries that still run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,8 @@ def clean(found: Found, kept: int, paths: Collection[str], spark: SparkSession, 
         if more := sorted(taken - {normalise(path) for path in paths}):
             return Freed(because=f"the cleaner would also take {more[0]} ({len(more)} in all), which nobody named")
         before()
-        return _carry_out(found, writer, config, planned)
+        failed = _carry_out(found, writer, config, planned)
+        return Freed(failed=failed, because=LATER if {normalise(path) for path in paths} - taken else None)
 
 
 def _policy(kept: int) -> dict[str, str]:
@@ -112,8 +114,8 @@ def _values(plan: Any) -> list[Any]:
     return [] if by_partition is None else list(by_partition.values())
 
 
-def _carry_out(found: Found, writer: Writer, config: Any, planned: Any) -> Freed:
-    """Put the plan that was looked at on the timeline, and let Hudi execute it."""
+def _carry_out(found: Found, writer: Writer, config: Any, planned: Any) -> dict[str, str]:
+    """Put the plan that was looked at on the timeline, and let Hudi execute it: the files that it could not remove."""
     time = writer.meta.createNewInstantTime(False)
     requested = writer.meta.getInstantGenerator().getCleanRequestedInstant(time)
     writer.meta.getActiveTimeline().saveToCleanRequested(requested, planned)
@@ -123,4 +125,4 @@ def _carry_out(found: Found, writer: Writer, config: Any, planned: Any) -> Freed
         for name in partition.getFailedDeleteFiles():
             place = f"{found.location}/{partition.getPartitionPath()}"
             failed[normalise(f"{place}/{str(name).rpartition('/')[2]}")] = "Hudi could not remove it"
-    return Freed(failed=failed)
+    return failed

@@ -25,7 +25,7 @@ from ebbtide.storage.files import open_store
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_ROWS = frozenset({"data", "log", "change data"})
+_ROWS = frozenset({"data", "log"})
 
 
 def commit(removal: Removal, catalog: Catalog, spark: SparkSession) -> Committed:
