@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -48,6 +49,21 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByLake | Non
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest lake first: at the end one worker would wait for the other that builds it."""
     items.sort(key=lambda item: not item.nodeid.startswith("tests/property/"))
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """What was killed where: a test's output is shown only where it fails, and this is the record."""
+    killed = Counter(
+        value
+        for report in terminalreporter.getreports("passed")
+        if report.when == "call"
+        for name, value in report.user_properties
+        if name == "killed"
+    )
+    if killed:
+        terminalreporter.section("killed by SIGKILL: format, boundary, times")
+        for place, times in sorted(killed.items()):
+            terminalreporter.write_line(f"{place}{f' ({times} times)' if times > 1 else ''}")
 
 
 def lake_catalogs(root: str) -> dict[str, Catalog]:

@@ -48,11 +48,12 @@ class Place:
     root: Path
     state: Path | None = None
     """Where the database and the keys lie, where that is another disk."""
+    tables: tuple[str, ...] = TABLES
 
     @classmethod
-    def new(cls, root: Path, state: Path | None = None) -> Place:
-        """Two tables of four versions; each version has a file of its own, and one that the next one has too."""
-        for name in TABLES:
+    def new(cls, root: Path, state: Path | None = None, tables: tuple[str, ...] = TABLES) -> Place:
+        """Tables of four versions; each version has a file of its own, and one that the next one has too."""
+        for name in tables:
             table = root / "lake" / name
             table.mkdir(parents=True)
             for number in range(1, 5):
@@ -61,7 +62,7 @@ class Place:
             versions = {f"v{n}": [f"d{n}", f"s{n}", *([f"s{n - 1}"] if n > 1 else [])] for n in range(1, 5)}
             versions["v4"] = ["d4", "s4"]
             folder.save(table, {"versions": versions, "tags": []})
-        return cls(root, state)
+        return cls(root, state, tables)
 
     @property
     def catalog(self) -> Catalog:
@@ -118,7 +119,7 @@ class Place:
             assert kinds.count(Intent.KIND) - kinds.count(Outcome.KIND) == unfinished
         ledger.database.close()
         here = []
-        for table in TABLES:
+        for table in self.tables:
             files, content = self.files(table), folder.load(self.root / "lake" / table)
             every = {f"{kind}{n}" for kind in "ds" for n in range(1, 5)}
             for id_, names in content["versions"].items():
@@ -134,10 +135,10 @@ class Place:
     def assert_finished(self) -> None:
         kinds, unfinished, marks, open_runs, *_ = self.look()
         ends = {"v1": "swept", "v2": "unmarked", "v3": "swept"}
-        assert marks == sorted((f"c.db.{table}", id_, ends[id_]) for table in TABLES for id_ in MARKED), marks
+        assert marks == sorted((f"c.db.{table}", id_, ends[id_]) for table in self.tables for id_ in MARKED), marks
         assert unfinished == 0
         assert open_runs == 0
-        assert {table: self.files(table) for table in TABLES} == dict.fromkeys(TABLES, LEFT), kinds
+        assert {table: self.files(table) for table in self.tables} == dict.fromkeys(self.tables, LEFT), kinds
 
 
 def story(place: Place, prepare: Callable[[Say], None]) -> Callable[[Say], None]:
@@ -161,7 +162,7 @@ def _mark_and_sweep(place: Place) -> SweepReport:
         with ledger.sweeping(lease) as step:
             run = step.state.start_run("run", at=AT).id
             known = {found.key for found in step.state.marks(only_open=False)}
-        keys = [ObjectKey(f"c.db.{table}", "versions", id_) for table in TABLES for id_ in MARKED]
+        keys = [ObjectKey(f"c.db.{table}", "versions", id_) for table in place.tables for id_ in MARKED]
         mark(ledger, lease, run, [_proposal(key) for key in keys if key not in known])
         folder.tag(place.root / "lake" / "a", "v2")
         inventory = place.scan()

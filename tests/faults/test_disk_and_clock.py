@@ -6,6 +6,7 @@ import resource
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,17 +25,29 @@ Say = Callable[[str], None]
 MEGABYTES = 4
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+@contextmanager
+def _small_disk(disk: Path) -> Iterator[Path]:
     """A file system of a few megabytes; where mounting is not allowed, a plain folder."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
+    disk.mkdir(parents=True)
     mount = ["mount", "-t", "tmpfs", "-o", f"size={MEGABYTES}m", "tmpfs", str(disk)]
     can = shutil.which("mount") is not None
     mounted = can and subprocess.run(mount, capture_output=True, check=False).returncode == 0
     yield disk
     if mounted:
         subprocess.run(["umount", str(disk)], check=True)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    with _small_disk(tmp_path / "disk") as disk:
+        yield disk
+
+
+@pytest.fixture
+def small_lake(tmp_path: Path) -> Iterator[Path]:
+    """The lake's own disk; state, ledger and inventory lie on another one."""
+    with _small_disk(tmp_path / "p" / "lake") as disk:
+        yield disk
 
 
 def _fill(disk: Path) -> None:
@@ -93,6 +106,51 @@ def test_a_full_disk_under_the_ledger_stops_the_sweep_and_the_next_run_finishes(
     if "act.intent" not in kinds:
         assert all(place.files(table) > LEFT for table in ("a", "b")), "nothing goes without an intent"
     place.time_passes()
+    assert place.run().error is None
+    place.assert_finished()
+
+
+def _full_lake(lake: Path) -> Callable[[Say], None]:
+    """From the first commit of the sweep on, whoever writes metadata finds no room."""
+
+    def prepare(_: Say) -> None:
+        save = folder.save
+
+        def saving(table: Path, content: folder.Content) -> None:
+            before = resource.getrlimit(resource.RLIMIT_FSIZE)
+            _fill(lake)
+            try:
+                save(table, content)
+            finally:
+                resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+        patched: Any = folder
+
+        def point(name: str) -> None:
+            if name == "commit: before":
+                patched.save = saving
+
+        watch(point)
+
+    return prepare
+
+
+def test_a_full_disk_under_the_lake_fails_the_commit_removes_no_file_and_the_next_run_finishes(
+    tmp_path: Path, small_lake: Path
+) -> None:
+    place = Place.new(tmp_path / "p")
+    before = [place.files(table) for table in place.tables]
+    ended = place.run(_full_lake(small_lake))
+    assert ended.error is None, "errors of single datasets do not stop a sweep"
+    assert ended.said == ["removed 0 errors 2"]
+    (small_lake / "filler").unlink(missing_ok=True)
+    kinds, unfinished, marks, *_ = place.look()
+    assert isinstance(kinds, tuple)
+    assert kinds.count("act.outcome") == 2, "each has an outcome, and it is told there"
+    assert unfinished == 0
+    assert isinstance(marks, list)
+    assert "swept" not in {state for *_, state in marks}
+    assert all(files <= place.files(table) for files, table in zip(before, place.tables, strict=True))
     assert place.run().error is None
     place.assert_finished()
 

@@ -5,7 +5,7 @@ While that run finishes, writers commit to three tables more.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from pyspark.sql import Row, SparkSession
@@ -93,13 +93,15 @@ def test_a_clock_that_went_back_removes_nothing(lake: Lake) -> None:
 
 
 @pytest.mark.parametrize("name", _cases())
-def test_a_kill_loses_nothing(lake: Lake, planned: Round, name: str) -> None:
+def test_a_kill_loses_nothing(
+    lake: Lake, planned: Round, name: str, record_property: Callable[[str, object], None]
+) -> None:
     format_, boundary = KILLS[name]
     before = lake.tide.files()
     ended = lake.killed_sweep(planned, name, boundary)
     assert ended.killed, ended
     assert ended.said == [boundary]
-    print(f"{format_}: killed at {boundary!r}")  # noqa: T201 (the record of what was killed)
+    record_property("killed", f"{format_}: {boundary}")
     lake.time_passes()
     _assert_head(lake, name)
     assert audit(open_ledger(lake.tide.project))
