@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from ebbtide.app.hold import add_hold, release_hold
 from ebbtide.app.plan import make_plan, write_plan
 from ebbtide.app.run import run_once
+from ebbtide.cli import main
 from ebbtide.config.project import Limits
 from ebbtide.errors import InputError, RefusedError
+from ebbtide.inventory.information_schema import Inventory
+from ebbtide.sweep.sweep import Sweeper
+from ebbtide.sweep.values import Act
+from tests.conformance.driver import Table
 from tests.tide import Tide
 
 POLICIES = """
@@ -21,24 +30,58 @@ policies:
 """
 
 
+Ran = tuple[int | str | None, str, str]
+"""Exit code, stdout and stderr of a command."""
+
+
+@pytest.fixture
+def ebbtide(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
+    """The command line in this process, on the session that is there."""
+
+    def run(*arguments: str) -> Ran:
+        monkeypatch.setattr("sys.argv", ["ebbtide", *arguments])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main.run()
+        return (ended.value.code, *capsys.readouterr())
+
+    return run
+
+
 @pytest.fixture(scope="module")
 def tide(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Tide:
-    made = Tide(spark, tmp_path_factory.mktemp("verbs") / "p", "iceberg", policies=POLICIES)
-    driver = made.drivers["iceberg"]
-    for name in ("one", "two"):
-        table = driver.create(name)
+    return Tide(spark, tmp_path_factory.mktemp("verbs") / "p", "iceberg", policies=POLICIES)
+
+
+@pytest.fixture(scope="module")
+def tables(tide: Tide) -> dict[str, Table]:
+    driver = tide.drivers["iceberg"]
+    made = {name: driver.create(name) for name in ("one", "two")}
+    for table in made.values():
         for number in range(2):
             driver.append(table, [(number, "x", "d")])
         driver.overwrite(table, [(9, "y", "d")])
-    made.app.scan()
+    tide.app.scan()
     return made
 
 
-def test_verbs_do_what_they_say_and_refuse_what_changed(tide: Tide, tmp_path: Path) -> None:
+def _write_plan(tide: Tide, days: float, file: Path) -> dict[str, Any]:
+    with make_plan(tide.project, now=tide.at(days)) as made:
+        write_plan(made, file)
+    found: dict[str, Any] = json.loads(file.read_text())
+    return found
+
+
+def test_verbs_do_what_they_say_and_refuse_what_changed(
+    tide: Tide,
+    tables: dict[str, Table],
+    tmp_path: Path,
+    ebbtide: Callable[..., Ran],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """In the order in which a person does it: a plan no writing verb has touched, a look, the mark, a changed world."""
     file = tmp_path / "plan.json"
-    with make_plan(tide.project, now=tide.at(40)) as made:
-        write_plan(made, file)
+    _write_plan(tide, 40, file)
     looked = tide.mark(40, plan_file=file, dry_run=True)
     assert len(looked.marked) == 4
     assert not (tide.root / ".ebbtide" / "state.db").exists(), "a dry run writes nothing"
@@ -61,11 +104,77 @@ def test_verbs_do_what_they_say_and_refuse_what_changed(tide: Tide, tmp_path: Pa
     would = tide.sweep(48, dry_run=True)
     assert {result.state for result in would.results} == {"would go"}
 
-    done = run_once(tide.project, as_of=tide.at(48))
-    assert done.exit_code == 0
-    assert done.swept is not None
-    assert done.swept.removed_files == would.removed_files
-    assert {result.state for result in done.swept.results} == {"swept"}
+    plan = _refused_after_a_commit_a_tag_and_a_hold(tide, tables["one"], tables["two"], file, ebbtide)
+    _swept_as_planned(tide, file, plan)
+    _proof_that_fails(tide, tables["one"], ebbtide, monkeypatch)
+
+
+def _refused_after_a_commit_a_tag_and_a_hold(
+    tide: Tide, one: Table, two: Table, file: Path, ebbtide: Callable[..., Ran]
+) -> dict[str, Any]:
+    """Gives the plan as it is once tag and hold are gone again."""
+    driver, before, kinds = tide.drivers["iceberg"], tide.files(), tide.ledger_kinds()
+    _write_plan(tide, 48, file)
+    driver.append(one, [(5, "z", "d")])
+    with pytest.raises(RefusedError, match="the world changed"):
+        tide.sweep(48, plan_file=file)
+
+    plan = _write_plan(tide, 48, file)
+    driver.create_tag(two, "keep", driver.native_ids(two)[0])
+    with pytest.raises(RefusedError, match="the world changed"):
+        tide.sweep(48, plan_file=file)
+    driver.drop_tag(two, "keep")
+
+    hold = add_hold(tide.project, str(two.id), owner="counsel", reason="case 7", as_of=tide.at(48))
+    at = tide.at(48).isoformat()
+    code, out, err = ebbtide("sweep", "--project", str(tide.root), "--plan", str(file), "--yes", "--as-of", at)
+    assert (code, out) == (3, "")
+    assert "the world changed" in err
+    release_hold(tide.project, hold["id"], as_of=tide.at(48))
+    assert before <= tide.files(), "who refuses removes nothing"
+    assert set(tide.ledger_kinds()[len(kinds) :]) == {"hold.placed", "hold.released"}
+    return plan
+
+
+def _swept_as_planned(tide: Tide, file: Path, plan: dict[str, Any]) -> None:
+    before = tide.files()
+    going = {(row["dataset"], row["object"]) for row in plan["objects"] if row["decision"] == "sweep"}
+    done = tide.sweep(48, plan_file=file)
+    assert {(result.key.dataset, result.key.object) for result in done.results} == going
+    assert {result.state for result in done.results} == {"swept"}
+    named = {path.removeprefix(f"file://{tide.root}/") for path in Path(f"{file}.files").read_text().splitlines()}
+    gone = {path for path in before - tide.files() if not path.endswith(".crc")}
+    assert gone <= named
+    assert len(gone) == done.removed_files == plan["totals"]["sweep"]["files"] > 0
+    assert not done.findings
+
+
+def _proof_that_fails(tide: Tide, one: Table, ebbtide: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the sweep frees files somebody loses a live one: the sweep says so, whoever's fault it was."""
+    marked = run_once(tide.project, as_of=tide.at(60))
+    assert marked.exit_code == 0
+    assert marked.marked is not None
+    assert {key.dataset for key in marked.marked.marked} == {str(one.id)}, "the version that the append superseded"
+    (victim, *_) = [row["path"] for row in _live_data(tide, str(one.id))]
+    free = Sweeper._free
+
+    def losing(self: Sweeper, act: Act) -> None:
+        free(self, act)
+        Path(victim.removeprefix("file://")).unlink()
+
+    monkeypatch.setattr(Sweeper, "_free", losing)
+    at = tide.at(68).isoformat()
+    code, out, err = ebbtide("sweep", "--project", str(tide.root), "--yes", "--json", "--as-of", at)
+    told = json.loads(out)
+    assert told["findings"] == [f"{one.id}: a referenced file is missing"]
+    assert {row["state"] for row in told["objects"]} == {"swept"}
+    assert "the proof failed" in err
+    assert code == 1
+
+
+def _live_data(tide: Tide, dataset: str) -> list[dict[str, Any]]:
+    rows = Inventory.open(tide.project.inventory).rows("files", table_id=dataset)
+    return [row for row in rows if row["live"] and row["role"] == "data"]
 
 
 def test_a_file_that_is_no_plan_is_wrong_input(tide: Tide, tmp_path: Path) -> None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
+from pyspark.sql import SparkSession
 
 from ebbtide.formats.registry import load_format
 from ebbtide.model.dataset import Catalog, Found
 from ebbtide.verify.after_sweep import Findings, Missing, check_datasets
+from tests.conformance.driver import Table
+from tests.conformance.drivers import load_driver
 from tests.inventory.lakes import SmallLake
 
 
@@ -105,3 +109,55 @@ def test_a_missing_old_metadata_file_is_found(tables: Tables) -> None:
     log = sorted(tables.iceberg.glob("metadata/*.metadata.json"))
     log[0].unlink()
     assert [each.path for each in tables.check().missing] == [f"file://{log[0]}"]
+
+
+@contextmanager
+def _damaged(path: Path, damage: Callable[[Path], None]) -> Iterator[None]:
+    content = path.read_bytes()
+    damage(path)
+    try:
+        yield
+    finally:
+        path.write_bytes(content)
+
+
+def _checks(spark: SparkSession, catalog: Catalog, table: Table) -> Callable[[], Findings]:
+    answers = load_format(catalog.format).discover(catalog)
+    (found,) = [answer for answer in answers if isinstance(answer, Found) and answer.id == table.id]
+    return lambda: check_datasets([(catalog, found)], spark)
+
+
+def _assert_found(check: Callable[[], Findings], opened: Path, measured: Path | None) -> None:
+    """A footer is read; of what has none the size is compared; what is gone is missing. Then all is whole again."""
+    assert check()
+    for path, damage in ((opened, _spoil_footer), (opened, _cut), *([(measured, _cut)] if measured else [])):
+        with _damaged(path, damage):
+            found = check()
+        assert ([each.path for each in found.unreadable], found.missing) == ([f"file://{path}"], ())
+    for path in filter(None, (opened, measured)):
+        with _damaged(path, Path.unlink):
+            found = check()
+        assert (found.unreadable, [each.path for each in found.missing]) == ((), [f"file://{path}"])
+    assert check()
+
+
+def test_a_damaged_base_or_log_file_of_hudi_is_found(spark: SparkSession, catalogs: Mapping[str, Catalog]) -> None:
+    driver = load_driver(spark, catalogs["cdc"])
+    table = driver.create("damaged", variant="mor")
+    driver.append(table, [(1, "a", "2026-01-01"), (2, "b", "2026-01-01")])
+    driver.delete(table, "id = 1")
+    folder = Path(table.location)
+    (base,), (log,) = folder.glob("*.parquet"), folder.glob(".*.log.*[!c]")
+    _assert_found(_checks(spark, catalogs["cdc"], table), base, log)
+
+
+def test_a_damaged_data_file_of_paimon_is_found(spark: SparkSession, catalogs: Mapping[str, Catalog]) -> None:
+    driver = load_driver(spark, catalogs["stream"])
+    table = driver.create("damaged", properties={"file.format": "orc"})
+    driver.append(table, [(1, "a", "2026-01-01")])
+    (data,) = Path(table.location).glob("bucket-0/*.orc")
+    check = _checks(spark, catalogs["stream"], table)
+    _assert_found(check, data, None)
+    (manifest,) = Path(table.location).glob("manifest/manifest-[!l]*")
+    with _damaged(manifest, Path.unlink):
+        assert not check(), "without its manifest nothing is known of the table"

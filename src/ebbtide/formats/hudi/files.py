@@ -124,7 +124,9 @@ def references(
             by = item.instant if item.instant in orders else None
             files.append(FileRef(f"{location}/{item.path}", item.role, item.bytes, by, live=True))
         elif item.path in history.written:
-            add(item.group, history.written[item.path], item.role, item.bytes)
+            # A file shorter than its commit recorded was cut; before version 8 a log file may have grown since.
+            written = history.written[item.path]
+            add(item.group, written, item.role, max(item.bytes, written.bytes or 0))
         elif item.instant in orders:
             # Not in the commit's own list (a log file that rolled over, change data), yet readers take it.
             at = completed.get(item.instant, item.instant)
