@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ebbtide.cli import main
 from tests.cli.test_commands import PROJECT, ebbtide
 from tests.inventory.lakes import SmallLake
 
@@ -56,6 +57,38 @@ def test_wrong_input_is_one_clear_line(project: Path, arguments: list[str], exit
     assert said in done.stderr.replace("\n", " ")
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
+
+
+@pytest.mark.parametrize("verb", ["plan", "mark", "sweep", "run"])
+def test_a_guard_age_below_a_day_is_refused_unless_it_is_called_unsafe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], verb: str
+) -> None:
+    (tmp_path / "ebbtide.yml").write_text(PROJECT + "ledger: {origin: example.org/acme, checkpoint: ../seen.txt}\n")
+    for name in ("classifiers", "policies"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "classifiers" / "c.yml").write_text(
+        "classifiers:\n  - {name: Team, kind: table, propagate: false, labels: [tag]}\n"
+    )
+    # The second mistake is the next that is found, and shows that the first one was let through.
+    (tmp_path / "policies" / "p.yml").write_text(
+        "policies:\n  - name: a\n    select: {any_labels: [Team.nobody]}\n    orphans: {older_than: 0d}\n"
+    )
+
+    def said(*arguments: str) -> str:
+        monkeypatch.setattr("sys.argv", ["ebbtide", verb, "--project", str(tmp_path), *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main.run()
+        assert ended.value.code == 2
+        out, err = capsys.readouterr()
+        assert out == ""
+        return err
+
+    dry_run = [] if verb == "plan" else ["--dry-run"]
+    refused, passed = said(*dry_run), said(*dry_run, "--unsafe")
+    assert "p.yml:4: a guard age below a day" in refused
+    assert "--unsafe" in refused
+    assert "Team.nobody" in passed
+    assert "guard age" not in passed
 
 
 def test_a_hold_is_placed_listed_and_released(project: Path) -> None:

@@ -97,7 +97,6 @@ def test_no_policies_is_an_empty_set(tmp_path: Path) -> None:
         (("name: everything", "name: user-data"), 7, "two policies are named 'user-data'", "a.yml:2"),
         (("rows: {column: at, older_than: 2y}", "rows: {column: at}"), 11, "by age or by predicate", None),
         (("rows: {column: at, older_than: 2y}", "rows: {where: x, column: at}"), 11, "by age or by predicate", None),
-        (("rows: {column: at, older_than: 2y}", "orphans: {older_than: 0d}"), 11, "guard age", "1d"),
         (("rows: {column: at, older_than: 2y}", "tables: {older_than: 1d}"), 7, "all branches", "two policies"),
         (("keep_at_least: 7y", "keep_at_least: seven"), 13, "not a duration: 'seven'", None),
         (("basis: tax code", "bases: tax code"), 13, "basis", None),
@@ -112,6 +111,17 @@ def test_what_is_wrong_is_named_with_file_line_and_hint(
     assert f"a.yml:{line}: " in str(caught.value)
     assert message in str(caught.value)
     assert hint is None or hint in str(caught.value.hint)
+
+
+def test_a_guard_age_below_a_day_passes_only_when_it_is_called_unsafe(tmp_path: Path) -> None:
+    text = 'policies:\n  - {name: a, select: {tables: ["**"]}, orphans: {older_than: 0d}}\n'
+    with pytest.raises(InputError, match=r"a\.yml:2: a guard age below a day") as caught:
+        load_policies(write(tmp_path, text))
+    assert "--unsafe" in str(caught.value.hint)
+    assert str(load_policies(tmp_path, unsafe=True).policies[0].orphans) == "older_than=Duration(count=0, unit='d')"
+    with pytest.raises(InputError, match="lies in the future"):
+        load_policies(write(tmp_path, text.replace("0d", "-1d")), unsafe=True)
+    assert load_policies(write(tmp_path, text.replace("0d", "1d"))).policies
 
 
 def test_two_policies_of_one_name_are_refused_across_files(tmp_path: Path) -> None:

@@ -72,6 +72,12 @@ def test_an_unread_dataset_lets_a_mark_wait(spark: SparkSession, tmp_path: Path,
     assert (row["decision"], row["waits_for"]) == ("marked", ["unknown:lake.db.x: broken"])
 
 
+def test_without_a_guard_age_what_was_just_written_goes_too(spark: SparkSession, tmp_path: Path) -> None:
+    """Why such a policy is refused unless somebody says `--unsafe`."""
+    row, paths = row_of(spark, tmp_path, lake(spark, orphan("just written", 0.001)), guard="0d")
+    assert (row["decision"], paths) == ("mark", [f"{FOLDER}/just written"])
+
+
 def test_a_file_without_a_time_is_kept(spark: SparkSession, tmp_path: Path) -> None:
     row, paths = row_of(spark, tmp_path, lake(spark, (*orphan("a", 9)[:4], None)))
     assert (row["decision"], paths) == ("keep", [])

@@ -73,7 +73,7 @@ def information_schema(project: Project, *, now: datetime) -> Iterator[SparkSess
     from ebbtide.app.scan import start_plan_session
     from ebbtide.governance.views import register_views
 
-    policies, classifiers = load_policies(project.root), load_classifiers(project.root / "classifiers")
+    policies, classifiers = load_policies(project.root, unsafe=True), load_classifiers(project.root / "classifiers")
     inventory = Inventory.open(project.inventory)
     spark = start_plan_session(project, inventory, None)
     with tempfile.TemporaryDirectory(prefix="views-", dir=project.inventory) as folder:

@@ -38,7 +38,7 @@ def departed_users(
     ledger = open_ledger(project, as_of=as_of if file and not dry_run else None)
     open_state(project)
     now = as_of or ledger.clock.now()
-    inventory, policies = Inventory.open(project.inventory), load_policies(project.root)
+    inventory, policies = Inventory.open(project.inventory), load_policies(project.root, unsafe=True)
     labelled = label_inventory(project, inventory)
     carried = [(subject, carriers(subject, labelled, inventory)) for subject in subjects]
     spark, plans = start_session(project), start_plan_session(project, inventory, None)

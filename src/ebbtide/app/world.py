@@ -85,7 +85,7 @@ def tick_of(project: Project) -> Duration:
 
 def some_policies(project: Project) -> PolicySet:
     """The project's policies, of which there must be one."""
-    policies = load_policies(project.root)
+    policies = load_policies(project.root, unsafe=project.unsafe)
     if not policies.policies:
         raise InputError("there are no policies", hint=f"write one into {project.root / 'policies'}/retention.yml")
     return policies

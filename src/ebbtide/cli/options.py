@@ -15,6 +15,9 @@ ProjectOption = Annotated[
     Path | None, typer.Option("--project", help="The project file, or its folder. [default: ./ebbtide.yml]")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Data as JSON on stdout.")]
+UnsafeOption = Annotated[
+    bool, typer.Option("--unsafe", help="Let guard ages of orphans below a day pass. Only where no writer runs.")
+]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
 
 
@@ -24,11 +27,14 @@ def project_file(ctx: typer.Context, project: Path | None) -> Path:
     return project or before or Path("ebbtide.yml")
 
 
-def open_project(ctx: typer.Context, project: Path | None) -> Ebbtide:
+def open_project(ctx: typer.Context, project: Path | None, *, unsafe: bool = False) -> Ebbtide:
     """The project itself. Imported late, so that `--help` and wrong input answer at once."""
+    from dataclasses import replace
+
     from ebbtide.app.ebbtide import Ebbtide
 
-    return Ebbtide(project_file(ctx, project))
+    tide = Ebbtide(project_file(ctx, project))
+    return Ebbtide(replace(tide.project, unsafe=True)) if unsafe else tide
 
 
 def time_of(text: str | None) -> datetime | None:

@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from ebbtide.cli import render
-from ebbtide.cli.options import JsonOption, ProjectOption, open_project, time_or_now
+from ebbtide.cli.options import JsonOption, ProjectOption, UnsafeOption, open_project, time_or_now
 
 _AsOf = Annotated[str | None, typer.Option("--as-of", help="Plan as if it were then: a date or an instant, UTC.")]
 _QUIET = ("keep",)
@@ -26,6 +26,7 @@ def plan(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write the plan here, and its files to FILE.files.")
     ] = None,
+    unsafe: UnsafeOption = False,
     project: ProjectOption = None,
     json: JsonOption = False,
     as_of: _AsOf = None,
@@ -33,7 +34,7 @@ def plan(
     """Show what would be marked and swept, and why. Exit 3 where a limit would be broken."""
     from ebbtide.app.plan import as_json, make_plan, write_plan
 
-    tide = open_project(ctx, project)
+    tide = open_project(ctx, project, unsafe=unsafe)
     with make_plan(tide.project, now=time_or_now(as_of)) as made:
         if output is not None:
             write_plan(made, output)

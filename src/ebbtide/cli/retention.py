@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 
 from ebbtide.cli import render
-from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, open_project, time_of
+from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, UnsafeOption, open_project, time_of
 
 hold = typer.Typer(no_args_is_help=True, help="Litigation holds: nothing inside one goes by any verb.")
 
@@ -55,6 +55,7 @@ def mark(
     plan_file: _PlanFile = None,
     max_share: _MaxShare = None,
     max_objects: _MaxObjects = None,
+    unsafe: UnsafeOption = False,
     project: ProjectOption = None,
     json: JsonOption = False,
     dry_run: DryRunOption = False,
@@ -63,7 +64,7 @@ def mark(
     """Schedule for deletion what the plan wants gone. Nothing is removed. Exit 3 where a limit left a dataset out."""
     from ebbtide.app.mark import run_mark
 
-    loaded = open_project(ctx, project).project
+    loaded = open_project(ctx, project, unsafe=unsafe).project
     limits = _limits(loaded, max_share, max_objects)
     with render.Working("scan, plan, mark"):
         report = run_mark(loaded, as_of=time_of(as_of), plan_file=plan_file, limits=limits, dry_run=dry_run)
@@ -79,6 +80,7 @@ def sweep(
     plan_file: _PlanFile = None,
     max_share: _MaxShare = None,
     max_objects: _MaxObjects = None,
+    unsafe: UnsafeOption = False,
     yes: _Yes = False,
     project: ProjectOption = None,
     json: JsonOption = False,
@@ -91,7 +93,7 @@ def sweep(
     """
     from ebbtide.app.sweep import exit_code, run_sweep
 
-    loaded = open_project(ctx, project).project
+    loaded = open_project(ctx, project, unsafe=unsafe).project
     _sure(yes, dry_run)
     with render.Working("scan, plan, sweep") as working:
         report = run_sweep(
@@ -112,6 +114,7 @@ def run(
     every: Annotated[str | None, typer.Option("--every", help="A round so often, for ever: 1h, 1d.")] = None,
     max_share: _MaxShare = None,
     max_objects: _MaxObjects = None,
+    unsafe: UnsafeOption = False,
     yes: _Yes = False,
     project: ProjectOption = None,
     json: JsonOption = False,
@@ -123,7 +126,7 @@ def run(
     from ebbtide.errors import InputError
     from ebbtide.model.durations import parse_duration
 
-    loaded = open_project(ctx, project).project
+    loaded = open_project(ctx, project, unsafe=unsafe).project
     limits = _limits(loaded, max_share, max_objects)
     _sure(yes, dry_run)
 

@@ -145,16 +145,9 @@ class Rows(_Strict):
 
 
 class Orphans(_Strict):
-    older_than: Days = Duration(3, "d")
+    """Files that nothing references. `older_than` is the guard age: `load_policies` refuses one below a day."""
 
-    @field_validator("older_than")
-    @classmethod
-    def _guarded(cls, value: Duration) -> Duration:
-        if value.count < 1:
-            raise WrongValueError(
-                "a guard age below a day takes files of writers that still run", "write at least 1d; 3d is the default"
-            )
-        return value
+    older_than: Days = Duration(3, "d")
 
 
 class Branches(_Strict):
@@ -260,10 +253,16 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, Duration) else value
 
 
-def load_policies(root: Path) -> PolicySet:
-    """Read `policies/*.yml` under the project's folder. No folder means no policies."""
+def load_policies(root: Path, *, unsafe: bool = False) -> PolicySet:
+    """Read `policies/*.yml` under the project's folder. No folder means no policies.
+
+    `unsafe` lets guard ages below a day pass: for `--unsafe`, and for those who neither mark nor remove.
+    """
     files = [(path, *yaml.load_with_places(path, _PolicyFile)) for path in _policy_files(root / "policies")]
     _refuse_double_names((path, file, where) for path, file, where in files)
+    if not unsafe:
+        for _, file, where in files:
+            _refuse_young_guards(file, where)
     classifiers = load_classifiers(root / "classifiers")
     if classifiers.by_name:
         for _, file, where in files:
@@ -291,6 +290,16 @@ def _check_labels(file: _PolicyFile, where: Callable[[yaml.Place], str], classif
             for label in (*(selection.any_labels or ()), *(selection.all_labels or ())):
                 if not label.startswith(f"{TIME_GRAIN}."):
                     classifiers.check(label, Kind.TABLE, where=where(place))
+
+
+def _refuse_young_guards(file: _PolicyFile, where: Callable[[yaml.Place], str]) -> None:
+    for number, policy in enumerate(file.policies):
+        if policy.orphans is not None and policy.orphans.older_than.count < 1:
+            raise InputError(
+                "a guard age below a day takes files of writers that still run",
+                where=where(("policies", number, "orphans", "older_than")),
+                hint="write at least 1d; 3d is the default; or say --unsafe where no writer runs",
+            )
 
 
 def _refuse_double_names(files: Iterator[tuple[Path, _PolicyFile, Callable[[yaml.Place], str]]]) -> None:

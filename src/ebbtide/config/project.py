@@ -133,6 +133,8 @@ class Project:
     limits: Limits = field(default_factory=Limits)
     warehouses: tuple[Warehouse, ...] = ()
     tick: str = "1d"
+    unsafe: bool = False
+    """`--unsafe` of this run, never of the file: guard ages of orphans may be below a day."""
 
     @property
     def root(self) -> Path:
