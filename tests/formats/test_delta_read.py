@@ -280,7 +280,7 @@ def test_after_log_cleanup_references_begin_with_the_earliest_version_left(drive
     assert driver.native_ids(table) == ["4", "5"]
     reading = read_table(driver, table)
     assert [(t.id, t.parent_id, t.kind) for t in reading.transactions] == [
-        ("4", None, Kind.APPEND),
+        ("4", "3", Kind.APPEND),
         ("5", "4", Kind.DELETE),
     ]
     assert (reading.transactions[1].rows_added, reading.transactions[1].rows_removed) == (0, 1)
@@ -416,7 +416,7 @@ def test_a_gap_that_a_checkpoint_bridges_makes_the_references_unknown(small: Cat
     commit_file(location, 3).unlink()
     reading = read(small, "t")
     assert [(t.id, t.parent_id) for t in reading.transactions] == [
-        ("0", None), ("1", "0"), ("2", "1"), ("4", None), ("5", "4"),
+        ("0", None), ("1", "0"), ("2", "1"), ("4", "3"), ("5", "4"),
     ]  # fmt: skip
     assert reading.unknown == ("gap in the log: versions 3 to 3 have no commit file",)
     assert on_disk(str(location)) == visible(reading)

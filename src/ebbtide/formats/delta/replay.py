@@ -153,7 +153,8 @@ def _replay_run(
     walk.read_settings(checkpoint)
     for version in run:
         walk.read_settings(commits[version])
-        walk.step(version, version - 1 if version > run.start else None, commits[version])
+        # Log cleanup may have taken the parent: it was there, and who reads on from before it must be told.
+        walk.step(version, version - 1 if version else None, commits[version])
 
 
 def _undo(state: dict[str, DataFile], commit: Actions) -> None:
