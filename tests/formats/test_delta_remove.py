@@ -5,12 +5,15 @@ The oracles are what lies on disk and Spark's own reader; rows are read, never c
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from ebbtide.errors import ConflictError, LeaseError, RefusedError
@@ -317,6 +320,50 @@ def test_a_late_file_that_comes_while_its_partition_goes_is_seen_at_the_next_att
     meanwhile(lambda: left.pop()() if left else None)
     assert set(commit(driver, removal).sent_back) == {removal.drops[0].object}
     assert ids_of(driver, table) == [1, 2, 3]
+
+
+def test_a_compaction_that_comes_while_its_partition_goes_sends_it_back(
+    driver: DeltaDriver, meanwhile: Meanwhile
+) -> None:
+    table = driver.create("compaction_race", partitioned=True)
+    for number, day in ((1, DAY), (2, DAY), (3, NEXT)):
+        driver.append(table, [(number, "a", day)])
+    removal = partition_drop(driver, table, DAY)
+    left = [lambda: driver.compact(table)]
+    meanwhile(lambda: left.pop()() if left else None)
+    assert set(commit(driver, removal).sent_back) == {removal.drops[0].object}
+    assert ids_of(driver, table) == [1, 2, 3], "half a partition never goes"
+
+
+def compaction_begun(driver: DeltaDriver, table: Table) -> Callable[[], None]:
+    """A compaction that has read the table and written its files; it commits when it is called."""
+    jvm: Any = driver.spark._jvm
+    delta, none = jvm.org.apache.spark.sql.delta, jvm.scala.Option.empty()
+    transaction = driver._log(table).startTransaction(none, none)
+    actions, files = jvm.java.util.ArrayList(), transaction.filterFiles().iterator()
+    while files.hasNext():
+        java = files.next()
+        add = json.loads(java.json())["add"]
+        path = Path(table.location, add["path"])
+        copy = shutil.copy(path, path.with_name(f"compacted-{path.name}"))
+        add |= {"path": str(Path(copy).relative_to(table.location)), "dataChange": False}
+        actions.add(java.remove())
+        actions.add(getattr(getattr(delta.actions, "Action$"), "MODULE$").fromJson(json.dumps({"add": add})))
+    operation = getattr(getattr(delta, "DeltaOperations$ManualUpdate$"), "MODULE$")
+    written = jvm.org.apache.spark.api.python.PythonUtils.toSeq(actions)
+    return lambda: transaction.commit(written, operation)
+
+
+def test_a_compaction_that_began_before_its_partition_went_cannot_bring_it_back(driver: DeltaDriver) -> None:
+    table = driver.create("compaction_late", partitioned=True)
+    driver.append(table, [(1, "a", DAY), (2, "b", NEXT)])
+    compact = compaction_begun(driver, table)
+    assert commit(driver, partition_drop(driver, table, DAY)).sent_back == {}
+    with pytest.raises(Py4JJavaError, match="ConcurrentDelete"):
+        compact()
+    assert ids_of(driver, table) == [2]
+    compaction_begun(driver, table)()
+    assert ids_of(driver, table) == [2], "one that began after it commits, and has nothing to bring"
 
 
 def test_a_writer_that_is_always_faster_ends_in_a_conflict_and_a_whole_table(

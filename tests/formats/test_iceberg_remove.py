@@ -6,12 +6,14 @@ Readings say what a table references; Spark reads every head back, row by row.
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import Row, SparkSession
 
 from ebbtide.errors import ConflictError, LeaseError, RefusedError
@@ -552,6 +554,48 @@ def test_a_late_file_that_comes_while_its_partition_goes_is_seen_at_the_next_att
     meanwhile(once(lambda: jdbc.append(table, [(3, "c", DAY)])))
     assert set(commit(jdbc, removal).sent_back) == {removal.drops[0].object}
     assert [row.id for row in jdbc.rows(table)] == [1, 2, 3]
+
+
+def test_a_compaction_that_comes_while_its_partition_goes_sends_it_back(
+    jdbc: IcebergDriver, meanwhile: Meanwhile
+) -> None:
+    table = jdbc.create("compaction_race", partitioned=True)
+    for number, day in ((1, DAY), (2, DAY), (3, NEXT)):
+        jdbc.append(table, [(number, "a", day)])
+    removal = partition_drop(jdbc, table, DAY)
+    meanwhile(once(lambda: jdbc.compact(table)))
+    assert set(commit(jdbc, removal).sent_back) == {removal.drops[0].object}
+    assert [row.id for row in jdbc.rows(table)] == [1, 2, 3], "half a partition never goes"
+    check_whole(jdbc, table)
+
+
+def compaction_begun(driver: IcebergDriver, table: Table) -> Callable[[], None]:
+    """A compaction that has read the table and written its files; it commits when it is called."""
+    jvm: Any = driver.spark._jvm
+    java = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(driver.spark._jsparkSession, table.sql)
+    old, new = jvm.java.util.HashSet(), jvm.java.util.HashSet()
+    tasks = java.newScan().planFiles().iterator()
+    while tasks.hasNext():
+        file = tasks.next().file()
+        path = Path(normalise(file.location()).removeprefix("file://"))
+        copy = shutil.copy(path, path.with_name(f"compacted-{path.name}"))
+        old.add(file)
+        new.add(jvm.org.apache.iceberg.DataFiles.builder(java.spec()).copy(file).withPath(str(copy)).build())
+    rewrite = java.newRewrite().validateFromSnapshot(java.currentSnapshot().snapshotId()).rewriteFiles(old, new)
+    commit_it: Callable[[], None] = rewrite.commit
+    return commit_it
+
+
+def test_a_compaction_that_began_before_its_partition_went_cannot_bring_it_back(jdbc: IcebergDriver) -> None:
+    table = jdbc.create("compaction_late", partitioned=True)
+    jdbc.append(table, [(1, "a", DAY), (2, "b", NEXT)])
+    compact = compaction_begun(jdbc, table)
+    assert commit(jdbc, partition_drop(jdbc, table, DAY)).sent_back == {}
+    with pytest.raises(Py4JJavaError, match="ValidationException: Missing required files to delete"):
+        compact()
+    assert [row.id for row in jdbc.rows(table)] == [2]
+    compaction_begun(jdbc, table)()
+    assert [row.id for row in jdbc.rows(table)] == [2], "one that began after it commits, and has nothing to bring"
 
 
 def test_a_write_elsewhere_only_delays_a_drop(jdbc: IcebergDriver, meanwhile: Meanwhile) -> None:

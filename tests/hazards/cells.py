@@ -12,7 +12,10 @@ FORMATS = ("iceberg", "delta", "hudi", "paimon")
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """Tests by their ids, without parameters. All of them together show that it cannot go wrong on this format."""
+    """Tests by their ids, without parameters. All of them together show that it cannot go wrong on this format.
+
+    Each has the cell's format among its parameters, lies in the format's own file, or is named in `places.STANDS_FOR`.
+    """
 
     tests: tuple[str, ...]
 

@@ -17,7 +17,7 @@ _HEAD = """\
 Thirty ways in which public projects lost data, or told of an erasure that did not happen. Every cell names the tests
 that would fail, or says why it cannot happen on that format, with a command that shows it. Run a test with
 `.venv/bin/python -m pytest ID`, and a command from the root of the work tree. `tests/model/test_hazards_table.py` fails
-where a cell is empty, a test is not there, or a command shows something else.
+where a cell is empty, a test does not run on that format, or a command shows something else.
 """
 
 

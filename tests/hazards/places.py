@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.hazards.cells import Cannot, tested
+from tests.hazards.cells import FORMATS, Cannot, tested
 
 HERE = "tests/conformance/test_hazards.py::test_"
 SWEEP = "tests/conformance/test_sweep.py::test_"
@@ -19,3 +19,30 @@ HUDI_IS_LOCKED = Cannot(
     ".venv/bin/python -c \"from ebbtide.inventory.never import _WRITES; print('hudi' in _WRITES)\"",
     "False",
 )
+
+_LISTED = ("iceberg", "delta", "paimon")
+_ON_S3 = ("iceberg", "delta")
+STANDS_FOR = {
+    # What runs before any format is asked, or on the plan's tables alone.
+    "tests/config/test_policies.py::test_what_is_wrong_is_named_with_file_line_and_hint": FORMATS,
+    "tests/scenarios/foundry/test_worked_example.py::test_a_writing_verb_refuses_another_clock": FORMATS,
+    "tests/plan/test_orphans.py::test_a_file_without_a_time_is_kept": FORMATS,
+    RULES + "a_version_is_as_old_as_its_supersession": FORMATS,
+    RULES + "a_file_of_another_dataset_keeps_its_transaction": FORMATS,
+    RULES + "staged_snapshots_are_protected_and_protect_what_they_read": FORMATS,
+    "tests/faults/test_disk_and_clock.py::test_files_that_the_store_refuses_are_told_kept_in_mind_and_removed_by_the_next_run": FORMATS,  # noqa: E501
+    # One lake of all formats; files under a Hudi table are never looked at.
+    ORPHANS + "a_listing_that_no_scan_followed_is_refused": _LISTED,
+    ORPHANS + "a_file_that_was_written_again_is_seen_by_the_last_look": _LISTED,
+    ORPHANS + "one_dataset_that_cannot_be_read_keeps_every_orphan": _LISTED,
+    ORPHANS + "a_file_that_is_committed_after_the_listing_is_no_orphan": ("delta",),
+    ORPHANS + "on_s3_a_file_is_referenced_however_its_store_is_spelled": ("iceberg",),
+    STORAGE + "on_s3_errors_of_single_keys_are_read": _ON_S3,
+    STORAGE + "on_s3_a_delete_marker_is_no_removal": _ON_S3,
+    STORAGE + "on_s3_a_key_that_the_answer_leaves_out_is_not_gone": _ON_S3,
+    SCAN + "datasets_that_share_a_location_lock_each_other": ("iceberg",),
+    HERE + "a_catalog_that_keeps_references_of_its_own_is_refused": ("iceberg",),
+    HERE + "an_iceberg_table_of_a_newer_version_is_an_error_and_never_half_read": ("iceberg",),
+    HERE + "a_hudi_table_of_a_newer_version_is_an_error_and_never_half_read": ("hudi",),
+}
+"""The formats that a test without a format among its parameters stands for. Those in a format's own file are its."""

@@ -2,29 +2,45 @@
 
 from __future__ import annotations
 
-import ast
 import os
+import re
 import subprocess
 import sys
 from functools import cache
-from pathlib import Path
 
 import pytest
 
 from tests.hazards import cells
 from tests.hazards.cells import FORMATS, Cannot
 from tests.hazards.generate import PAGE, ROOT, page
+from tests.hazards.places import STANDS_FOR
 from tests.hazards.table import GROUPS
 
 HAZARDS = [hazard for group in GROUPS for hazard in group.hazards]
 CELLS = [(f"{h.number}-{name}", cell) for h in HAZARDS for name, cell in h.cells.items()]
+NAMED = sorted({test for _, cell in CELLS if isinstance(cell, cells.Tested) for test in cell.tests})
 COMMANDS = {cell.command: cell.shows for _, cell in CELLS if isinstance(cell, Cannot)}
 
 
 @cache
-def functions(file: str) -> frozenset[str]:
-    tree = ast.parse((ROOT / file).read_text())
-    return frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef))
+def collected() -> dict[str, list[str]]:
+    """The tests of all files that cells name, as pytest finds them: ids without parameters, and the parameters."""
+    files = sorted({test.partition("::")[0] for test in NAMED})
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:xdist", "-p", "no:cacheprovider"]
+    run = subprocess.run([*command, *files], cwd=ROOT, capture_output=True, text=True, check=False)
+    found: dict[str, list[str]] = {}
+    for id_ in run.stdout.splitlines():
+        test, _, parameters = id_.partition("[")
+        if "::" in test:
+            found.setdefault(test, []).append(parameters.removesuffix("]"))
+    return found
+
+
+def formats_of(test: str) -> set[str]:
+    """The formats that a test runs on."""
+    words = {word for parameters in collected().get(test, ()) for word in parameters.split("-")}
+    own = re.match(r"tests/formats/test_([a-z]+)_", test)
+    return (words & set(FORMATS)) or ({own[1]} if own else set(STANDS_FOR.get(test, ())))
 
 
 def test_there_are_thirty_hazards_on_four_formats_and_no_cell_is_empty() -> None:
@@ -33,11 +49,20 @@ def test_there_are_thirty_hazards_on_four_formats_and_no_cell_is_empty() -> None
     assert [name for name, cell in CELLS if not (cell.tests if isinstance(cell, cells.Tested) else cell.reason)] == []
 
 
-def test_every_test_that_is_named_is_there() -> None:
-    named = {test for _, cell in CELLS if isinstance(cell, cells.Tested) for test in cell.tests}
-    parts = [test.partition("::") for test in sorted(named)]
-    assert [f"{file}::{name}" for file, _, name in parts if name not in functions(file)] == []
-    assert all(Path(file).name.startswith("test_") and name.startswith("test_") for file, _, name in parts)
+def test_every_test_that_is_named_is_there_and_runs_on_its_format() -> None:
+    assert [test for test in NAMED if test not in collected()] == []
+    wrong = [
+        f"{name}: {test}"
+        for name, cell in CELLS
+        if isinstance(cell, cells.Tested)
+        for test in cell.tests
+        if name.partition("-")[2] not in formats_of(test)
+    ]
+    assert wrong == []
+
+
+def test_no_test_stands_for_formats_that_no_cell_names() -> None:
+    assert [test for test in STANDS_FOR if test not in NAMED] == []
 
 
 @pytest.mark.parametrize("command", COMMANDS)
