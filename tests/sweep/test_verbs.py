@@ -73,11 +73,7 @@ def _write_plan(tide: Tide, days: float, file: Path) -> dict[str, Any]:
 
 
 def test_verbs_do_what_they_say_and_refuse_what_changed(
-    tide: Tide,
-    tables: dict[str, Table],
-    tmp_path: Path,
-    ebbtide: Callable[..., Ran],
-    monkeypatch: pytest.MonkeyPatch,
+    tide: Tide, tables: dict[str, Table], tmp_path: Path, ebbtide: Callable[..., Ran]
 ) -> None:
     """In the order in which a person does it: a plan no writing verb has touched, a look, the mark, a changed world."""
     file = tmp_path / "plan.json"
@@ -105,8 +101,14 @@ def test_verbs_do_what_they_say_and_refuse_what_changed(
     assert {result.state for result in would.results} == {"would go"}
 
     plan = _refused_after_a_commit_a_tag_and_a_hold(tide, tables["one"], tables["two"], file, ebbtide)
-    _swept_as_planned(tide, file, plan)
-    _proof_that_fails(tide, tables["one"], ebbtide, monkeypatch)
+    _swept_as_planned_and_the_proof_fails(tide, tables["one"], file, plan, ebbtide)
+
+    done = run_once(tide.project, as_of=tide.at(60))
+    assert (done.exit_code, done.error) == (0, None)
+    assert done.marked is not None
+    assert {key.dataset for key in done.marked.marked} == {str(tables["one"].id)}, "what the append superseded"
+    assert done.swept is not None
+    assert (done.swept.results, done.swept.findings) == ((), ())
 
 
 def _refused_after_a_commit_a_tag_and_a_hold(
@@ -136,45 +138,41 @@ def _refused_after_a_commit_a_tag_and_a_hold(
     return plan
 
 
-def _swept_as_planned(tide: Tide, file: Path, plan: dict[str, Any]) -> None:
-    before = tide.files()
-    going = {(row["dataset"], row["object"]) for row in plan["objects"] if row["decision"] == "sweep"}
-    done = tide.sweep(48, plan_file=file)
-    assert {(result.key.dataset, result.key.object) for result in done.results} == going
-    assert {result.state for result in done.results} == {"swept"}
-    named = {path.removeprefix(f"file://{tide.root}/") for path in Path(f"{file}.files").read_text().splitlines()}
-    gone = {path for path in before - tide.files() if not path.endswith(".crc")}
-    assert gone <= named
-    assert len(gone) == done.removed_files == plan["totals"]["sweep"]["files"] > 0
-    assert not done.findings
-
-
-def _proof_that_fails(tide: Tide, one: Table, ebbtide: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch) -> None:
-    """While the sweep frees files somebody loses a live one: the sweep says so, whoever's fault it was."""
-    marked = run_once(tide.project, as_of=tide.at(60))
-    assert marked.exit_code == 0
-    assert marked.marked is not None
-    assert {key.dataset for key in marked.marked.marked} == {str(one.id)}, "the version that the append superseded"
-    (victim, *_) = [row["path"] for row in _live_data(tide, str(one.id))]
-    free = Sweeper._free
+def _swept_as_planned_and_the_proof_fails(
+    tide: Tide, one: Table, file: Path, plan: dict[str, Any], ebbtide: Callable[..., Ran]
+) -> None:
+    """Exactly the plan; but somebody loses a live file meanwhile, and the sweep says so, whoever's fault it was."""
+    before, victim = tide.files(), _live_data(tide, one)
+    content, free = victim.read_bytes(), Sweeper._free
 
     def losing(self: Sweeper, act: Act) -> None:
         free(self, act)
-        Path(victim.removeprefix("file://")).unlink()
+        victim.unlink(missing_ok=True)
 
-    monkeypatch.setattr(Sweeper, "_free", losing)
-    at = tide.at(68).isoformat()
-    code, out, err = ebbtide("sweep", "--project", str(tide.root), "--yes", "--json", "--as-of", at)
+    at = tide.at(48).isoformat()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Sweeper, "_free", losing)
+        code, out, err = ebbtide(
+            "sweep", "--project", str(tide.root), "--plan", str(file), "--yes", "--json", "--as-of", at
+        )
     told = json.loads(out)
-    assert told["findings"] == [f"{one.id}: a referenced file is missing"]
-    assert {row["state"] for row in told["objects"]} == {"swept"}
+    assert (code, told["findings"]) == (1, [f"{one.id}: a referenced file is missing"])
     assert "the proof failed" in err
-    assert code == 1
+    victim.write_bytes(content)
+
+    going = {(row["dataset"], row["object"]) for row in plan["objects"] if row["decision"] == "sweep"}
+    assert {(row["dataset"], row["object"]) for row in told["objects"]} == going
+    assert {row["state"] for row in told["objects"]} == {"swept"}
+    named = {path.removeprefix(f"file://{tide.root}/") for path in Path(f"{file}.files").read_text().splitlines()}
+    gone = {path for path in before - tide.files() if not path.endswith(".crc")}
+    assert gone <= named
+    assert len(gone) == told["removed"]["files"] == plan["totals"]["sweep"]["files"] > 0
 
 
-def _live_data(tide: Tide, dataset: str) -> list[dict[str, Any]]:
-    rows = Inventory.open(tide.project.inventory).rows("files", table_id=dataset)
-    return [row for row in rows if row["live"] and row["role"] == "data"]
+def _live_data(tide: Tide, table: Table) -> Path:
+    rows = Inventory.open(tide.project.inventory).rows("files", table_id=str(table.id))
+    (path, *_) = [row["path"] for row in rows if row["live"] and row["role"] == "data"]
+    return Path(path.removeprefix("file://"))
 
 
 def test_a_file_that_is_no_plan_is_wrong_input(tide: Tide, tmp_path: Path) -> None:
