@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,21 +16,16 @@ from ebbtide.model.durations import parse_duration
 
 def test_an_error_of_one_round_does_not_end_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "ebbtide.yml").write_text("project: t\ncatalogs:\n  c: {format: delta, warehouse: ./c}\n")
-    answers: list[Any] = [
-        OSError(28, "No space left on device"),
-        RefusedError("no", hint="-"),
-        RunReport(None, None, 0),
-    ]
+    errors: list[Exception] = [OSError(28, "No space left on device"), RefusedError("no", hint="-")]
     slept: list[float] = []
 
     def once(*_: object, **__: object) -> RunReport:
-        answer = answers.pop(0)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+        if errors:
+            raise errors.pop(0)
+        return RunReport(None, None, 0)
 
     monkeypatch.setattr(running, "run_once", once)
-    monkeypatch.setattr(running.time, "sleep", slept.append)
+    monkeypatch.setattr(time, "sleep", slept.append)
     told: list[RunReport] = []
     run_for_ever(load_project(tmp_path), parse_duration("1h", hours=True), after=told.append, rounds=3)
     assert [report.exit_code for report in told] == [4, 4, 0]

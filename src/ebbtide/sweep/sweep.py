@@ -112,7 +112,8 @@ class Sweeper:
         after_commit = self.lake.rescan()
         self._mark_needed(acts, after_commit)
         self.tell(f"{sum(len(act.paths) - len(act.needed) for act in acts)} files go")
-        self._each(acts, lambda act: self._free(act, acts))
+        _take_along(acts)
+        self._each(acts, self._free)
         after = self.lake.rescan()
         for act in acts:
             _look(act)
@@ -189,7 +190,7 @@ class Sweeper:
                 act.needed = {path: needed[path] for path in act.paths if path in needed}
                 act.needed |= {path: OUTSIDE for path in _outside(act) if path not in needed}
 
-    def _free(self, act: Act, others: Collection[Act]) -> None:
+    def _free(self, act: Act) -> None:
         paths = [path for path in act.paths if path not in act.needed]
         if act.removal is None:
             if act.leftover and act.catalog.format in _OWN_CLEANER:
@@ -197,10 +198,7 @@ class Sweeper:
             elif paths:
                 act.freed = self._remove(act, paths)
             return
-        if act.catalog.format in _OWN_CLEANER:
-            # What earlier acts left goes with what this one takes, or not at all.
-            left = [other for other in others if other.leftover and other.dataset == act.dataset]
-            paths += [path for other in left for path in other.paths if path not in other.needed]
+        paths += act.along
         if paths or act.removal.versions:
             adapter = load_format(act.catalog.format)
             act.freed = adapter.free(act.removal, paths, act.catalog, self.lake.spark, self.lease.check)
@@ -225,6 +223,17 @@ class Sweeper:
 
 _OWN_CLEANER = {"hudi": "Hudi's cleaner keeps them for queries that still run, until a later version goes"}
 """Formats under whose folders nothing but their own operation removes a file (formats.md)."""
+
+
+def _take_along(acts: Collection[Act]) -> None:
+    """Where only the format's own operation removes files, what earlier acts left goes with what goes now, or not."""
+    left: dict[str, list[str]] = {}
+    for act in acts:
+        if act.leftover and act.catalog.format in _OWN_CLEANER:
+            left.setdefault(act.dataset, []).extend(path for path in act.paths if path not in act.needed)
+    for act in acts:
+        if act.removal is not None:
+            act.along = tuple(left.get(act.dataset, ()))
 
 
 def _outside(act: Act) -> list[str]:

@@ -75,6 +75,8 @@ class Act:
     committed: Committed = field(default_factory=Committed)
     freed: Freed = field(default_factory=Freed)
     needed: Mapping[str, str] = field(default_factory=dict)
+    along: tuple[str, ...] = ()
+    """Files that an earlier act named and left, and that the format may remove with those of this one."""
     there: frozenset[str] = frozenset()
     error: str | None = None
 
