@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, field_validator, model_validator
 
@@ -202,7 +202,8 @@ class Promise(_Strict):
     select: Select
     gone_within: Days
     name: str | None = None
-    _in_place = model_validator(mode="before")(_select_in_place)
+    in_place: ClassVar = tuple(Select.model_fields)
+    _move = model_validator(mode="before")(_select_in_place)
 
 
 class Floor(_Strict):
@@ -212,7 +213,8 @@ class Floor(_Strict):
     keep_at_least: Days
     basis: str = Field(min_length=1)
     name: str | None = None
-    _in_place = model_validator(mode="before")(_select_in_place)
+    in_place: ClassVar = tuple(Select.model_fields)
+    _move = model_validator(mode="before")(_select_in_place)
 
     @property
     def label(self) -> str:

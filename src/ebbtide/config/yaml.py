@@ -74,27 +74,47 @@ def load_with_places(path: Path, model: type[Model]) -> tuple[Model, Callable[[P
 
 
 def _explain(error: ValidationError, document: _Document, model: type[BaseModel]) -> InputError:
-    first = error.errors()[0]
+    found = error.errors()
+    # A misspelt key is unknown, and the right one is missing: the word that stands there is what helps.
+    first = next((one for one in found if one["type"] == "extra_forbidden"), found[0])
     place: Place = first["loc"]
     where = document.where(place)
     name = ".".join(str(part) for part in place)
     if first["type"] == "extra_forbidden":
         return InputError(f"unknown key {name!r}", where=where, hint=_nearest(str(place[-1]), place[:-1], model))
     if first["type"] == "missing":
-        return InputError(f"{name!r} is missing", where=where)
-    cause = first.get("ctx", {}).get("error")
+        return InputError(f"{name!r} is missing", where=where, hint=f"add the key {place[-1]!r}")
+    facts = first.get("ctx", {})
+    cause = facts.get("error")
     if isinstance(cause, InputError):
         return InputError(cause.message, where=where, hint=cause.hint)
-    return InputError(f"{name}: {first['msg'].removeprefix('Value error, ')}", where=where)
+    hint = _HINTS.get(first["type"])
+    message = f"{name}: {first['msg'].removeprefix('Value error, ')}"
+    return InputError(message, where=where, hint=hint.format(**facts) if hint else None)
+
+
+_HINTS = {
+    "greater_than_equal": "write {ge} or more",
+    "less_than_equal": "write {le} or less",
+    "literal_error": "write {expected}",
+    "int_type": "write a whole number",
+    "int_parsing": "write a whole number",
+    "bool_parsing": "write true or false",
+    "string_type": "write a text",
+    "string_too_short": "write a text that is not empty",
+    "tuple_type": "write a list, as in [a, b]",
+    "model_type": "write keys and values, as in {{key: value}}",
+    "model_attributes_type": "write keys and values, as in {{key: value}}",
+    "dict_type": "write keys and values, as in {{key: value}}",
+}
+"""What to write instead, by the kind of pydantic's complaint."""
 
 
 def _nearest(word: str, place: Place, model: type[BaseModel]) -> str:
-    known: list[str] = list(model.model_fields)
     for part in place:
         field = model.model_fields.get(str(part))
-        inner = _model_in(getattr(field, "annotation", None))
-        if inner is not None:
-            model, known = inner, list(inner.model_fields)
+        model = _model_in(getattr(field, "annotation", None)) or model
+    known = [*model.model_fields, *getattr(model, "in_place", ())]
     close = difflib.get_close_matches(word, known, 1)
     return f"did you mean {close[0]!r}?" if close else f"known keys: {', '.join(sorted(known))}"
 
