@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from ebbtide.config.policies import PolicySet
 from ebbtide.model.durations import first_kept_instant
 from ebbtide.model.times import as_text
-from ebbtide.plan.datasets import under_floor, whole_holds
+from ebbtide.plan.datasets import any_holds, under_floor
 from ebbtide.plan.others import as_objects, with_state
 from ebbtide.plan.select import setting
 from ebbtide.plan.verdict import verdict
@@ -60,7 +60,7 @@ def orphan_objects(
     folders = verdict(
         folders, policies, owner=F.col("owner"), due=(F.size("named") > 0) & (F.col("newest") < F.col("allowed")),
         age=age, protections=joined(under_floor(policies, F.col("newest"), now), F.col("floor_gc")),
-        blocks=joined(F.col("blocks"), unread), held=whole_holds(), mark=F.col("mark_orphans"),
+        blocks=joined(F.col("blocks"), unread), held=any_holds(), mark=F.col("mark_orphans"),
         fingerprint=F.col("fingerprint"), now=now,
     )  # fmt: skip
     files = rows.where("old").select(

@@ -1,0 +1,138 @@
+"""What keeps objects of every target, whatever policies say: statutory floors, settings of the formats, holds."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from ebbtide.model.dataset import Column
+from tests.plan.test_marks import mark
+from tests.plan.worlds import NOW, Table, ago, decided, plan, policies, world
+
+PAIMON = """\
+policies:
+  - {name: paimon, select: {tables: [stream.default.*]}, versions: {older_than: 1h, keep_min: 10, limit: 10}}
+  - {name: down to one, select: {tables: [stream.one.*]}, versions: {older_than: 1h, keep_min: 1, limit: 10}}
+"""
+POLICIES = (
+    PAIMON
+    + """\
+  - {name: rows, select: {tables: [lake.rows.*]}, rows: {column: at, older_than: 1m}}
+  - {name: branches, select: {tables: [lake.branches.*]}, branches: {unused_for: 30d}}
+  - {name: tables, select: {tables: [lake.tables.*]}, tables: {older_than: 30d}}
+  - {name: orphans, select: {tables: [lake.orphans.*]}, orphans: {}}
+floors:
+  - {name: tax, tables: ["lake.*.floored"], keep_at_least: 7y, basis: tax code}
+  - {name: short, tables: ["lake.*.past"], keep_at_least: 60d, basis: house rule}
+"""
+)
+TODAY = NOW.date()
+LONG_AGO = (TODAY - timedelta(days=900), TODAY - timedelta(days=800))
+WHOLE = ("rows", "branches", "tables", "orphans")
+HOLDS: list[tuple[Any, ...]] = [(f"lake.{target}.held", None, None, "legal", "case 7") for target in WHOLE]
+HOLDS += [(f"lake.{target}.range", *LONG_AGO, "legal", None) for target in WHOLE]
+NAMES = ("free", "floored", "past", "held", "range")
+ORPHANS = [(f"lake.orphans.{name}", "data", f"file:///o/{name}", 7, ago(90)) for name in NAMES]
+
+
+def lake() -> list[Table]:
+    at = (Column("at", "date", 0),)
+    tables = [Table(f"lake.rows.{name}", columns=at).commit("T1", 9) for name in NAMES]
+    for name in NAMES:
+        tables.append(Table(f"lake.branches.{name}").commit("T1", 100).branch("old", "T1").commit("T2", 1))
+        tables.append(Table(f"lake.tables.{name}").commit("T1", 100))
+        tables.append(Table(f"lake.orphans.{name}").commit("T1", 9))
+    return tables
+
+
+def paimon(name: str, **floors: str) -> Table:
+    """25 versions, one an hour; the last but one was superseded half an hour ago."""
+    table = Table(f"stream.{name}", "paimon", capabilities=(), floors=floors)
+    for n in range(1, 26):
+        table.commit(f"main/{n}", (25 - n + 0.5) / 24)
+    return table
+
+
+def seen() -> list[Table]:
+    kept = paimon("one.floored", **{"snapshot.num-retained.min": "20"})
+    return [*lake(), paimon("default.t"), paimon("one.t"), kept, paimon("one.held")]
+
+
+@pytest.fixture(scope="module")
+def found(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    rules = policies(tmp_path_factory.mktemp("floors"), POLICIES)
+    held = [*HOLDS, ("stream.one.held", None, None, "legal", None)]
+    return decided(plan(spark, rules, world(spark, *seen(), orphans=ORPHANS), holds=held))
+
+
+@pytest.mark.parametrize(
+    ("target", "object_", "due"),
+    [
+        ("rows", "rows", "rows with at before 2026-10-15, older than 1m"),
+        ("branches", "old", "last written more than 30d ago"),
+        ("tables", None, "last written more than 30d ago"),
+        ("orphans", "data", "1 files that nothing references, older than 3d"),
+    ],
+)
+def test_floors_and_holds_keep_whole_targets(
+    found: dict[str, dict[str, Any]], target: str, object_: str | None, due: str
+) -> None:
+    def verdict(name: str) -> tuple[str, str, list[str]]:
+        row = found[f"lake.{target}.{name}#{target}:{object_ or f'lake.{target}.{name}'}"]
+        return row["decision"], row["because"], row["protected_by"]
+
+    assert verdict("free") == ("mark", due, [])
+    assert verdict("floored") == ("keep", f"{due}, but protected", ["floor:tax"])
+    # Sixty days have passed for all of it, but not for rows: what is younger than that would go as well.
+    past = ("keep", f"{due}, but protected", ["floor:short"]) if target == "rows" else ("mark", due, [])
+    assert verdict("past") == past
+    assert verdict("held") == ("held", "hold:legal (case 7)", ["hold:legal (case 7)"])
+    # Nobody knows of which days these are, so a hold on any days keeps them.
+    assert verdict("range") == ("held", "hold:legal", ["hold:legal"])
+
+
+def going(found: dict[str, dict[str, Any]], dataset: str) -> list[int]:
+    rows = [row for row in found.values() if row["dataset"] == f"stream.{dataset}" and row["decision"] == "mark"]
+    return sorted(int(row["object"].removeprefix("main/")) for row in rows)
+
+
+def version(found: dict[str, dict[str, Any]], dataset: str, number: int) -> dict[str, Any]:
+    return found[f"stream.{dataset}#versions:main/{number}"]
+
+
+def test_paimon_expires_as_many_as_its_limit_oldest_first_and_keeps_its_minimum(found: Any) -> None:
+    assert going(found, "default.t") == list(range(1, 11))
+    assert "the limit of 10 a run is reached" in version(found, "default.t", 11)["because"]
+    assert [version(found, "default.t", n)["protected_by"] for n in (15, 16)] == [[], ["keep_min:main"]]
+    assert going(found, "one.t") == list(range(1, 11))
+    assert going(found, "one.held") == []
+
+
+def test_a_version_younger_than_the_age_stays_though_the_minimum_lets_it_go(found: Any) -> None:
+    assert version(found, "one.t", 23)["because"].endswith("the limit of 10 a run is reached")
+    assert (version(found, "one.t", 24)["decision"], version(found, "one.t", 24)["because"]) == (
+        "keep",
+        "not superseded for 1h",
+    )
+    assert version(found, "one.t", 25)["protected_by"] == ["branch:main", "keep_min:main"]
+
+
+def test_an_explicit_minimum_of_the_table_is_a_floor(found: Any) -> None:
+    assert going(found, "one.floored") == [1, 2, 3, 4, 5]
+    kept = [version(found, "one.floored", n) for n in range(6, 25)]
+    assert {tuple(row["protected_by"]) for row in kept} == {("floor:snapshot.num-retained.min=20",)}
+
+
+def test_the_next_run_takes_the_next_oldest(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, found: Any
+) -> None:
+    rules = policies(tmp_path_factory.mktemp("next"), PAIMON)
+    marks = [mark(version(found, "one.t", n), grace_until=NOW + timedelta(days=7)) for n in range(1, 11)]
+    marks += [mark(version(found, "default.t", n), grace_until=NOW + timedelta(days=7)) for n in range(1, 11)]
+    again = decided(plan(spark, rules, world(spark, paimon("default.t"), paimon("one.t")), marks=marks))
+    assert going(again, "one.t") == list(range(11, 21))
+    assert going(again, "default.t") == list(range(11, 16))
+    assert {version(again, "one.t", n)["decision"] for n in range(1, 11)} == {"marked"}
