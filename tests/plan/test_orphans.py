@@ -83,6 +83,15 @@ def test_a_file_without_a_time_is_kept(spark: SparkSession, tmp_path: Path) -> N
     assert (row["decision"], paths) == ("keep", [])
 
 
+def test_a_policy_of_orphans_alone_and_a_clean_lake_make_an_empty_plan(spark: SparkSession, tmp_path: Path) -> None:
+    rules = policy(
+        tmp_path, "orphans: {older_than: 3d}", more="floors: [{tables: ['**'], keep_at_least: 7y, basis: b}]"
+    )
+    with plan(spark, rules, world(spark, Table("lake.db.t").commit("T1", 9))) as made:
+        assert (list(made.rows()), list(made.paths()), set(made.counts.values())) == ([], [], {0})
+        assert made.totals["mark"].bytes == 0
+
+
 def test_a_dataset_that_is_no_more_owns_what_it_left_and_nothing_else(spark: SparkSession, tmp_path: Path) -> None:
     seen = lake(spark, orphan("a", 9, "lake.db.gone"))
     names = spark.createDataFrame([("lake.db.gone", "iceberg")], "table_id string, format string")

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from typer.testing import CliRunner
 
 from ebbtide.app.hold import add_hold, release_hold
 from ebbtide.app.plan import make_plan, write_plan
-from ebbtide.app.run import run_once
 from ebbtide.cli import main
+from ebbtide.cli.commands import app
 from ebbtide.config.project import Limits
 from ebbtide.errors import InputError, RefusedError
 from ebbtide.inventory.information_schema import Inventory
@@ -27,7 +28,9 @@ policies:
   - name: old
     select: {tables: ["**"]}
     versions: {older_than: 30d, keep_min: 1}
+  - {name: nobody, select: {formats: [hudi]}, versions: {older_than: 30d}}
 """
+NOBODY = "policy 'nobody' selects nothing; formats there are: iceberg"
 
 
 Ran = tuple[int | str | None, str, str]
@@ -65,6 +68,17 @@ def tables(tide: Tide) -> dict[str, Table]:
     return made
 
 
+def told(tide: Tide, days: float, *verb: str) -> Any:
+    """What a verb says as JSON, at a time. Whoever selects nothing is named beside it, whatever the verb."""
+    asked = ["--project", str(tide.root), *verb, "--json", "--as-of", tide.at(days).isoformat()]
+    done = CliRunner().invoke(app, asked, env={"COLUMNS": "300"})
+    assert done.exit_code == 0, (done.stderr, done.exception)
+    found = json.loads(done.stdout)
+    assert found["warnings"] == [NOBODY]
+    assert done.stderr.count(f"warning: {NOBODY}\n") == 1
+    return found
+
+
 def _write_plan(tide: Tide, days: float, file: Path) -> dict[str, Any]:
     with make_plan(tide.project, now=tide.at(days)) as made:
         write_plan(made, file)
@@ -78,8 +92,8 @@ def test_verbs_do_what_they_say_and_refuse_what_changed(
     """In the order in which a person does it: a plan no writing verb has touched, a look, the mark, a changed world."""
     file = tmp_path / "plan.json"
     _write_plan(tide, 40, file)
-    looked = tide.mark(40, plan_file=file, dry_run=True)
-    assert len(looked.marked) == 4
+    looked = told(tide, 40, "mark", "--plan", str(file), "--dry-run")
+    assert len(looked["marked"]) == 4
     assert not (tide.root / ".ebbtide" / "state.db").exists(), "a dry run writes nothing"
 
     none = tide.mark(40, limits=Limits(max_share=0.0, lake_max_share=1.0, min_bytes=0))
@@ -88,7 +102,9 @@ def test_verbs_do_what_they_say_and_refuse_what_changed(
         tide.mark(40, limits=Limits(max_share=1.0, lake_max_share=0.0, min_bytes=0))
 
     marked = tide.mark(40, plan_file=file)
-    assert set(marked.marked) == set(looked.marked)
+    assert {(key.dataset, key.object) for key in marked.marked} == {
+        (key["dataset"], key["object"]) for key in looked["marked"]
+    }
     with pytest.raises(RefusedError, match="the world changed"):
         tide.mark(40, plan_file=file)
     with pytest.raises(RefusedError, match="more than one tick"):
@@ -97,18 +113,16 @@ def test_verbs_do_what_they_say_and_refuse_what_changed(
     early = tide.sweep(44)
     assert (early.results, early.removed_files) == ((), 0), "nothing goes within its grace"
     assert tide.mark(44).marked == (), "marking again changes nothing"
-    would = tide.sweep(48, dry_run=True)
-    assert {result.state for result in would.results} == {"would go"}
+    would = told(tide, 48, "sweep", "--dry-run")
+    assert {result["state"] for result in would["objects"]} == {"would go"}
 
     plan = _refused_after_a_commit_a_tag_and_a_hold(tide, tables["one"], tables["two"], file, ebbtide)
     _swept_as_planned_and_the_proof_fails(tide, tables["one"], file, plan, ebbtide)
 
-    done = run_once(tide.project, as_of=tide.at(60))
-    assert (done.exit_code, done.error) == (0, None)
-    assert done.marked is not None
-    assert {key.dataset for key in done.marked.marked} == {str(tables["one"].id)}, "what the append superseded"
-    assert done.swept is not None
-    assert (done.swept.results, done.swept.findings) == ((), ())
+    done = told(tide, 60, "run", "--yes")
+    assert done["exit_code"] == 0
+    assert {key["dataset"] for key in done["mark"]["marked"]} == {str(tables["one"].id)}, "what the append superseded"
+    assert (done["sweep"]["objects"], done["sweep"]["findings"]) == ([], [])
 
 
 def _refused_after_a_commit_a_tag_and_a_hold(
@@ -155,18 +169,18 @@ def _swept_as_planned_and_the_proof_fails(
         code, out, err = ebbtide(
             "sweep", "--project", str(tide.root), "--plan", str(file), "--yes", "--json", "--as-of", at
         )
-    told = json.loads(out)
-    assert (code, told["findings"]) == (1, [f"{one.id}: a referenced file is missing"])
+    said = json.loads(out)
+    assert (code, said["findings"]) == (1, [f"{one.id}: a referenced file is missing"])
     assert "the proof failed" in err
     victim.write_bytes(content)
 
     going = {(row["dataset"], row["object"]) for row in plan["objects"] if row["decision"] == "sweep"}
-    assert {(row["dataset"], row["object"]) for row in told["objects"]} == going
-    assert {row["state"] for row in told["objects"]} == {"swept"}
+    assert {(row["dataset"], row["object"]) for row in said["objects"]} == going
+    assert {row["state"] for row in said["objects"]} == {"swept"}
     named = {path.removeprefix(f"file://{tide.root}/") for path in Path(f"{file}.files").read_text().splitlines()}
     gone = {path for path in before - tide.files() if not path.endswith(".crc")}
     assert gone <= named
-    assert len(gone) == told["removed"]["files"] == plan["totals"]["sweep"]["files"] > 0
+    assert len(gone) == said["removed"]["files"] == plan["totals"]["sweep"]["files"] > 0
 
 
 def _live_data(tide: Tide, table: Table) -> Path:

@@ -48,7 +48,7 @@ def mark_round(round_: Round, lease: Lease) -> MarkReport:
         summary = f"{len(new)} marked, {len(pinned)} pinned, {len(sent)} sent back"
         step.state.finish_run(run, exit_code=3 if over else 0, summary=summary, at=ledger.clock.now())
     before += len(inputs.snapshot.marks) - len(sent)
-    return MarkReport(run, tuple(new), before, tuple(pinned), tuple(sent), over)
+    return MarkReport(run, tuple(new), before, tuple(pinned), tuple(sent), over, plan.warnings)
 
 
 def would_mark(round_: Round) -> MarkReport:
@@ -58,4 +58,4 @@ def would_mark(round_: Round) -> MarkReport:
     sent = [Result(m.key, "unmarked", back[m.key]["because"]) for m in round_.inputs.snapshot.marks if m.key in back]
     before = len(round_.inputs.snapshot.marks) - len(sent)
     marked = tuple(decided(round_.plan, "mark"))
-    return MarkReport(None, marked, before, (), tuple(sent), left_out(round_.plan, "mark"))
+    return MarkReport(None, marked, before, (), tuple(sent), left_out(round_.plan, "mark"), round_.plan.warnings)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ebbtide.app.mark import mark_round, would_mark
-from ebbtide.app.round import open_for_writing, plan_round, sweeper
+from ebbtide.app.round import Round, open_for_writing, plan_round, sweeper
 from ebbtide.app.sweep import exit_code, sweep_round, would_sweep
 from ebbtide.config import Project
 from ebbtide.config.project import Limits
@@ -20,12 +20,13 @@ from ebbtide.sweep.values import SweepReport
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """One round. `error` is what stopped it, where something did."""
+    """One round. `error` is what stopped it, where something did; `warnings` are the plan's."""
 
     marked: MarkReport | None
     swept: SweepReport | None
     exit_code: int
     error: EbbtideError | None = None
+    warnings: tuple[str, ...] = ()
 
 
 def run_once(
@@ -41,14 +42,14 @@ def run_once(
         ledger, now = open_for_writing(project, as_of)
         if dry_run:
             with plan_round(project, ledger, now=now, limits=limits) as round_:
-                return _both(lambda: would_mark(round_), lambda: would_sweep(round_))
+                return _both(round_, lambda: would_mark(round_), lambda: would_sweep(round_))
         with sweeper(ledger) as lease, plan_round(project, ledger, now=now, limits=limits) as round_:
-            return _both(lambda: mark_round(round_, lease), lambda: sweep_round(round_, lease, tell))
+            return _both(round_, lambda: mark_round(round_, lease), lambda: sweep_round(round_, lease, tell))
     except EbbtideError as error:
         return RunReport(None, None, error.exit_code, error)
 
 
-def _both(mark: Callable[[], MarkReport], sweep: Callable[[], SweepReport]) -> RunReport:
+def _both(round_: Round, mark: Callable[[], MarkReport], sweep: Callable[[], SweepReport]) -> RunReport:
     marked = swept = refused = None
     try:
         marked = mark()
@@ -59,7 +60,7 @@ def _both(mark: Callable[[], MarkReport], sweep: Callable[[], SweepReport]) -> R
     except RefusedError as error:
         refused = error
     code = (exit_code(swept) if swept else 0) or (3 if refused or (marked and marked.over) else 0)
-    return RunReport(marked, swept, code, refused)
+    return RunReport(marked, swept, code, refused, round_.plan.warnings)
 
 
 def run_for_ever(

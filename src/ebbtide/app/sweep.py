@@ -49,7 +49,7 @@ def sweep_round(round_: Round, lease: Lease, tell: Callable[[str], None]) -> Swe
     report = Sweeper(lake, ledger, lease, run, tell).sweep(
         round_.plan, inputs.world, inputs.inventory, inputs.policies, inputs.snapshot
     )
-    report = replace(report, over=left_out(round_.plan, "sweep"))
+    report = replace(report, over=left_out(round_.plan, "sweep"), warnings=round_.plan.warnings)
     with ledger.sweeping(lease) as step:
         summary = f"{report.removed_files} files, {report.removed_bytes} bytes, {len(report.errors)} errors"
         step.state.finish_run(run, exit_code=exit_code(report), summary=summary, at=ledger.clock.now())
@@ -77,7 +77,8 @@ def would_sweep(round_: Round) -> SweepReport:
         if row["decision"] == "sweep" or key in marked
     )
     totals = round_.plan.totals["sweep"]
-    return SweepReport(None, results, totals.files, totals.bytes, over=left_out(round_.plan, "sweep"))
+    over = left_out(round_.plan, "sweep")
+    return SweepReport(None, results, totals.files, totals.bytes, over=over, warnings=round_.plan.warnings)
 
 
 def _prove(round_: Round, touched: Sequence[str]) -> list[str]:

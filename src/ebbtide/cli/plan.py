@@ -65,8 +65,7 @@ def _why(row: dict[str, Any]) -> str:
 
 
 def _tell(made: Any) -> None:
-    for line in made.warnings:
-        render.note(f"warning: {line}")
+    render.warn(made.warnings)
     for over in made.over:
         render.complain(f"{over.dataset or 'the lake'}: {over.text}", "look at the plan; raise limits in ebbtide.yml")
     counted = ", ".join(f"{count} {name}" for name, count in made.counts.items() if count)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from datetime import date, datetime
 from typing import Any
 
@@ -36,6 +37,11 @@ def complain(message: str, hint: str | None) -> None:
 
 def note(message: str) -> None:
     err().print(escape(message), style="dim", soft_wrap=True)
+
+
+def warn(lines: Iterable[str]) -> None:
+    for line in lines:
+        note(f"warning: {line}")
 
 
 def write_json(value: Any) -> None:

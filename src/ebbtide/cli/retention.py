@@ -70,6 +70,7 @@ def mark(
         report = run_mark(loaded, as_of=time_of(as_of), plan_file=plan_file, limits=limits, dry_run=dry_run)
     if json:
         render.write_json(_marked(report))
+    render.warn(report.warnings)
     _tell_marked(report, dry_run)
     if report.over:
         raise typer.Exit(3)
@@ -104,6 +105,7 @@ def sweep(
         render.write_json(_swept(report))
     else:
         _show(report)
+    render.warn(report.warnings)
     _tell_swept(report, dry_run)
     if code := exit_code(report):
         raise typer.Exit(code)
@@ -133,7 +135,8 @@ def run(
     def tell(report: Any) -> None:
         if json:
             found = {"mark": report.marked and _marked(report.marked), "sweep": report.swept and _swept(report.swept)}
-            render.write_json({**found, "exit_code": report.exit_code})
+            render.write_json({**found, "warnings": list(report.warnings), "exit_code": report.exit_code})
+        render.warn(report.warnings)
         for part, said in ((report.marked, _tell_marked), (report.swept, _tell_swept)):
             if part is not None:
                 said(part, dry_run)
@@ -274,6 +277,7 @@ def _marked(report: Any) -> dict[str, Any]:
         "pinned": [_result(r) for r in report.pinned],
         "sent_back": [_result(r) for r in report.sent_back],
         "over_limits": list(report.over),
+        "warnings": list(report.warnings),
     }
 
 
@@ -285,6 +289,7 @@ def _swept(report: Any) -> dict[str, Any]:
         "errors": list(report.errors),
         "findings": list(report.findings),
         "over_limits": list(report.over),
+        "warnings": list(report.warnings),
     }
 
 

@@ -131,8 +131,10 @@ class _Work:
         if self._row_marks is not None:
             waits.append(settled(others.waits_of_rows(self._row_marks, rows, self.world)))
         self._add_others(objects, named)
-        if not objects:
+        if not self.targets:
             raise InputError("there is no policy", hint="write one into policies/, as in `policies/retention.yml`")
+        if not objects:  # a policy of orphans alone, and no file that nothing references
+            objects.append(self.datasets.sparkSession.createDataFrame([], others.OBJECTS))
         whole = reduce(DataFrame.unionByName, objects)
         if self.marks is not None:
             whole = whole.unionByName(self._leftover(whole))

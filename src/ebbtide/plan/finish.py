@@ -14,7 +14,7 @@ from ebbtide.config.project import Limits
 from ebbtide.plan.measure import OverLimit, over_limits, per_dataset, sums
 from ebbtide.plan.plan import Plan, digest_and_counts, plan_digest, shape
 from ebbtide.plan.select import setting
-from ebbtide.plan.select import warnings as warnings_of
+from ebbtide.plan.warnings import warnings
 from ebbtide.plan.world import World, has_few_rows, settled
 
 
@@ -52,9 +52,9 @@ def finish(
             for verb in ("mark", "sweep")
             if counts[verb] > limits.max_objects
         ]
-    warnings = tuple(warnings_of(policies, datasets, world.tables))
+    told = tuple(warnings(policies, datasets, world.tables))
     digest = plan_digest(now, root, policies.canonical())
-    return Plan(now, digest, shaped, named, counts, totals, tuple(over), warnings)
+    return Plan(now, digest, shaped, named, counts, totals, tuple(over), told)
 
 
 def _leave_out(objects: DataFrame, over: Sequence[OverLimit]) -> DataFrame:

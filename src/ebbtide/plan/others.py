@@ -16,10 +16,12 @@ from ebbtide.plan.select import owner, setting
 from ebbtide.plan.verdict import MARK_TYPE, READY, VERDICT, verdict
 from ebbtide.plan.world import World, joined, no_texts, only_if, texts
 
-COLUMNS = (
-    "table_id", "target", "object_id", "branches", "policy", "fingerprint", "cutoff", "decision", "because",
-    "waits_for", "protected_by", "drops_from",
-)  # fmt: skip
+OBJECTS = (
+    "table_id string, target string, object_id string, branches array<string>, policy int, fingerprint string, "
+    "cutoff string, decision string, because string, waits_for array<string>, protected_by array<string>, "
+    "drops_from array<string>"
+)
+COLUMNS = tuple(column.split()[0] for column in OBJECTS.split(", "))
 """`drops_from`: the branches whose heads lose the object's data files before the files go."""
 
 

@@ -6,7 +6,6 @@ ignore it. Numbers are places in the ordered list of policies.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Sequence
 
@@ -117,22 +116,3 @@ def _matching(select: Select, branches: Column) -> Column:
 def setting(values: Sequence[object], number: Column, type_: str) -> Column:
     """The owner's value of a setting, from the values of all policies in order."""
     return F.get(F.array(*(F.lit(value) for value in values)).cast(f"array<{type_}>"), number)
-
-
-def warnings(policies: PolicySet, chosen: Chosen, tables: DataFrame) -> list[str]:
-    """A line for every policy that selects no dataset, with the nearest names."""
-    found = {row[0] for row in chosen.select(F.explode("chosen")).distinct().collect()}
-    missed = [policy for n, policy in enumerate(policies.policies) if n not in found]
-    if not missed:
-        return []
-    names = sorted(row[0] for row in tables.select("table_id").collect())
-    labels = sorted(row[0] for row in tables.select(F.explode("labels")).distinct().collect())
-    lines = []
-    for policy in missed:
-        select = policy.select
-        wanted = [(name, names) for name in select.tables or ()]
-        wanted += [(label, labels) for label in (*(select.any_labels or ()), *(select.all_labels or ()))]
-        close = sorted({match for word, known in wanted for match in difflib.get_close_matches(word, known, 2, 0.5)})
-        nearest = f"; nearest: {', '.join(close)}" if close else ""
-        lines.append(f"policy {policy.name!r} selects nothing{nearest}")
-    return lines

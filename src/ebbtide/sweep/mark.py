@@ -26,7 +26,9 @@ _PER_TRANSACTION = 1000
 
 @dataclass(frozen=True, slots=True)
 class MarkReport:
-    """What was marked anew, was marked before, was pinned by a person meanwhile, and was sent back."""
+    """What was marked anew, was marked before, was pinned by a person meanwhile, and was sent back; and the plan's
+    warnings.
+    """
 
     run: str | None
     marked: tuple[ObjectKey, ...] = ()
@@ -34,6 +36,7 @@ class MarkReport:
     pinned: tuple[Result, ...] = ()
     sent_back: tuple[Result, ...] = ()
     over: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 def propose(plan: Plan, world: World, policies: PolicySet, now: datetime) -> list[Proposal]:

@@ -110,7 +110,9 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class SweepReport:
-    """What a sweep did. `findings` is what the proof after it found wrong: never empty and quiet."""
+    """What a sweep did. `findings` is what the proof after it found wrong: never empty and quiet. `warnings` are the
+    plan's.
+    """
 
     run: str | None
     results: tuple[Result, ...] = ()
@@ -119,3 +121,4 @@ class SweepReport:
     errors: tuple[str, ...] = ()
     over: tuple[str, ...] = ()
     findings: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()

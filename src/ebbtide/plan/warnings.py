@@ -1,0 +1,88 @@
+"""Policies that select nothing, with the nearest names that there are: most often somebody mistyped one."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from ebbtide.config.policies import Policy, PolicySet, Select
+from ebbtide.plan.select import Chosen, names_branch
+from ebbtide.plan.world import texts
+
+_BRANCH = "branch:"
+
+
+def warnings(policies: PolicySet, chosen: Chosen, tables: DataFrame) -> list[str]:
+    """A line for every policy that selects no dataset, or no branch of those that it selects."""
+    found = {row[0] for row in chosen.select(F.explode("chosen")).distinct().collect()}
+    missed = [policy for n, policy in enumerate(policies.policies) if n not in found]
+    lines = [f"policy {policy.name!r} selects nothing{near}" for policy, near in _nearest(missed, tables)]
+    picky = [(n, p) for n, p in enumerate(policies.policies) if n in found and p.select.branches is not None]
+    return lines + (_without_branch(picky, chosen) if picky else [])
+
+
+def _nearest(missed: list[Policy], tables: DataFrame) -> Iterable[tuple[Policy, str]]:
+    if not missed:
+        return
+    asked = {key for policy in missed for key in policy.select.model_fields_set}
+    names = _texts(tables.select("table_id")) if "tables" in asked else []
+    labels = _texts(tables.select(F.explode("labels"))) if asked & {"any_labels", "all_labels"} else []
+    formats = _texts(tables.select("format")) if "formats" in asked else []
+    properties = _properties(tables, {key for policy in missed for key in policy.select.properties or ()})
+    for policy in missed:
+        select = policy.select
+        wanted = [(name, names) for name in select.tables or ()]
+        wanted += [(label, labels) for label in (*(select.any_labels or ()), *(select.all_labels or ()))]
+        for key, value in (select.properties or {}).items():
+            pairs = [f"{key}={other}" for other in properties.get(key, ())]
+            wanted.append((f"{key}={value}", pairs) if pairs else (key, sorted(properties)))
+        there = f"; formats there are: {', '.join(formats) or 'none'}" if _lacks_format(select, formats) else ""
+        yield policy, _close(wanted) + there
+
+
+def _lacks_format(select: Select, formats: list[str]) -> bool:
+    return select.formats is not None and not set(select.formats) & set(formats)
+
+
+def _properties(tables: DataFrame, asked: set[str]) -> dict[str, list[str]]:
+    """The keys that tables have; values only of those that policies name: a key has few, a lake many."""
+    if not asked:
+        return {}
+    entries = tables.select(F.explode("properties").alias("key", "value"))
+    value = F.when(F.col("key").isin(*sorted(asked)), F.col("value"))
+    rows = entries.groupBy("key").agg(F.sort_array(F.collect_set(value)).alias("values")).collect()
+    return {row["key"]: row["values"] for row in rows}
+
+
+def _texts(rows: DataFrame) -> list[str]:
+    return sorted(row[0] for row in rows.distinct().collect() if row[0] is not None)
+
+
+def _close(wanted: Iterable[tuple[str, list[str]]]) -> str:
+    """The nearest of what there is, for every word that there is not."""
+    close = {
+        match for word, known in wanted if word not in known for match in difflib.get_close_matches(word, known, 2, 0.5)
+    }
+    return f"; nearest: {', '.join(sorted(close))}" if close else ""
+
+
+def _without_branch(picky: list[tuple[int, Policy]], chosen: Chosen) -> list[str]:
+    """Policies whose branches no dataset has that they select. Main is always there, also before a first commit."""
+    named = F.filter("refs", lambda ref: ref["name"].startswith(_BRANCH))
+    names = F.transform(named, lambda ref: F.substring(ref["name"], len(_BRANCH) + 1, 1 << 20))
+    rows = chosen.select("chosen", F.array_union(names, texts("main")).alias("names"))
+    hits = rows.agg(*(F.max(_takes_one(n, policy.select)) for n, policy in picky)).first()
+    assert hits is not None
+    missed = [policy for (_, policy), hit in zip(picky, hits, strict=True) if not hit]
+    known = _texts(rows.select(F.explode("names"))) if missed else []
+    return [
+        f"policy {policy.name!r} selects no branch{_close((name, known) for name in policy.select.branches or ())}"
+        for policy in missed
+    ]
+
+
+def _takes_one(number: int, select: Select) -> Column:
+    return F.array_contains("chosen", number) & F.exists("names", lambda name: names_branch(select, name))
