@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import unquote
 
+from ebbtide.app.datasets import known_owner
 from ebbtide.app.world import listing_before, read_inputs, read_state, state_frames, tick_of
 from ebbtide.config import Project
 from ebbtide.config.policies import TARGETS, load_policies
@@ -36,10 +37,7 @@ def explain_object(project: Project, text: str, *, now: datetime) -> dict[str, A
     dataset, target, object_id = parse_object(text)
     policies = load_policies(project.root, unsafe=True)
     inventory = Inventory.open(project.inventory)
-    if dataset not in inventory.current.entries:
-        raise InputError(
-            f"no dataset {dataset} in the inventory", hint=nearest(dataset, list(inventory.current.entries))
-        )
+    known_owner(project, inventory, dataset)
     listing = listing_before(project, inventory) if target == "orphans" else None
     inputs = read_inputs(project, policies, read_state(project), inventory, listing)
     found = explain(

@@ -6,7 +6,7 @@ from datetime import date, datetime
 from typing import Any
 
 from ebbtide.app.actor import actor
-from ebbtide.app.datasets import known_dataset
+from ebbtide.app.datasets import known_owner
 from ebbtide.app.round import open_for_writing
 from ebbtide.app.state import open_state
 from ebbtide.config import Project
@@ -29,7 +29,7 @@ def add_hold(
     dry_run: bool = False,
 ) -> dict[str, Any]:
     """Nothing inside it goes by any verb until it is released. It never waits for a sweep."""
-    table_id = known_dataset(Inventory.open(project.inventory), dataset)
+    table_id = known_owner(project, Inventory.open(project.inventory), dataset)
     if not owner.strip() or not reason.strip():
         raise InputError("a hold needs an owner and a reason", hint="say them with --owner and --reason")
     ledger, now = open_for_writing(project, as_of)

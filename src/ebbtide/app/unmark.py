@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from ebbtide.app.actor import actor
-from ebbtide.app.datasets import known_dataset
+from ebbtide.app.datasets import known_owner
 from ebbtide.app.explain import parse_object
 from ebbtide.app.round import open_for_writing
 from ebbtide.config import Project
@@ -29,7 +29,7 @@ def unmark_object(
     dataset, target, object_id = parse_object(text)
     if not reason.strip():
         raise InputError("an unmark needs a reason", hint="say it with --reason")
-    known_dataset(Inventory.open(project.inventory), dataset)
+    known_owner(project, Inventory.open(project.inventory), dataset)
     ledger, now = open_for_writing(project, as_of)
     if until is not None and until <= now:
         raise InputError("an unmark that has expired already", hint="give a later --until, or none")

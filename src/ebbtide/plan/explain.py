@@ -11,7 +11,6 @@ from pyspark.sql import functions as F
 
 from ebbtide.config.policies import Policy, PolicySet
 from ebbtide.config.project import Limits
-from ebbtide.errors import InputError
 from ebbtide.model.durations import Duration
 from ebbtide.plan.build import build_plan
 from ebbtide.plan.promises import derive_auto
@@ -57,24 +56,21 @@ def explain(
     """Plan the dataset, with the references of all others, and tell what was decided and why."""
     policies = derive_auto(policies, world, tick=tick)
     mine = F.col("table_id") == dataset
-    table = world.tables.where(mine)
+    tables = world.tables if world.former is None else world.tables.unionByName(world.former)
     asked = [conditions(policy.select) for policy in policies.policies]
     keys = [(n, key, condition) for n, of_policy in enumerate(asked) for key, condition in of_policy.items()]
-    answers = table.select(F.lit(True), *(condition for _, _, condition in keys)).first()
-    if answers is None:
-        raise InputError(
-            f"no dataset {dataset} in the inventory", hint="`ebbtide tables` lists them; scan if it is new"
-        )
+    answers = tables.where(mine).select(F.lit(True), *(condition for _, _, condition in keys)).first()
     failed: dict[int, list[str]] = {n: [] for n in range(len(policies.policies))}
-    for (n, key, _), holds_ in zip(keys, answers[1:], strict=True):
-        if not holds_:
+    for number, (n, key, _) in enumerate(keys, 1):
+        if answers is not None and not answers[number]:
             failed[n].append(key)
     planned = None
-    if policies.policies or marks is not None:
+    marks = None if marks is None else marks.where(mine)
+    if policies.policies or (marks is not None and not marks.isEmpty()):
         with build_plan(
             policies,
             world.only(dataset),
-            None if marks is None else marks.where(mine),
+            marks,
             None if unmarks is None else unmarks.where(mine),
             holds.where(mine),
             now=now,
@@ -83,24 +79,32 @@ def explain(
             chosen = (F.col("target") == target) & (F.col("object") == object_id)
             row = made.objects.where(chosen).first()
             planned = None if row is None else row.asDict(recursive=True)
-    owner = None if planned is None else planned["policy"]
-    considered = tuple(
-        _considered(policy, target, failed[n], owner, planned) for n, policy in enumerate(policies.policies)
-    )
-    return Explanation(dataset, target, object_id, planned, considered)
+    if answers is None:
+        gone = tuple(Considered(p.name, "does not select", "no catalog lists the dataset") for p in policies.policies)
+        return Explanation(dataset, target, object_id, planned, gone)
+    considered: list[Considered] = []
+    for n, policy in enumerate(policies.policies):
+        is_late = any(before.outcome == "owns" for before in considered)
+        considered.append(_considered(policy, target, failed[n], planned, is_late=is_late))
+    return Explanation(dataset, target, object_id, planned, tuple(considered))
 
 
 def _considered(
-    policy: Policy, target: str, failed: list[str], owner: str | None, planned: dict[str, Any] | None
+    policy: Policy, target: str, failed: list[str], planned: dict[str, Any] | None, *, is_late: bool
 ) -> Considered:
+    """`is_late`: another policy owns the object already."""
     if failed:
         return Considered(policy.name, "does not select", f"select.{', select.'.join(failed)} does not match")
     if target not in policy.targets:
         return Considered(policy.name, "ignores", f"it has no target {target}")
-    if planned is not None and policy.name == owner:
+    if planned is None:
+        doubt = "select.branches does not match, or " if looks_at_branches(policy.select) else ""
+        return Considered(policy.name, "ignores", f"{doubt}there is no such object")
+    if planned["policy"] is None:
+        return Considered(policy.name, "ignores", planned["because"])
+    if policy.name == planned["policy"]:
         return Considered(policy.name, "owns", planned["because"])
-    if looks_at_branches(policy.select) and (owner is None or planned is None):
-        return Considered(policy.name, "does not select", "select.branches does not match")
-    if owner is not None:
-        return Considered(policy.name, "ignores", f"{owner} owns it")
-    return Considered(policy.name, "ignores", "there is no such object")
+    if is_late:
+        return Considered(policy.name, "ignores", f"{planned['policy']} owns it")
+    # The first that selects an object owns it, and the dataset's part of the selection matches.
+    return Considered(policy.name, "does not select", "select.branches does not match")

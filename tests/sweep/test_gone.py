@@ -1,0 +1,79 @@
+"""Datasets that no catalog lists any more: what they left is asked about, held and rescued as of any other."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from ebbtide.app.explain import explain_object
+from ebbtide.app.hold import add_hold
+from ebbtide.app.mark import run_mark
+from ebbtide.app.orphans import condemn
+from ebbtide.app.scan import run_scan
+from ebbtide.app.unmark import unmark_object
+from ebbtide.config import Project, load_project
+from ebbtide.errors import InputError
+from tests.inventory.lakes import SmallLake
+
+PROJECT = """
+project: gone
+clock: simulated
+catalogs:
+  former: {format: iceberg, type: jdbc, uri: "jdbc:sqlite:catalog.db", warehouse: ./former}
+warehouses: [{prefix: ., exclusive: true}]
+ledger: {origin: example.org/gone, checkpoint: ../checkpoint}
+spark: {master: "local[1]"}
+"""
+POLICIES = """
+policies:
+  - {name: strays, select: {tables: ["former.**"]}, orphans: {older_than: 3d}}
+  - {name: others, select: {tables: ["**"], formats: [delta]}, orphans: {}}
+"""
+NOW = datetime.now(UTC)
+
+
+def test_what_dropped_tables_left_is_planned_explained_held_and_rescued(spark: SparkSession, tmp_path: Path) -> None:
+    root = tmp_path / "p"
+    lake = SmallLake(root, "former")
+    (root / "policies").mkdir()
+    (root / "ebbtide.yml").write_text(PROJECT)
+    (root / "policies" / "p.yml").write_text(POLICIES)
+    folders = {name: lake.create(name) for name in ("there", "left", "dropped")}
+    project = load_project(root)
+    run_scan(project, now=NOW)
+    for name in ("left", "dropped"):
+        lake.tables.drop_table(("db", name))
+    shutil.rmtree(folders["left"] / "metadata")  # as a purge leaves it that died
+    for path in (*folders["left"].rglob("*"), *folders["dropped"].rglob("*")):
+        os.utime(path, (then := time.time() - 10 * 86_400, then))
+    assert condemn(project, str(folders["dropped"]), now=NOW)["dataset"] == "former.db.dropped"
+
+    marked = run_mark(project, as_of=NOW)
+    assert {key.dataset for key in marked.marked} == {"former.db.left", "former.db.dropped"}
+    left, dropped = (f"former.db.{name}#orphans:file://{folders[name]}/data" for name in ("left", "dropped"))
+
+    add_hold(project, "former.db.left", owner="counsel", reason="case 7", as_of=NOW)
+    assert unmark_object(project, dropped, reason="needed", as_of=NOW)["closed_marks"] == ["orphans"]
+    assert _decision(project, left) == ("held", "hold:counsel (case 7)")
+    assert _decision(project, dropped) == ("unmarked", "unmarked by a person until released: needed")
+
+    # An inventory that was made anew knows of no former dataset; an open mark still does.
+    shutil.rmtree(project.inventory)
+    run_scan(project, now=NOW)
+    assert unmark_object(project, left, reason="needed too", as_of=NOW)["closed_marks"] == ["orphans"]
+    with pytest.raises(InputError, match=r"no dataset former\.db\.lost") as caught:
+        add_hold(project, "former.db.lost", owner="counsel", reason="case 8", as_of=NOW)
+    assert "former.db." in str(caught.value.hint)
+
+
+def _decision(project: Project, name: str) -> tuple[Any, ...]:
+    told = explain_object(project, name, now=NOW + timedelta(hours=1))
+    assert [line["outcome"] for line in told["policies"]] == ["owns", "does not select"]
+    return told["planned"]["decision"], told["planned"]["because"]
