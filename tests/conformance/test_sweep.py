@@ -25,6 +25,9 @@ policies:
     select: {tables: ["*.db.days"]}
     partitions: {older_than: 30d}
     versions: {older_than: 1d, keep_min: 1}
+  - name: changes
+    select: {tables: ["*.db.changes"]}
+    versions: {older_than: 30d, keep_min: 2}
   - name: old
     select: {tables: ["**"]}
     versions: {older_than: 30d, keep_min: 1}
@@ -44,6 +47,7 @@ class Swept:
     rows: dict[str, list[Row]] = field(default_factory=dict)
     reports: dict[str, Any] = field(default_factory=dict)
     files: set[str] = field(default_factory=set)
+    changes: list[set[str]] = field(default_factory=list)
 
     @property
     def marked(self) -> MarkReport:
@@ -94,9 +98,24 @@ def _write(lake: Swept) -> None:
     days = lake.tables["days"] = driver.create("days", partitioned=True)
     driver.append(days, [(1, "old", OLD), (2, "new", NEW)])
     driver.append(days, [(3, "new", NEW)])
+    if lake.format == "delta":
+        _write_changes(lake)
     for name, table in lake.tables.items():
         lake.ids[name] = driver.native_ids(table)
         lake.rows[name] = driver.rows(table)
+
+
+def _write_changes(lake: Swept) -> None:
+    """Two deletes with their change data, and a version after them."""
+    driver = lake.driver
+    table = lake.tables["changes"] = driver.create("changes", properties={"delta.enableChangeDataFeed": "true"})
+    driver.append(table, [(number, "a", OLD) for number in range(4)])
+    for number in (1, 2):
+        before = lake.tide.files()
+        driver.delete(table, f"id = {number}")
+        new = lake.tide.files() - before
+        lake.changes.append({path for path in new if "/_change_data/" in path and path.endswith(".parquet")})
+    driver.append(table, [(9, "a", OLD)])
 
 
 def test_superseded_versions_are_marked_and_the_head_is_not(lake: Swept) -> None:
@@ -108,7 +127,7 @@ def test_superseded_versions_are_marked_and_the_head_is_not(lake: Swept) -> None
 def test_the_head_reads_back_row_for_row(lake: Swept) -> None:
     assert not lake.swept.errors
     assert not lake.swept.findings
-    for name in ("plain", "tagged"):
+    for name in lake.tables.keys() - {"days"}:
         assert lake.driver.rows(lake.tables[name]) == lake.rows[name], name
 
 
@@ -118,6 +137,13 @@ def test_old_files_are_gone_and_the_state_says_so(lake: Swept) -> None:
     states = lake.states("plain")
     assert set(states.values()) <= {"swept", "waiting"}
     assert "swept" in states.values()
+
+
+def test_change_data_goes_with_its_own_version_and_with_no_other(lake: Swept) -> None:
+    assert [bool(paths) for paths in lake.changes] == ([True, True] if lake.format == "delta" else [])
+    here = lake.tide.files()
+    # The policy keeps two versions: of the deletes, the second one.
+    assert [paths & here for paths in lake.changes] == [set(), *lake.changes[1:]][: len(lake.changes)]
 
 
 def test_a_tag_reads_back_after_the_sweep(lake: Swept) -> None:

@@ -23,6 +23,7 @@ from ebbtide.errors import UnreadableError
 from ebbtide.formats.base import Capability, Depth, supports
 from ebbtide.formats.delta import FORMAT
 from ebbtide.formats.delta.actions import data_file
+from ebbtide.inventory.spans import Spans
 from ebbtide.model.dataset import Catalog, FileRef, Found, NotFound, Reading, Role
 from ebbtide.model.history import Kind, build_history
 from ebbtide.model.ids import DatasetId
@@ -307,6 +308,18 @@ def test_change_data_past_log_cleanup_makes_the_references_unknown(driver: Delta
     assert [t.id for t in reading.transactions] == ["3"]
     assert change not in paths(reading)
     assert any("change data past log cleanup" in reason for reason in reading.unknown)
+
+
+def test_change_data_belongs_to_its_own_version_alone(driver: DeltaDriver) -> None:
+    table = driver.create("feed spans", properties=FEED)
+    driver.append(table, [(n, "a", "b") for n in range(4)])
+    driver.delete(table, "id = 1")
+    driver.delete(table, "id = 2")
+    driver.append(table, [(9, "a", "b")])
+    reading = read_table(driver, table)
+    spans = Spans(reading, build_history(reading.transactions, reading.refs))
+    runs = {f.first_transaction: spans.of(f) for f in reading.files if f.role is Role.CHANGE_DATA}
+    assert runs == {"2": [{"first": 2, "last": 2}], "3": [{"first": 3, "last": 3}]}
 
 
 def test_the_change_feed_of_the_first_version_left_still_references_what_it_removed(driver: DeltaDriver) -> None:

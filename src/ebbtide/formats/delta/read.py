@@ -151,10 +151,13 @@ def _files(outcome: Replay, log: Log, commits: Mapping[int, Actions], names: Par
     for path, life in outcome.vectors.items():
         if life.referenced:
             yield _file(path, Role.DELETION_VECTOR, life, live=bool(outcome.live_vectors.get(path)))
-    for version, commit in commits.items():
-        for change in commit.changes:
-            partition = names.id(change.values)
-            yield FileRef(change.path, Role.CHANGE_DATA, change.bytes, str(version), live=False, partition=partition)
+    # No action takes change data away again: it is read by the feed of its own version, and by nothing else.
+    for number, step in enumerate(outcome.steps):
+        for change in commits[step.version].changes:
+            yield FileRef(
+                change.path, Role.CHANGE_DATA, change.bytes, str(step.version), live=False,
+                partition=names.id(change.values), versions=1 << number,
+            )  # fmt: skip
     # Whatever lies in the log is the table's own and never an orphan (formats.md). No data transaction owns it: it
     # goes by Delta's own log cleanup only.
     for entry in log.entries:
