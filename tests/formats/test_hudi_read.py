@@ -553,6 +553,15 @@ def test_discovery_passes_over_what_is_no_table_and_reports_what_should_be_one(
     assert {a.name for a in answers if isinstance(a, NotFound)} == {"cdc.db.half", "cdc.db.odd", "cdc.misplaced"}
 
 
+def test_a_table_in_place_of_a_namespace_does_not_hide_the_tables_below(tmp_path: Path) -> None:
+    for place in (".hoodie", "inner/.hoodie"):
+        (tmp_path / "db" / place).mkdir(parents=True)
+        (tmp_path / "db" / place / "hoodie.properties").write_text("hoodie.table.name=t")
+    answers = list(FORMAT.discover(Catalog("cdc", "hudi", str(tmp_path))))
+    assert [a.name for a in answers if isinstance(a, NotFound)] == ["cdc.db"]
+    assert [str(a.id) for a in answers if isinstance(a, Found)] == ["cdc.db.inner"]
+
+
 def test_a_missing_warehouse_is_an_error_not_an_empty_one(driver: HudiDriver, tmp_path: Path) -> None:
     for missing in (tmp_path / "nowhere", tmp_path / "file"):
         (tmp_path / "file").write_text("")

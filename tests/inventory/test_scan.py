@@ -11,7 +11,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NoReturn
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from ebbtide.app.scan import Unwatched
 from ebbtide.errors import RefusedError
@@ -159,6 +161,39 @@ def test_a_catalog_that_does_not_answer_is_an_error_and_forgets_nothing(lake: Sm
     assert found.current.entries["other.db.x"].error
     assert found.current.entries["lake.db.a"].error is None
     assert not (other.root / "catalog.db").exists(), "a scan must not create a catalog's database"
+
+
+def _unlisted(namespace: Path) -> None:
+    # Nobody can look at it, not even root: its target is no name that a file system takes.
+    (namespace / "odd").symlink_to("x" * 300)
+
+
+def _stray_log(namespace: Path) -> None:
+    (namespace / "_delta_log").mkdir()
+    shutil.rmtree(namespace / "b")
+
+
+@pytest.mark.parametrize("damage", [_unlisted, _stray_log])
+def test_a_namespace_that_cannot_be_listed_loses_no_table_that_was_known(
+    inventory: Path, tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    catalog = Catalog("events", "delta", str(tmp_path / "events"))
+    for name in ("web/a", "web/b", "web2/a"):
+        write_deltalake(str(tmp_path / "events" / name), pa.table({"id": [1]}))
+    run(inventory, catalog)
+    before = Inventory.open(inventory)
+    damage(tmp_path / "events" / "web")
+    report = run(inventory, catalog)
+    after = Inventory.open(inventory)
+    entries = after.current.entries
+    assert (report.gone, after.current.former) == ((), ())
+    assert entries.keys() == {"events.web", "events.web.a", "events.web.b", "events.web2.a"}
+    assert [name for name, entry in entries.items() if entry.error is None] == (
+        ["events.web2.a"] if damage is _unlisted else ["events.web.a", "events.web2.a"]
+    )
+    assert all(entry.hint for entry in entries.values() if entry.error is not None)
+    assert after.rows("files") == before.rows("files"), "what they reference still counts"
+    assert all(entry.locked_by == () for entry in entries.values())
 
 
 @pytest.mark.parametrize("catalog", [

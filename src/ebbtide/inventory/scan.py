@@ -125,11 +125,25 @@ def _entries(
             known = before.entries.get(missing.name)
             outcome = Outcome(missing.name, known.location if known else "", "", missing.reason, missing.hint)
             yield _failed(name, "", outcome, known, order)
+        yield from _below(answer, before)
         if answer.error is not None:  # its datasets may all be there: keep what was known, and say that it is old
             for entry in before.entries.values():
                 if entry.catalog == name:
                     reason = f"catalog {name} did not answer: {answer.error.message}"
                     yield replace(entry, error=reason, hint=answer.error.hint)
+
+
+def _below(answer: _Answer, before: Current) -> Iterator[Entry]:
+    """Known datasets below a place that could not be opened, such as a namespace: they may all still be there."""
+    missing = {each.name: each for each in answer.not_found}
+    told = {str(found.id) for found in answer.found} | missing.keys()
+    for entry in before.entries.values() if missing else ():
+        if entry.catalog != answer.catalog.name or entry.table_id in told:
+            continue
+        parts = entry.table_id.split(".")
+        above = next((name for n in range(1, len(parts)) if (name := ".".join(parts[:n])) in missing), None)
+        if above is not None:
+            yield replace(entry, error=f"{above}: {missing[above].reason}", hint=missing[above].hint)
 
 
 def _former(answers: list[_Answer], before: Current, entries: Mapping[str, Entry]) -> tuple[Former, ...]:

@@ -25,10 +25,11 @@ def _tables_of(store: Store, catalog: Catalog, namespace: Entry) -> list[Found |
     try:
         entries = [entry for entry in store.list(namespace.path) if entry.is_folder]
     except UnreadableError as error:
-        return [NotFound(f"{encode_part(catalog.name)}.{encode_part(namespace.name)}", error.reason, error.hint)]
-    if any(entry.name == FOLDER for entry in entries):
-        return [_misplaced(catalog, namespace.name)]
-    found = (_table(store, DatasetId(catalog.name, (namespace.name,), entry.name), entry) for entry in entries)
+        name = f"{encode_part(catalog.name)}.{encode_part(namespace.name)}"
+        return [NotFound(name, error.message, error.hint or f"check the permissions of {namespace.path}")]
+    found = [_table(store, DatasetId(catalog.name, (namespace.name,), entry.name), entry) for entry in entries]
+    if any(entry.name == FOLDER for entry in entries):  # an error of its own, that hides no table
+        found.append(_misplaced(catalog, namespace.name))
     return [table for table in found if table is not None]
 
 

@@ -37,7 +37,7 @@ def _tables(catalog: Catalog, store: Store, namespaces: list[Entry]) -> Iterator
         try:
             entries = store.list(namespace.path)
         except UnreadableError as error:
-            yield NotFound(name, error.reason, hint=error.hint)
+            yield NotFound(name, error.message, hint=error.hint or f"check the permissions of {namespace.path}")
             continue
         if any(entry.name == META_FOLDER for entry in entries):
             yield NotFound(
@@ -45,7 +45,6 @@ def _tables(catalog: Catalog, store: Store, namespaces: list[Entry]) -> Iterator
                 f"a Hudi table lies at {namespace.path}, where a namespace should be",
                 hint="move it to <warehouse>/<namespace>/<table>",
             )
-            continue
         for entry in entries:
             if entry.is_folder and (table := _table(catalog, store, namespace.name, entry)) is not None:
                 yield table
