@@ -1,4 +1,4 @@
-"""Catalogs and stores that are services: S3 and Glue (moto on loopback). No session is needed."""
+"""Catalogs and stores that are services: S3 and Glue (moto on loopback), REST. No session is needed."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pyiceberg.catalog import load_catalog
 
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.model.dataset import Catalog
+from tests.inventory.rest_catalog import served
 from tests.inventory.test_scan import run
 
 BUCKET = "warehouse"
@@ -95,3 +96,28 @@ def test_a_glue_catalog_is_asked_table_by_table(options: dict[str, str], tmp_pat
     errors = list(Inventory.open(tmp_path / "inventory").errors())
     assert errors[0]["table_id"] is None
     assert {e["table_id"] for e in errors[1:]} == {"far.db.one", "far.db.two"}
+
+
+NESTED = ("db.one", "db.raw.web.deep", "db.raw.two", "dbx.three")
+
+
+@pytest.mark.parametrize(
+    ("below", "read"),
+    [("listed", NESTED), ("ignored", ("db.one", "dbx.three")), ("refused", ("db.one", "dbx.three"))],
+)
+def test_tables_in_nested_namespaces_of_a_rest_catalog_are_found(
+    tmp_path: Path, below: str, read: tuple[str, ...]
+) -> None:
+    writer = load_catalog("sql", type="sql", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{tmp_path}/far")
+    for name in ("db", "db.raw", "db.raw.web", "db.empty", "dbx"):
+        writer.create_namespace(name)
+    for name in NESTED:
+        writer.create_table(name, ROWS.schema)
+    with served(writer, below=below) as (uri, asked):
+        catalog = Catalog("far", "iceberg", f"file://{tmp_path}/far", "rest", {"uri": uri})
+        report = run(tmp_path / "inventory", catalog)
+    assert report.current.error_count == 0, list(Inventory.open(tmp_path / "inventory").errors())
+    assert set(report.read) == {f"far.{name}" for name in read}
+    # A catalog's settings, two questions per namespace, one for the top, one per table.
+    namespaces = 5 if below == "listed" else 2
+    assert len(asked) <= 2 * namespaces + 2 + len(read)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 from ebbtide.errors import InputError, UnreadableError
 from ebbtide.formats.warehouse import open_warehouse
@@ -15,6 +16,9 @@ from ebbtide.model.dataset import Catalog, Found, NotFound
 from ebbtide.model.ids import DatasetId
 from ebbtide.model.paths import normalise
 from ebbtide.storage.files import Entry, Store, open_store
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog as Service
 
 _HADOOP_METADATA = re.compile(r"^v(\d+)(\.gz)?\.metadata\.json(\.gz)?$")
 
@@ -109,7 +113,7 @@ def _service(catalog: Catalog) -> Iterator[Found | NotFound]:
 
     try:
         service = load_catalog(catalog.name, type=catalog.type, warehouse=catalog.warehouse, **dict(catalog.options))
-        names = [name for namespace in service.list_namespaces() for name in service.list_tables(namespace)]
+        names = [name for namespace in _namespaces(service) for name in service.list_tables(namespace)]
     except Exception as error:  # pyiceberg passes on whatever the service's client raises
         raise UnreadableError(catalog.name, f"the catalog does not answer: {error}", hint="check its uri") from error
 
@@ -124,6 +128,33 @@ def _service(catalog: Catalog) -> Iterator[Found | NotFound]:
 
     with ThreadPoolExecutor(8) as pool:
         yield from (answer for answer in pool.map(ask, sorted(names)) if answer is not None)
+
+
+def _namespaces(service: Service) -> list[tuple[str, ...]]:
+    """All namespaces of a catalog, level by level: one question for each of them.
+
+    A catalog without nesting has nothing below, gives the top once more, or refuses to look below any of a level.
+    """
+    from pyiceberg.exceptions import BadRequestError
+
+    def below(namespace: tuple[str, ...]) -> set[tuple[str, ...]] | Exception:
+        try:
+            children = service.list_namespaces(namespace)
+        except (BadRequestError, NotImplementedError) as error:
+            return error
+        return {child for child in children if child[:-1] == namespace}
+
+    level = set(service.list_namespaces())
+    found: list[tuple[str, ...]] = []
+    with ThreadPoolExecutor(8) as pool:
+        while level:
+            found += sorted(level)
+            answers = list(pool.map(below, sorted(level)))
+            refused = [answer for answer in answers if isinstance(answer, Exception)]
+            if refused and len(refused) < len(answers):
+                raise refused[0]
+            level = {child for answer in answers if not isinstance(answer, Exception) for child in answer}
+    return found
 
 
 _BY_TYPE: dict[str, Callable[[Catalog], Iterator[Found | NotFound]]] = {
