@@ -509,6 +509,23 @@ def test_deleting_rows_expires_nothing_though_the_table_expires_on_commit(driver
     assert len(versions(read(driver, table))) == 1, "any other writer does"
 
 
+def test_a_branch_that_was_written_to_since_the_plan_is_not_dropped(driver: PaimonDriver) -> None:
+    table = driver.create("rm_branch_late")
+    driver.append(table, [A])
+    for name in ("late", "anew", "old"):
+        driver.create_branch(table, name)
+    planned = Removal(found=find(driver, table), branches=("late", "anew", "old"))
+    driver.append(table, [B], branch="late")
+    driver._call("delete_branch", table, branch="'anew'")
+    driver._call("create_branch", table, branch="'anew'", tag="'from-anew'")
+    driver.append(table, [C])  # what main does is nothing to them
+    done = FORMAT.commit(planned, driver.catalog, driver.spark)
+    why = "it was written to, or made anew, since the plan"
+    assert (done.done, done.sent_back) == (("old",), {"late": why, "anew": why})
+    assert [row.id for row in driver.rows(table, branch="late")] == [1, 2]
+    assert commit(driver, table, branches=("late",)).done == ("late",)
+
+
 def test_a_dropped_branch_leaves_its_tag_and_its_files(driver: PaimonDriver) -> None:
     table = driver.create("rm_branch")
     driver.append(table, [A])

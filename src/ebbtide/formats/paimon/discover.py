@@ -1,13 +1,15 @@
 """Which Paimon tables a warehouse has (`<warehouse>/<namespace>.db/<table>`), and whether each one changed.
 
-Everything that can change what a reading says is a small file in one of six folders, so their listing is the token.
+Everything that can change what a reading says is a small file in one of six folders, so their listing is the token. It
+also says where each branch stood: a branch is dropped only while it stands there.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import quote
 
 from ebbtide.errors import UnreadableError
 from ebbtide.formats.warehouse import open_warehouse, token_of
@@ -20,6 +22,7 @@ FOLDERS = ("schema", "snapshot", "tag", "branch", "changelog", "consumer")
 """What Paimon keeps by name: nothing in these folders is ever an orphan (formats.md)."""
 
 _SCHEMA = re.compile(r"^schema-\d+$")
+_SNAPSHOT = re.compile(r"^snapshot-(\d+)$")
 # Only Paimon makes folders of these names; a table of another format, or a foreign folder, has none of them.
 _TRACES = ("schema", "snapshot", "manifest", "bucket-0")
 
@@ -63,7 +66,7 @@ def _look_at(catalog: Catalog, store: Store, namespace: str, folder: Entry) -> F
         if any(_SCHEMA.match(entry.name) for entry in entries if entry.path == f"{folder.path}/schema/{entry.name}"):
             # The library must be given the warehouse as its owner spells it (s3a://, say).
             handle = f"{catalog.warehouse.rstrip('/')}/{namespace}.db/{folder.name}"
-            return Found(id_, normalise(folder.path), token_of(entries), handle)
+            return Found(id_, normalise(folder.path), _token(entries, folder.path), handle)
         if any(entry.is_folder and entry.name in _TRACES for entry in store.list(folder.path)):
             return NotFound(
                 str(id_), "the folder has parts of a Paimon table and no schema", hint=f"look at {folder.path}"
@@ -71,6 +74,28 @@ def _look_at(catalog: Catalog, store: Store, namespace: str, folder: Entry) -> F
     except UnreadableError as error:
         return NotFound(str(id_), error.message, hint=error.hint)
     return None
+
+
+def _token(entries: list[Entry], location: str) -> str:
+    by_branch: dict[str, list[Entry]] = {}
+    for entry in entries:
+        branch, slash, _ = entry.path.removeprefix(f"{location}/branch/branch-").partition("/")
+        if slash and entry.path.startswith(f"{location}/branch/branch-"):
+            by_branch.setdefault(branch, []).append(entry)
+    return " ".join((token_of(entries), *(_stand(name, inside) for name, inside in sorted(by_branch.items()))))
+
+
+def stands_as_found(found: Found, branch: str, store: Store) -> bool:
+    """Whether the newest snapshot of a branch is the one that it had when the table was found."""
+    inside = store.list(f"{found.location}/branch/branch-{branch}", recursive=True)
+    return _stand(branch, inside) in found.token.split(" ")
+
+
+def _stand(branch: str, inside: Iterable[Entry]) -> str:
+    """A branch with its newest snapshot. One that is made anew has a file of its own for it, which is younger."""
+    numbered = [(int(found.group(1)), entry) for entry in inside if (found := _SNAPSHOT.match(entry.name))]
+    newest = max(numbered, key=lambda pair: pair[0], default=None)
+    return f"{quote(branch, safe='')}={token_of([newest[1]] if newest else [])}"
 
 
 def metadata_files(store: Store, location: str) -> list[Entry]:

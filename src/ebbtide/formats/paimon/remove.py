@@ -15,6 +15,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
 from ebbtide.errors import ConflictError
+from ebbtide.formats.paimon.discover import stands_as_found
 from ebbtide.formats.paimon.expire import Expirable, expirable, expire
 from ebbtide.formats.paimon.java import Changer, Library, open_changer, open_library
 from ebbtide.formats.paimon.lines import MAIN, Line, Lines, parse_lines
@@ -40,7 +41,7 @@ def commit(removal: Removal, catalog: Catalog, spark: SparkSession) -> Committed
     done: list[str] = []
     sent_back: dict[str, str] = {}
     for branch in removal.branches:
-        if reason := _drop_branch(found, library, branch, spark):
+        if reason := _drop_branch(found, library, branch, catalog, spark):
             sent_back[branch] = reason
         else:
             done.append(branch)
@@ -105,7 +106,7 @@ def _relative(found: Found, path: str) -> str:
     return normalise(path).removeprefix(f"{found.location}/")
 
 
-def _drop_branch(found: Found, library: Library, branch: str, spark: SparkSession) -> str | None:
+def _drop_branch(found: Found, library: Library, branch: str, catalog: Catalog, spark: SparkSession) -> str | None:
     """Drop a branch; why not, where it cannot be dropped. One that is gone already is done."""
     history = library.history()
     if branch == MAIN:
@@ -114,6 +115,8 @@ def _drop_branch(found: Found, library: Library, branch: str, spark: SparkSessio
         return None
     if json.loads(history["schema"])["options"].get("scan.fallback-branch") == branch:
         return "readers of main fall back to it (scan.fallback-branch)"
+    if not stands_as_found(found, branch, open_store(found.location, catalog.options)):
+        return "it was written to, or made anew, since the plan"
     spark.sql(
         f"CALL {quote(found.id.catalog)}.sys.delete_branch("
         f"table => {quote_text(quote(*found.id.namespace, found.id.table))}, branch => {quote_text(branch)})"
