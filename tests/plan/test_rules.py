@@ -94,6 +94,7 @@ def lake() -> list[Table]:
     return [
         line("lake.v.linear", 100, 50, 7, 6.99),
         line("lake.v.delta", 100, 50, 40, 1, format="delta", floors=DELTA_FLOOR),
+        line("lake.v.capitals", 100, 50, 40, 1, format="delta", floors={k: v.upper() for k, v in DELTA_FLOOR.items()}),
         line("lake.v.min", 100, 90, 80, 70, floors={"history.expire.min-snapshots-to-keep": "3"}),
         line("lake.v.gc", 100, 90, 80, floors={"gc.enabled": "false"}),
         line("lake.v.floored", 100, 90, 80),
@@ -204,6 +205,7 @@ def test_a_limit_takes_the_oldest_first(found: Any) -> None:
 def test_settings_of_the_formats_are_floors_and_are_named(found: Any) -> None:
     assert goes(found, "lake.v.delta") == ["T1"]  # superseded 50 days ago; T2 only 40, less than six weeks
     assert kept_by(found, "v.delta#versions:T2") == ["floor:delta.deletedFileRetentionDuration=interval 6 weeks"]
+    assert goes(found, "lake.v.capitals") == ["T1"]  # Spark reads it in any case
     assert goes(found, "lake.v.min") == ["T1"]
     assert kept_by(found, "v.min#versions:T2") == ["floor:history.expire.min-snapshots-to-keep=3"]
     assert kept_by(found, "v.gc#versions:T1") == ["floor:gc.enabled=false"]

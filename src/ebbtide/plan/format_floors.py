@@ -17,7 +17,7 @@ _COUNTS = ("history.expire.min-snapshots-to-keep", "snapshot.num-retained.min")
 _SINCE_COMMIT = ("snapshot.time-retained",)
 _SINCE_SUPERSEDED = ("delta.deletedFileRetentionDuration",)
 _PER_REF = r"^ref\.(.*)\.min-snapshots-to-keep\z"
-_AMOUNT = r"([0-9]+) *([a-zA-Z]+)"
+_AMOUNT = r"([0-9]+) *([a-z]+)"
 _LINE_AND_NUMBER = r"^(.*)/([0-9]+)\z"
 _MICROS = {
     **dict.fromkeys(("w", "week", "weeks"), 604_800_000_000),
@@ -114,10 +114,11 @@ def _whole(text: Column) -> Column:
 
 
 def _micros(text: Column) -> Column:
-    """The length of `7 d`, `1h` or `interval 1 week 2 days`; NULL where any part is not understood."""
+    """The length of `7 d`, `1h` or `INTERVAL 1 week 2 days`; NULL where any part is not understood."""
+    text = F.lower(F.trim(text))
     units = F.create_map(*(F.lit(part) for pair in _MICROS.items() for part in pair))
     numbers = F.regexp_extract_all(text, F.lit(_AMOUNT), F.lit(1))
     names = F.regexp_extract_all(text, F.lit(_AMOUNT), F.lit(2))
-    parts = F.zip_with(numbers, names, lambda number, name: number.cast("bigint") * units[F.lower(name)])
+    parts = F.zip_with(numbers, names, lambda number, name: number.cast("bigint") * units[name])
     understood = text.rlike(rf"^(?:interval +)?(?:{_AMOUNT} *)+\z")
     return F.when(understood, F.aggregate(parts, F.lit(0).cast("bigint"), lambda total, part: total + part))
