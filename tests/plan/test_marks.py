@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ from pyspark.sql import SparkSession
 from ebbtide.config.project import Limits
 from ebbtide.model.dataset import Partition
 from ebbtide.model.history import Kind
-from tests.plan.worlds import NOW, Table, ago, decided, plan, policies, world
+from ebbtide.plan.world import MARKED_DAYS
+from tests.plan.worlds import NOW, Table, ago, day_partition, decided, plan, policies, world
 
 TODAY = NOW.date()
 OLD = TODAY - timedelta(days=200)
@@ -27,7 +28,17 @@ policies:
   - {name: v, select: {tables: [lake.v.*]}, versions: {older_than: 7d, keep_min: 1}}
   - {name: lift, select: {tables: [lake.lift.*]}, transactions: {older_than: 90d, allow_latest_view: true}}
   - {name: rows, select: {tables: [lake.rows.*]}, rows: {where: "x = 1"}}
+floors:
+  - {name: law, tables: [lake.p.floor*], keep_at_least: 10d, basis: a code}
 """
+
+
+BEFORE = OLD - timedelta(days=60), OLD - timedelta(days=1)
+REMEMBERED: dict[str, tuple[tuple[date, date | None] | None, bool]] = {
+    "floor": (None, True), "floor_unknown": (None, False), "hold_before": (BEFORE, True),
+    "hold_unknown": (BEFORE, False), "hold_on_it": ((OLD, None), True),
+}  # fmt: skip
+"""Partitions that the sweep deleted from the head: a range hold on the dataset, and whether the mark knows its days."""
 
 
 def old(name: str, **settings: Any) -> Table:
@@ -41,7 +52,8 @@ def part(files: int = 1) -> Partition:
 
 def deleted(name: str, *, last: float) -> Table:
     """A partition that came with commit 1 and was deleted from the head `last` days ago; 2 and 3 still read it."""
-    table = Table(name).commit("1", 100, partition=f"0/day={OLD}").commit("2", 50, partition="0/day=2026-11-01")
+    table = Table(name, partitions=(day_partition(date(2026, 11, 1)),))
+    table.commit("1", 100, partition=f"0/day={OLD}").commit("2", 50, partition="0/day=2026-11-01")
     table.commit("3", 40, partition="0/day=2026-11-01")
     return table.commit("4", last, kind=Kind.DELETE, adds=[], removes=["1"])
 
@@ -80,6 +92,7 @@ def outcome(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> di
     later.append(old("lake.t.tagged").tag("new", "T1"))
     later.append(old("lake.t.unread", extra={"scan_error": "no answer"}))
     later.append(Table("lake.p.late", partitions=(replace(part(2), last_transaction="2"),)).commit("1", 100))
+    later += [deleted(f"lake.p.{name}", last=20) for name in REMEMBERED]
     later += [deleted("lake.p.waits", last=5), deleted("lake.p.done", last=20), deleted("lake.only.waits", last=20)]
     sent = {"dataset": "", "target": "partitions", "object": f"0/day={OLD}", "cutoff": None, "fingerprint": "f"}
     marks = [
@@ -101,13 +114,17 @@ def outcome(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> di
         mark({**sent, "dataset": "lake.p.waits", "policy": "p"}),
         mark({**sent, "dataset": "lake.p.done", "policy": "p"}),
         mark({**sent, "dataset": "lake.only.waits", "policy": "only"}),
+        *(mark({**sent, "dataset": f"lake.p.{name}", "policy": "p"}) for name in REMEMBERED),
     ]  # fmt: skip
     unmarks = [
         ("lake.t.rescued", "versions", "T1", None, None),
         ("lake.t.expired", "transactions", "T1", ago(1), "over"),
     ]
-    holds = [("lake.t.held", None, None, "legal", "case")]
-    return decided(plan(spark, rules, world(spark, *later), marks=marks, unmarks=unmarks, holds=holds))
+    holds: list[tuple[Any, ...]] = [("lake.t.held", None, None, "legal", "case")]
+    holds += [(f"lake.p.{name}", *days, "legal", "case") for name, (days, _) in REMEMBERED.items() if days is not None]
+    days = [(f"lake.p.{name}", f"0/day={OLD}", OLD, OLD) for name, (_, known) in REMEMBERED.items() if known]
+    seen = world(spark, *later, marked_days=spark.createDataFrame(days, MARKED_DAYS))
+    return decided(plan(spark, rules, seen, marks=marks, unmarks=unmarks, holds=holds))
 
 
 def verdict(outcome: dict[str, dict[str, Any]], key: str) -> tuple[str, Sequence[str]]:
@@ -220,3 +237,15 @@ def test_a_dataset_past_its_limit_is_left_out_and_the_lakes_limit_is_named(spark
     assert found["lake.t.small#transactions:T1"]["decision"] == "mark"
     assert [(o.dataset, o.verb) for o in made.over] == [("lake.t.big", "mark"), (None, "mark"), (None, "mark")]
     assert "1,100 of 2,200 bytes" in made.over[1].text
+
+
+def test_what_left_the_head_keeps_the_days_of_its_mark_for_floors_and_holds(outcome: Any) -> None:
+    def found(name: str) -> tuple[str, Sequence[str]]:
+        return verdict(outcome, f"p.{name}#partitions:0/day={OLD}")
+
+    assert found("floor") == ("sweep", [])
+    assert found("hold_before") == ("sweep", [])
+    assert found("hold_on_it") == ("held", [])
+    # Unknown days lie under every floor and inside every hold.
+    assert found("hold_unknown") == ("held", [])
+    assert found("floor_unknown") == ("unmarked", [])

@@ -51,6 +51,20 @@ def test_a_mark_comes_back_as_it_was_written(database: Database, lease: Lease) -
         assert reader.get_mark(answer.mark.id) == answer.mark
 
 
+def test_the_mark_of_a_partition_remembers_its_days(database: Database, lease: Lease) -> None:
+    key = ObjectKey("lake.raw.events", "partitions", "0/day=2026-01-31")
+    dateless = replace(PROPOSAL, key=replace(key, object="0/day=%00"), days=None)
+    history = replace(PROPOSAL, facts='{"kind":"APPEND"}')
+    with database.sweeper(lease) as state:
+        state.mark([replace(PROPOSAL, key=key), dateless, history], run="r1", at=NOW)
+    with database.reader() as reader:
+        marks = {mark.key.object: mark for mark in reader.marks()}
+    assert {object_: mark.days for object_, mark in marks.items()} == {
+        key.object: DAY, dateless.key.object: None, history.key.object: None
+    }  # fmt: skip
+    assert marks[history.key.object].facts == '{"kind":"APPEND"}'
+
+
 def test_marking_again_keeps_the_first_mark_as_it_was(database: Database, lease: Lease) -> None:
     with database.sweeper(lease) as state:
         (first,) = state.mark([PROPOSAL], run="r1", at=NOW)

@@ -62,6 +62,7 @@ def read_inputs(
     listing = listing if needs_listing(policies, snapshot) else None
     spark = start_plan_session(project, inventory, listing)
     world = world_of(label_inventory(project, inventory), inventory, spark)
+    world = replace(world, marked_days=_marked_days(spark, snapshot))
     if listing is not None:
         world = with_orphans(world, project, inventory, listing, spark)
     return Inputs(project, spark, derive_auto(policies, world, tick=tick_of(project)), inventory, snapshot, world)
@@ -150,6 +151,15 @@ def state_frames(spark: SparkSession, snapshot: Snapshot) -> tuple[DataFrame | N
         small_frame(spark, unmarks, UNMARKS) if unmarks else None,
         small_frame(spark, holds, HOLDS),
     )
+
+
+def _marked_days(spark: SparkSession, snapshot: Snapshot) -> DataFrame | None:
+    """The days of marked partitions, as far as their marks know them."""
+    from ebbtide.plan.world import MARKED_DAYS
+    from ebbtide.spark.frames import small_frame
+
+    found = [(mark.key.dataset, mark.key.object, *mark.days) for mark in snapshot.marks if mark.days is not None]
+    return small_frame(spark, found, MARKED_DAYS) if found else None
 
 
 def state_views(spark: SparkSession, snapshot: Snapshot) -> dict[str, DataFrame]:

@@ -75,7 +75,22 @@ def partition_objects(
     main = F.lit("main")
     rows = rows.withColumn("owner", owner(policies, F.col("for_partitions"), F.array(main)))
     rows = covered_days(rows.where(F.col("owner").isNotNull() | F.col("mark_partitions").isNotNull()))
-    return _decide(policies, rows, now)
+    return _decide(policies, _with_marked_days(rows, world, "object_id"), now)
+
+
+def _with_marked_days(rows: DataFrame, world: World, partition: str) -> DataFrame:
+    """Where a partition is not `in_head` any more, the days that its mark saw (widened by the grain already)."""
+    if world.marked_days is None:
+        return rows
+    marked = world.marked_days.select(
+        "table_id", F.col("partition").alias(partition), F.col("first_day").alias("_first"),
+        F.col("last_day").alias("_last"),
+    )  # fmt: skip
+    days = {
+        name: F.when(F.col("in_head"), F.col(name)).otherwise(F.col(seen))
+        for name, seen in (("first_day", "_first"), ("last_day", "_last"))
+    }
+    return rows.join(F.broadcast(marked), ["table_id", partition], "left").withColumns(days).drop("_first", "_last")
 
 
 def _decide(policies: PolicySet, rows: DataFrame, now: datetime) -> DataFrame:
@@ -184,9 +199,11 @@ def held_versions(world: World, datasets: DataFrame) -> DataFrame:
     ranged = datasets.where(F.exists("holds", lambda h: h["first"].isNotNull() | h["last"].isNotNull())).select(
         "table_id", "holds", "time_grain", "schedule", "covers"
     )
-    days = world.partitions.select("table_id", "partition", "first_day", "last_day")
+    days = world.partitions.select("table_id", "partition", "first_day", "last_day", F.lit(True).alias("in_head"))
     files = world.files.where(F.col("role").isin(*CONTENT)).join(ranged, "table_id")
-    held = covered_days(files.join(days, ["table_id", "partition"], "left")).withColumn(
+    dated = covered_days(files.join(days, ["table_id", "partition"], "left"))
+    dated = dated.withColumn("in_head", F.coalesce("in_head", F.lit(False)))
+    held = _with_marked_days(dated, world, "partition").withColumn(
         "held_days", holds_on_days(F.col("first_day"), F.col("last_day"))
     )
     runs = (

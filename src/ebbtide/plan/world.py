@@ -15,6 +15,7 @@ MARKS = (
 )
 UNMARKS = "table_id string, target string, object_id string, until timestamp, reason string"
 HOLDS = "table_id string, partition_from date, partition_to date, owner string, reason string"
+MARKED_DAYS = "table_id string, partition string, first_day date, last_day date"
 ORPHANS = "table_id string, folder string, path string, bytes long, modified_at timestamp"
 
 DROPS_FILES = "drop exact data files"
@@ -43,6 +44,8 @@ class World:
     found and no dataset references, with the area's owner; `listed_at` is that listing's time by the store's clock.
     `former` are owners that are no datasets any more, in the columns of `tables`. `errors` are the reasons why
     references of other datasets may be missing: a catalog that did not answer, a dataset that could not be read.
+    `marked_days` are the days that marked partitions covered when they were marked: a sweep's own commit takes them out
+    of `partitions`.
     """
 
     tables: DataFrame
@@ -55,6 +58,7 @@ class World:
     listed_at: datetime | None = None
     errors: tuple[str, ...] = ()
     former: DataFrame | None = None
+    marked_days: DataFrame | None = None
 
     def only(self, table_id: str) -> World:
         """The same, with the objects of one dataset. Files stay whole: other datasets' references still count."""
@@ -70,6 +74,7 @@ class World:
             self.listed_at,
             self.errors,
             None if self.former is None else self.former.where(mine),
+            None if self.marked_days is None else self.marked_days.where(mine),
         )
 
 

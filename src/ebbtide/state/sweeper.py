@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -98,7 +99,7 @@ def _new_mark(proposal: Proposal, run: str, at: datetime) -> Mark:
         fingerprint=proposal.fingerprint,
         frozen=proposal.frozen,
         files=proposal.files,
-        facts=proposal.facts,
+        facts=_facts(proposal),
         rows=proposal.rows,
         bytes=proposal.bytes,
         run=run,
@@ -110,6 +111,12 @@ def _new_mark(proposal: Proposal, run: str, at: datetime) -> Mark:
         closed_because=None,
         salt=new_salt(),
     )
+
+
+def _facts(proposal: Proposal) -> str | None:
+    if proposal.key.target != "partitions" or proposal.days is None:
+        return proposal.facts
+    return json.dumps({"days": [day.isoformat() for day in proposal.days]})
 
 
 def _row(mark: Mark) -> dict[str, object]:

@@ -7,6 +7,7 @@ is never shown by `repr`.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import StrEnum
@@ -112,7 +113,8 @@ class Mark:
     """An object that goes after its grace. `frozen` is a row policy's cutoff, `files` the digest of its file list.
 
     `act` is the last act of the ledger that was to remove it, `acted_at` when rows were deleted under it (versions from
-    before still hold them). `facts` is JSON: what history tells of a transaction that is no longer there.
+    before still hold them). `facts` is JSON: what history tells of a transaction that is no longer there, or the days
+    of a partition, which nobody can ask for once it left the head.
     """
 
     id: str
@@ -140,6 +142,14 @@ class Mark:
     def is_open(self) -> bool:
         """Whether the object is still to go."""
         return self.closed_at is None
+
+    @property
+    def days(self) -> tuple[date, date] | None:
+        """The first and last day that a partition covered when it was marked, where they were known."""
+        if self.key.target != "partitions" or self.facts is None:
+            return None
+        first, last = json.loads(self.facts)["days"]
+        return date.fromisoformat(first), date.fromisoformat(last)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
