@@ -17,6 +17,7 @@ from ebbtide.formats.base import Depth
 from ebbtide.formats.hudi import FORMAT
 from ebbtide.formats.hudi.clean import NOTHING
 from ebbtide.formats.hudi.remove import _replace
+from ebbtide.formats.hudi.writer import Writer
 from ebbtide.model.dataset import Catalog, Found, Reading, Role
 from ebbtide.model.paths import normalise
 from ebbtide.model.removal import Committed, Drop, Freed, Removal, RowDelete
@@ -206,6 +207,37 @@ def test_rows_before_the_cutoff_go_and_null_stays(driver: HudiDriver) -> None:
     assert commit(driver, table, rows=(RowDelete("r", column="name", cutoff="2026-01-02"),)).sent_back == {
         "r": "there is no column name that holds dates or instants"
     }
+
+
+def test_deleting_and_dropping_clean_and_archive_nothing_though_the_tables_settings_say_so(driver: HudiDriver) -> None:
+    table = driver.create("rm_quiet", partitioned=True)
+    for number in range(4):
+        driver.append(table, [(number, "a", "2026-01-01")])
+    driver.overwrite(table, [A, B, C])
+    eager = {"hoodie.clean.automatic": "true", "hoodie.clean.commits.retained": "1", "hoodie.archive.automatic": "true"}
+    for key, value in {**eager, "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}.items():
+        driver.set_property(table, key, value)
+    disk, timeline = on_disk(table), {path.name for path in _timeline(table)}
+    config = Writer.open(find(driver, table), driver.spark).config()
+    assert not config.isAutoClean()
+    assert not config.isAutoArchive()
+    assert commit(driver, table, rows=(RowDelete("r", where="id = 2"),)).done == ("r",)
+    days = tuple(f.path for f in read(driver, table).files if f.live and f.partition == "0/day=2026-01-02")
+    assert commit(driver, table, drops=(Drop("main", "p", days, "0/day=2026-01-02"),)).done == ("p",)
+    assert [row.id for row in driver.rows(table)] == [1]
+    assert disk <= on_disk(table)
+    assert timeline <= {path.name for path in _timeline(table)}
+    assert not [path for path in _timeline(table) if ".clean" in path.name]
+    twin = copy(driver, table, "rm_loud")
+    options = {"hoodie.table.name": "t", "hoodie.datasource.write.operation": "insert"}
+    new = driver.spark.createDataFrame([(9, "z", "2026-01-01")], driver._columns[table.location])
+    new.write.format("hudi").options(**options).mode("append").save(twin.location)
+    assert [path for path in _timeline(twin) if ".clean" in path.name], "any other writer cleans"
+    assert timeline - {path.name for path in _timeline(twin)}, "and archives"
+
+
+def _timeline(table: Table) -> list[Path]:
+    return [path for path in Path(table.location, ".hoodie", "timeline").iterdir() if path.is_file()]
 
 
 def test_a_table_goes_whole_or_not_at_all(driver: HudiDriver, story: Table) -> None:

@@ -62,11 +62,16 @@ def test_a_hold_keeps_everything(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_an_unmark_sticks_for_every_target(spark: SparkSession, tmp_path: Path) -> None:
-    rules = policy(tmp_path, "transactions: {older_than: 0d}, versions: {older_than: 0d}")
+    targets = "transactions: {older_than: 0d}, versions: {older_than: 0d}, tables: {older_than: 0d}"
+    rules = policy(tmp_path, targets)
     unmark = [("lake.db.t", "transactions", "T2", None, "needed")]
+    without = decided(plan(spark, rules, world(spark, example().drop("xyz"))))
+    assert without["tables:lake.db.t"]["decision"] == "mark"
     made = plan(spark, rules, world(spark, example().drop("xyz")), unmarks=unmark)
     found = decided(made)
     assert found["transactions:T2"]["decision"] == found["versions:T2"]["decision"] == "unmarked"
+    assert found["tables:lake.db.t"]["decision"] == "unmarked"
+    assert found["tables:lake.db.t"]["because"] == "T2 was unmarked by a person until released: needed"
     assert found["transactions:T1"]["decision"] == "mark"
     assert found["transactions:T1"]["bytes"] == 0  # T2's version is kept, and references T1's file
 

@@ -209,6 +209,13 @@ def branch_objects(
     return as_objects(rows, "branches", F.array("name"))
 
 
+def _of_whole_tables(pinned: DataFrame) -> DataFrame:
+    said = F.when(F.col("object_id") == F.col("table_id"), F.col("pin")).otherwise(
+        F.concat("object_id", F.lit(" was "), "pin")
+    )
+    return pinned.groupBy("table_id").agg(F.max(said).alias("pin")).withColumn("object_id", F.col("table_id"))
+
+
 def table_objects(
     policies: PolicySet,
     world: World,
@@ -218,7 +225,10 @@ def table_objects(
     shared: DataFrame | None,
     now: datetime,
 ) -> DataFrame:
-    """Ad hoc tables (without a schedule) whose last commit on any branch is past retention. A tag keeps its table."""
+    """Ad hoc tables (without a schedule) whose last commit on any branch is past retention. A tag keeps its table.
+
+    So does whatever of it a person unmarked: a rescued transaction does not go with its table either (spec §1).
+    """
     number = F.col("owner")
     rows = datasets.withColumn("owner", F.get("for_tables", F.lit(0))).where("owner IS NOT NULL")
     last = world.transactions.groupBy("table_id").agg(F.max("committed_at").alias("committed_at"))
@@ -232,7 +242,7 @@ def table_objects(
         rows = rows.join(others, "table_id", "left")
     else:
         rows = rows.withColumn("sharing", no_texts())
-    rows = with_state(rows, "tables", marks, pinned)
+    rows = with_state(rows, "tables", marks, None if pinned is None else _of_whole_tables(pinned))
     ages = [p.tables.older_than if p.tables and isinstance(p.tables.older_than, Duration) else None
             for p in policies.policies]  # fmt: skip
     text = setting([None if d is None else str(d) for d in ages], number, "string")

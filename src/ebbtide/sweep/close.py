@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
+import pyarrow.compute as pc
+
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.state.values import ObjectKey
 from ebbtide.sweep.values import OUTSIDE, UNREAD, Act, Going, Result
@@ -21,10 +23,17 @@ def results_of(act: Act, after: Inventory, planned: Seen) -> list[Result]:
     return [_result(act, going, seen, planned) for going in act.objects]
 
 
+_WITH_ROWS = ("data", "log", "delete file", "deletion vector", "changelog", "change data")
+
+
 class Seen:
-    """What an inventory says of one dataset, read when this is made: later scans drop what an older one was made of."""
+    """What an inventory says of one dataset, read when this is made: later scans drop what an older one was made of.
+
+    Only `before` asks it again, and it is for what was scanned last.
+    """
 
     def __init__(self, dataset: str, after: Inventory) -> None:
+        self._dataset, self._after = dataset, after
         self.listed = dataset in after.current.entries
         rows = after.rows("transactions", table_id=dataset)
         self.versions: Mapping[str, Any] = {row["transaction_id"]: row for row in rows if not row["expired"]}
@@ -34,19 +43,29 @@ class Seen:
         self.partitions = {row["partition"] for row in after.rows("partitions", table_id=dataset)}
 
     def before(self, moment: datetime) -> list[str]:
-        """Versions from before that moment, and of branches that left main before it, as the plan counts them."""
+        """Versions that hold rows from before that moment: older ones, and those of branches that left main before it.
+
+        Delta's first one, of `CREATE TABLE`, has no file that could go, and is listed until the log is cleaned.
+        """
         forks: dict[str, datetime] = {}
         for row in self.versions.values():
             if "main" in (row["branches"] or ()):
                 forks |= {
                     name: max(row["committed_at"], forks.get(name, row["committed_at"])) for name in row["branches"]
                 }
-        return sorted(
-            id_
+        older = [
+            (id_, row["position"])
             for id_, row in self.versions.items()
             if row["committed_at"] < moment
             or not any(name == "main" or (name in forks and forks[name] >= moment) for name in row["branches"] or ())
-        )
+        ]
+        begin = self._first_with_rows() if older else None
+        return [] if begin is None else sorted(id_ for id_, position in older if position >= begin)
+
+    def _first_with_rows(self) -> int | None:
+        files = self._after.table("files", table_id=self._dataset).select(["role", "versions"])
+        runs = files.filter(pc.field("role").isin(_WITH_ROWS))["versions"].combine_chunks().flatten()
+        return min(runs.field("first").to_pylist(), default=None)
 
 
 def _result(act: Act, going: Going, seen: Seen, planned: Seen) -> Result:
@@ -63,6 +82,8 @@ def _result(act: Act, going: Going, seen: Seen, planned: Seen) -> Result:
         needed = [why for why in needed if why != OUTSIDE]
     match key.target:
         case "rows":
+            if act.along:
+                return _along(going, seen)
             return _rows(going, seen, planned)
         case "branches":
             gone, waits = key.object not in seen.branches, "the branch is still there"
@@ -109,6 +130,12 @@ def _rows(going: Going, seen: Seen, planned: Seen) -> Result:
     if older:
         return Result(going.key, "waiting", f"version:{older[0]}", acted)
     return Result(going.key, "swept", "no version from before the delete is left", acted)
+
+
+def _along(going: Going, seen: Seen) -> Result:
+    if seen.listed:
+        return Result(going.key, "waiting", "its table, which was to go whole, is still there")
+    return Result(going.key, "swept", "its table is gone")
 
 
 def _leftover(act: Act, going: Going) -> Result:

@@ -109,7 +109,10 @@ def acts_of(
     catalogs: Mapping[str, Catalog],
     inventory: Inventory,
 ) -> Iterator[Act]:
-    """An act per dataset and some hundred objects, the oldest versions first; orphans and whole tables apart."""
+    """An act per dataset and some hundred objects, the oldest versions first; orphans and whole tables apart.
+
+    Where a table goes whole, everything else of it goes along.
+    """
     by_dataset: dict[str, list[Going]] = defaultdict(list)
     for going in objects:
         by_dataset[going.key.dataset].append(going)
@@ -127,6 +130,7 @@ def acts_of(
                 going.key.object,
             ),
         )
+        whole = any(going.key.target == "tables" for going in apart)
         groups = [[going] for going in apart]
         parts = [together[n : n + _OBJECTS_PER_ACT] for n in range(0, len(together), _OBJECTS_PER_ACT)]
         known = catalog_of(dataset, catalogs)
@@ -137,7 +141,7 @@ def acts_of(
             catalog = known or _outside(group[0].key, catalogs)
             act = Act(
                 f"act-{secrets.token_hex(12)}", dataset, catalog, tuple(group), found,
-                home=home_of(inventory, dataset), head=head,
+                home=home_of(inventory, dataset), head=head, along=whole and group[0].key.target in _OWN_TARGETS,
             )  # fmt: skip
             yield act
 

@@ -59,7 +59,7 @@ def begin(
             at = ledger.clock.now()
             _mark_along(step, act, run, at)
             # Before rows are taken for deleted by an act that died: a delete that is made again matches nothing.
-            if act.found is not None and act.objects[0].key.target != "orphans":
+            if act.found is not None and act.objects[0].key.target != "orphans" and not act.along:
                 act.removal = removal_of(act.found, act.objects, rows)
             act.objects = tuple(_rows_that_went(step, act, going) for going in act.objects)
             marks = [going.mark.id for going in act.objects if going.mark]
@@ -89,7 +89,9 @@ def _still_going(step: Step[SweepWriter], act: Act, snapshot: Snapshot) -> list[
     return [
         going
         for going in act.objects
-        if going.key.object not in pinned and (going.mark is None or going.mark.id in open_marks)
+        # A table does not go while anything of it is pinned.
+        if not (pinned if going.key.target == "tables" else pinned & {going.key.object})
+        and (going.mark is None or going.mark.id in open_marks)
     ]
 
 

@@ -191,6 +191,8 @@ class Sweeper:
                 act.needed |= {path: OUTSIDE for path in _outside(act) if path not in needed}
 
     def _free(self, act: Act) -> None:
+        if act.along:
+            return
         paths = [path for path in act.paths if path not in act.needed]
         if act.removal is None:
             if act.leftover and act.catalog.format in _OWN_CLEANER:
@@ -198,7 +200,7 @@ class Sweeper:
             elif paths:
                 act.freed = self._remove(act, paths)
             return
-        paths += act.along
+        paths += act.also
         if paths or act.removal.versions:
             adapter = load_format(act.catalog.format)
             act.freed = adapter.free(act.removal, paths, act.catalog, self.lake.spark, self.lease.check)
@@ -233,7 +235,7 @@ def _take_along(acts: Collection[Act]) -> None:
             left.setdefault(act.dataset, []).extend(path for path in act.paths if path not in act.needed)
     for act in acts:
         if act.removal is not None:
-            act.along = tuple(left.get(act.dataset, ()))
+            act.also = tuple(left.get(act.dataset, ()))
 
 
 def _outside(act: Act) -> list[str]:

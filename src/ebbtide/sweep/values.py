@@ -64,18 +64,20 @@ class Act:
     """What opens the dataset; None where no catalog lists it."""
     removal: Removal | None = None
     """What is asked of the format, made of the objects that the intent was written for. None for orphans, which no
-    format owns, and for what an earlier act left.
+    format owns, for what an earlier act left, and for what goes along with its table.
     """
     leftover: bool = False
     home: str | None = None
     """The folder of the dataset, as far as anybody knows it."""
     head: tuple[str, datetime] | None = None
     """Main's head as the plan saw it, and when it was committed."""
+    along: bool = False
+    """Its table goes whole, by an act of its own that names all of its files: nothing is done here but to look."""
 
     committed: Committed = field(default_factory=Committed)
     freed: Freed = field(default_factory=Freed)
     needed: Mapping[str, str] = field(default_factory=dict)
-    along: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
     """Files that an earlier act named and left, and that the format may remove with those of this one."""
     there: frozenset[str] = frozenset()
     error: str | None = None
@@ -87,7 +89,11 @@ class Act:
     @property
     def removed(self) -> dict[str, int]:
         """What nothing needed, and a listing no longer shows."""
-        return {p: size for p, size in self.paths.items() if p not in self.needed and p not in self.there}
+        return (
+            {}
+            if self.along
+            else {p: size for p, size in self.paths.items() if p not in self.needed and p not in self.there}
+        )
 
     @property
     def left(self) -> dict[str, int]:

@@ -22,7 +22,7 @@ from tests.tide import Tide
 
 MARKED = "This transaction has been scheduled for deletion."
 SWEPT = "Transaction data has been deleted."
-NAMES = ("base", "dropped", "tagged", "held", "override", "overlap", "rescued", "late")
+NAMES = ("base", "dropped", "tagged", "held", "override", "overlap", "rescued", "late", "late_tag")
 POLICIES = """
 policies:
   - name: override
@@ -49,6 +49,8 @@ class Example:
     rows: dict[str, list[Row]]
     first: MarkReport
     marked: MarkReport
+    told: dict[str, tuple[str, str | None]]
+    """What history said of `dropped` between mark and sweep."""
     files: set[str]
     swept: SweepReport
 
@@ -61,8 +63,12 @@ class Example:
         }
 
     def states(self, name: str) -> dict[str, tuple[str, str | None]]:
-        names = {id_: t for t, id_ in self.ids[name].items()}
-        return {names.get(id_, id_): state for id_, state in self.tide.states(self.tables[name]).items()}
+        return _named(self.tide, self.tables[name], self.ids[name])
+
+
+def _named(tide: Tide, table: Table, ids: dict[str, str]) -> dict[str, tuple[str, str | None]]:
+    names = {id_: t for t, id_ in ids.items()}
+    return {names.get(id_, id_): state for id_, state in tide.states(table).items()}
 
 
 def _write(driver: Driver, name: str) -> tuple[Table, dict[str, str]]:
@@ -104,10 +110,12 @@ def example(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ex
         tide.project, f"{tables['rescued'].id}#transactions:{ids['rescued']['T1']}", reason="needed", as_of=tide.at(3)
     )
     driver.create_branch(tables["late"], "late", ids["late"]["T2"])
+    driver.create_tag(tables["late_tag"], "late", ids["late_tag"]["T2"])
+    told = _named(tide, tables["dropped"], ids["dropped"])
     rows = {name: driver.rows(tables[name]) for name in NAMES}
     files = tide.files()
     swept = tide.sweep(10)
-    return Example(tide, driver, tables, ids, rows, first, marked, files, swept)
+    return Example(tide, driver, tables, ids, rows, first, marked, told, files, swept)
 
 
 def test_two_latest_views_protect_everything(example: Example) -> None:
@@ -119,9 +127,12 @@ def test_two_latest_views_protect_everything(example: Example) -> None:
 
 
 def test_without_the_branch_its_transactions_go_and_say_so(example: Example) -> None:
-    assert example.marked_of("dropped", example.marked) == {"T1", "T2", "T5"}
+    gone = ("T1", "T2", "T5")
+    assert example.marked_of("dropped", example.marked) == set(gone)
+    assert {t: example.told[t] for t in gone} == dict.fromkeys(gone, ("marked", MARKED))
+    assert (example.told["T3"], example.told["T4"]) == (("live", None), ("live", None))
     states = example.states("dropped")
-    assert {t: states[t] for t in ("T1", "T2", "T5")} == dict.fromkeys(("T1", "T2", "T5"), ("swept", SWEPT))
+    assert {t: states[t] for t in gone} == dict.fromkeys(gone, ("swept", SWEPT))
     assert (states["T3"], states["T4"]) == (("live", None), ("live", None))
 
 
@@ -142,8 +153,11 @@ def test_a_hold_keeps_everything(example: Example) -> None:
 def test_the_override_takes_appends_of_the_latest_view_by_their_files(example: Example) -> None:
     """T4 is an APPEND of main's latest view; T3 is a SNAPSHOT and stays: rows of mixed age."""
     assert example.marked_of("override", example.first) == {"T4"}
-    assert "T4" in example.marked_of("override", example.first) | example.marked_of("override", example.marked)
     assert [row["name"] for row in example.driver.rows(example.tables["override"])] == ["T3"]
+    data = {path for path in example.files if "/override/data/" in path and path.endswith(".parquet")}
+    assert len(data) == 5, "T1 to T5 brought a file each"
+    left = data & example.tide.files()
+    print("LEFT", len(left), example.states("override"))
 
 
 def test_the_first_policy_owns_and_later_ones_ignore(example: Example) -> None:
@@ -164,6 +178,18 @@ def test_a_late_branch_sends_the_marked_back(example: Example) -> None:
     assert {example.ids["late"]["T1"], example.ids["late"]["T2"]} <= sent.keys()
     assert "branch:late" in sent[example.ids["late"]["T1"]]
     late = example.tide.spark.read.option("branch", "late").table(example.tables["late"].sql)
+    assert sorted(row["name"] for row in late.collect()) == ["T1", "T2"]
+
+
+def test_a_late_tag_sends_the_marked_back(example: Example) -> None:
+    """The view that ends at T2 is T1 and T2; T5 is in no view, and goes."""
+    sent = {r.key.object: r.because for r in example.swept.results if r.state == "unmarked"}
+    ids = example.ids["late_tag"]
+    assert {"T1", "T2", "T5"} == example.marked_of("late_tag", example.marked)
+    assert {ids["T1"], ids["T2"]} <= sent.keys()
+    assert "tag:late" in sent[ids["T1"]]
+    assert ids["T5"] not in sent
+    late = example.tide.spark.read.option("tag", "late").table(example.tables["late_tag"].sql)
     assert sorted(row["name"] for row in late.collect()) == ["T1", "T2"]
 
 

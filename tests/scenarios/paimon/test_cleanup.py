@@ -15,12 +15,14 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 
+from ebbtide.sweep.mark import MarkReport
 from ebbtide.sweep.values import SweepReport
 from tests.conformance.driver import Driver, Table
 from tests.tide import Tide
 
 OLD, NEW = "2026-01-01", "2099-01-01"
 COMMITS = 12
+SWEPT = "Transaction data has been deleted."
 POLICIES = """
 policies:
   - name: days
@@ -32,12 +34,27 @@ policies:
     select: {tables: ["*.db.keyed"]}
     versions: {older_than: 1h, keep_min: 2}
     grace: 1d
-  - name: defaults
-    select: {tables: ["**"]}
-    versions: {older_than: 1h, limit: 10}
+  - name: example
+    select: {tables: ["*.db.example"], branches: [main]}
+    transactions: {older_than: 0d}
     orphans: {older_than: 3d}
     grace: 1d
+  - name: tens
+    select: {tables: ["*.db.many"]}
+    versions: {older_than: 1h, keep_min: 1, limit: 10}
+    orphans: {older_than: 3d}
+    grace: 1d
+  - name: defaults
+    select: {tables: ["**"]}
+    versions: {older_than: 1h}
+    grace: 1d
 """
+# Under a table's folder: what a writer that died may have left.
+STRAYS = (
+    "bucket-0/data-00000000-0000-0000-0000-000000000000-0.orc", "bucket-0/changelog-00000000-0.orc",
+    "index/index-00000000-0", "statistics/stat-00000000-0", "manifest/manifest-00000000-0",
+    "manifest/manifest-list-00000000-0", "manifest/index-manifest-00000000-0",
+)  # fmt: skip
 
 
 @dataclass
@@ -46,12 +63,15 @@ class Cleaned:
     driver: Driver
     tables: dict[str, Table]
     rows: dict[str, list[Row]]
-    stray: Path
-    young: Path
+    ids: dict[str, list[list[str]]]
+    """Native ids before the first sweep and after each."""
+    files: list[set[str]]
+    """What lay there before the first sweep and after each."""
+    marks: list[MarkReport]
     sweeps: list[SweepReport]
 
-    def ids(self, name: str) -> list[str]:
-        return self.driver.native_ids(self.tables[name])
+    def place(self, name: str, path: str) -> Path:
+        return Path(self.tables[name].location.removeprefix("file:"), path)
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +84,7 @@ def cleaned(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Cl
         "tagged": driver.create("tagged", properties=settings),
         "days": driver.create("days", partitioned=True, properties=settings),
         "keyed": driver.create("keyed", variant="key", properties={**settings, "changelog-producer": "input"}),
+        "example": driver.create("example", properties=settings),
     }
     for number in range(COMMITS):
         driver.append(tables["many"], [(number, f"n{number}", OLD)])
@@ -75,24 +96,49 @@ def cleaned(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Cl
     driver.append(tables["days"], [(3, "new", NEW)])
     for number in range(4):
         driver.append(tables["keyed"], [(1, f"v{number}", OLD)])
-    folder = next(Path(tables["many"].location.removeprefix("file:")).glob("bucket-*"))
-    stray, young = folder / "data-00000000-0000-0000-0000-000000000000-0.orc", folder / "data-1-0.orc"
-    stray.write_bytes(b"left by a writer that died")
-    os.utime(stray, (1_700_000_000, 1_700_000_000))
-    young.write_bytes(b"of a writer that is still at work")
-    rows = {name: driver.rows(table) for name, table in tables.items()}
-    tide.mark(40)
-    return Cleaned(tide, driver, tables, rows, stray, young, [tide.sweep(42), tide.sweep(45)])
+    _worked_example(driver, tables["example"])
+    made = Cleaned(tide, driver, tables, {n: driver.rows(table) for n, table in tables.items()}, {}, [], [], [])
+    made.marks.append(tide.mark(35))
+    driver.drop_branch(tables["example"], "xyz")
+    for stray in STRAYS:
+        made.place("many", stray).parent.mkdir(exist_ok=True)
+        made.place("many", stray).write_bytes(b"left by a writer that died")
+    for old in [*(made.place("many", stray) for stray in STRAYS), *made.place("example", "bucket-0").iterdir()]:
+        os.utime(old, (1_700_000_000, 1_700_000_000))
+    made.place("many", "bucket-0/data-1-0.orc").write_bytes(b"of a writer that is still at work")
+    _look(made)
+    for days in (40, 43):
+        made.marks.append(tide.mark(days))
+        made.sweeps.append(tide.sweep(days + 2))
+        _look(made)
+    return made
 
 
-def test_snapshots_expire_but_the_last_ten_and_ten_a_run(cleaned: Cleaned) -> None:
-    """`keep_min` is 10 on Paimon when nobody says otherwise."""
-    assert len(cleaned.ids("many")) == 10
+def _worked_example(driver: Driver, table: Table) -> None:
+    """Spec §1 on Paimon: `main: T1, T2, T3 SNAPSHOT, T4`, and `xyz`, forked at T2, with T5."""
+    driver.append(table, [(1, "T1", OLD)])
+    driver.append(table, [(2, "T2", OLD)])
+    driver.create_branch(table, "xyz")
+    driver.append(table, [(5, "T5", OLD)], branch="xyz")
+    driver.overwrite(table, [(3, "T3", OLD)])
+    driver.append(table, [(4, "T4", OLD)])
+
+
+def _look(made: Cleaned) -> None:
+    made.files.append(made.tide.files())
+    for name, table in made.tables.items():
+        made.ids.setdefault(name, []).append(made.driver.native_ids(table))
+
+
+def test_snapshots_expire_ten_a_run(cleaned: Cleaned) -> None:
+    """Eleven may go; the limit is ten."""
+    assert [len(ids) for ids in cleaned.ids["many"]] == [COMMITS, 2, 1]
     assert cleaned.driver.rows(cleaned.tables["many"]) == cleaned.rows["many"]
 
 
-def test_a_tag_keeps_its_data(cleaned: Cleaned) -> None:
-    first, *others = cleaned.ids("tagged")
+def test_the_last_ten_stay_and_a_tag_keeps_its_data(cleaned: Cleaned) -> None:
+    """`keep_min` is 10 on Paimon when nobody says otherwise."""
+    first, *others = cleaned.ids["tagged"][-1]
     assert (first, len(others)) == ("main/1", 10), "the tag still names the first; the next two are gone"
     tagged = cleaned.tide.spark.read.option("scan.tag-name", "keep").table(cleaned.tables["tagged"].sql)
     assert [row["name"] for row in tagged.collect()] == ["pinned"]
@@ -111,13 +157,36 @@ def test_a_partition_expires_and_its_files_go_with_the_snapshots(cleaned: Cleane
 
 
 def test_a_primary_key_table_keeps_its_newest_rows(cleaned: Cleaned) -> None:
-    assert len(cleaned.ids("keyed")) == 2
+    assert len(cleaned.ids["keyed"][-1]) == 2
     assert cleaned.driver.rows(cleaned.tables["keyed"]) == cleaned.rows["keyed"]
 
 
-def test_orphans_go_after_their_guard_age_and_young_files_stay(cleaned: Cleaned) -> None:
-    assert not cleaned.stray.exists()
-    assert cleaned.young.exists()
+def test_changelogs_go_with_their_snapshots_and_those_of_the_others_stay(cleaned: Cleaned) -> None:
+    assert [len(_changelogs(files)) for files in (cleaned.files[0], cleaned.files[-1])] == [4, 2]
+
+
+def _changelogs(files: set[str]) -> list[str]:
+    return [path for path in files if "/keyed/bucket-0/changelog-" in path]
+
+
+def test_orphans_of_every_kind_go_after_their_guard_age_and_young_files_stay(cleaned: Cleaned) -> None:
+    assert [stray for stray in STRAYS if cleaned.place("many", stray).exists()] == []
+    assert not cleaned.place("many", "index").exists(), "a folder that is empty then goes too"
+    assert cleaned.place("many", "bucket-0/data-1-0.orc").exists()
+
+
+def test_the_worked_example_without_its_branch_and_the_tag_that_it_hung_on(cleaned: Cleaned) -> None:
+    """Two latest views protect everything; then T1 and T2 go, and T5's files as orphans (spec §1)."""
+    first, second, _ = ({k for k in mark.marked if k.dataset.endswith(".example")} for mark in cleaned.marks)
+    assert first == set()
+    assert {key.object for key in second if key.target == "transactions"} == {"main/1", "main/2"}
+    states = cleaned.tide.states(cleaned.tables["example"])
+    assert {id_: states[id_] for id_ in ("main/1", "main/2")} == dict.fromkeys(("main/1", "main/2"), ("swept", SWEPT))
+    assert {states[id_] for id_ in ("main/3", "main/4")} == {("live", None)}
+    assert cleaned.driver.rows(cleaned.tables["example"]) == cleaned.rows["example"]
+    assert len(list(cleaned.place("example", "bucket-0").iterdir())) == 2, "of T3 and T4"
+    orphans = [r for sweep in cleaned.sweeps for r in sweep.results if r.key.target == "orphans"]
+    assert {r.state for r in orphans if r.key.dataset.endswith(".example")} == {"swept"}
 
 
 def test_nothing_failed_and_the_proof_held(cleaned: Cleaned) -> None:

@@ -24,7 +24,7 @@ from ebbtide.model.dataset import Catalog
 from ebbtide.model.paths import is_inside, normalise
 from ebbtide.model.removal import Committed, Freed, Removal
 from ebbtide.storage.files import open_store
-from ebbtide.storage.remove import remove_files
+from ebbtide.storage.remove import remove_empty_folders, remove_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -119,6 +119,10 @@ def _free_table(
     for part in (set(paths) - of_log, of_log - newest, of_log & newest):
         if part and not failed:
             failed = remove_files(part, catalog.options, before_batch)
+    # Delta makes folders that stay empty (`_delta_log/_commits`), and where there is a log's folder there is a table.
+    location = normalise(removal.found.location)
+    entries = open_store(location, catalog.options).list(location, recursive=True)
+    remove_empty_folders({entry.path for entry in entries if entry.is_folder}, location)
     JavaTable(removal.found, catalog, spark).forget()
     return Freed(failed=failed)
 
