@@ -27,6 +27,7 @@ policies:
   - name: adhoc
     select: {tables: ["*.db.adhoc"]}
     tables: {older_than: 30d}
+    rows: {where: "id = 2"}
   - name: ttl
     select: {tables: ["*.db.adhoc_rows"]}
     rows: {column: seen, older_than: 30d}

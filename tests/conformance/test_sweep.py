@@ -82,6 +82,9 @@ def test_an_ad_hoc_table_goes_whole_and_the_one_beside_it_stays(lake: Swept) -> 
     table = str(lake.tables["adhoc"].id)
     assert table in lake.objects(lake.marked, "adhoc")
     assert lake.states("adhoc", "tables") == {table: "swept"}
+    along = lake.states("adhoc", "rows") | lake.states("adhoc")
+    assert along.keys() > {"adhoc"}, "its rows and versions were marked too"
+    assert set(along.values()) == {"swept"}
     folder = lake.folder("adhoc")
     assert [path for path in lake.files[0] if path.startswith(folder)]
     assert not Path(lake.tide.root, folder).exists()

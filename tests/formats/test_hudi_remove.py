@@ -209,15 +209,13 @@ def test_rows_before_the_cutoff_go_and_null_stays(driver: HudiDriver) -> None:
     }
 
 
-def test_deleting_and_dropping_clean_and_archive_nothing_though_the_tables_settings_say_so(driver: HudiDriver) -> None:
-    table = driver.create("rm_quiet", partitioned=True)
-    for number in range(4):
-        driver.append(table, [(number, "a", "2026-01-01")])
+def test_deleting_and_dropping_clean_and_archive_nothing_as_other_writers_do(driver: HudiDriver) -> None:
+    eager = {"hoodie.clean.commits.retained": "1", "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
+    table = driver.create("rm_quiet", partitioned=True, properties=eager)
+    driver.append(table, [A])
+    driver.append(table, [B])
     driver.overwrite(table, [A, B, C])
-    eager = {"hoodie.clean.automatic": "true", "hoodie.clean.commits.retained": "1", "hoodie.archive.automatic": "true"}
-    for key, value in {**eager, "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}.items():
-        driver.set_property(table, key, value)
-    disk, timeline = on_disk(table), {path.name for path in _timeline(table)}
+    disk, timeline = on_disk(table), _timeline(table)
     config = Writer.open(find(driver, table), driver.spark).config()
     assert not config.isAutoClean()
     assert not config.isAutoArchive()
@@ -226,18 +224,19 @@ def test_deleting_and_dropping_clean_and_archive_nothing_though_the_tables_setti
     assert commit(driver, table, drops=(Drop("main", "p", days, "0/day=2026-01-02"),)).done == ("p",)
     assert [row.id for row in driver.rows(table)] == [1]
     assert disk <= on_disk(table)
-    assert timeline <= {path.name for path in _timeline(table)}
-    assert not [path for path in _timeline(table) if ".clean" in path.name]
-    twin = copy(driver, table, "rm_loud")
-    options = {"hoodie.table.name": "t", "hoodie.datasource.write.operation": "insert"}
+    assert timeline <= _timeline(table)
+    assert not [name for name in _timeline(table) if ".clean" in name]
+    options = {"hoodie.table.name": "t", "hoodie.datasource.write.operation": "insert", **eager}
+    options["hoodie.metadata.enable"] = "false"
     new = driver.spark.createDataFrame([(9, "z", "2026-01-01")], driver._columns[table.location])
-    new.write.format("hudi").options(**options).mode("append").save(twin.location)
-    assert [path for path in _timeline(twin) if ".clean" in path.name], "any other writer cleans"
-    assert timeline - {path.name for path in _timeline(twin)}, "and archives"
+    new.write.format("hudi").options(**options).mode("append").save(table.location)
+    assert [name for name in _timeline(table) if ".clean" in name]
+    assert disk - on_disk(table), "any other writer cleans"
+    assert timeline - _timeline(table), "and archives"
 
 
-def _timeline(table: Table) -> list[Path]:
-    return [path for path in Path(table.location, ".hoodie", "timeline").iterdir() if path.is_file()]
+def _timeline(table: Table) -> set[str]:
+    return {path.name for path in Path(table.location, ".hoodie", "timeline").iterdir() if path.is_file()}
 
 
 def test_a_table_goes_whole_or_not_at_all(driver: HudiDriver, story: Table) -> None:

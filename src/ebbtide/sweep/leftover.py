@@ -93,4 +93,4 @@ def leftovers(
         )  # fmt: skip
         catalog = catalogs[DatasetId.parse(dataset).catalog]
         home = home_of(inventory, dataset)
-        yield Act(f"act-{secrets.token_hex(12)}", dataset, catalog, objects, leftover=True, home=home)
+        yield Act(f"act-{secrets.token_hex(12)}", dataset, catalog, objects, leftover=True, home=home, root=home)

@@ -215,11 +215,9 @@ class Sweeper:
         kept = look_again({path: listed[path] for path in paths if path in listed}, act.catalog.options)
         going = [path for path in paths if path not in kept]
         failed = remove_files(going, act.catalog.options, self.lease.check)
-        # Up to the folder of a dataset that is there; the folder of one that was, or was condemned, goes too.
-        home = act.home or act.objects[0].key.object
-        root = home if act.found is not None or act.leftover else home.rpartition("/")[0]
-        folders = {path.rpartition("/")[0] for path in paths if is_inside(path, home)}
-        remove_empty_folders({folder for folder in folders if folder != root}, root)
+        folders = {path.rpartition("/")[0] for path in paths}
+        if (root := act.root) is not None:
+            remove_empty_folders({folder for folder in folders if folder != root and is_inside(folder, root)}, root)
         return Freed(failed=failed | kept)
 
 

@@ -71,6 +71,8 @@ class Act:
     """The folder of the dataset, as far as anybody knows it."""
     head: tuple[str, datetime] | None = None
     """Main's head as the plan saw it, and when it was committed."""
+    root: str | None = None
+    """The folder that stays when everything in it has gone."""
     along: bool = False
     """Its table goes whole, by an act of its own that names all of its files: nothing is done here but to look."""
 

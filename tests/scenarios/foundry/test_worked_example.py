@@ -154,10 +154,7 @@ def test_the_override_takes_appends_of_the_latest_view_by_their_files(example: E
     """T4 is an APPEND of main's latest view; T3 is a SNAPSHOT and stays: rows of mixed age."""
     assert example.marked_of("override", example.first) == {"T4"}
     assert [row["name"] for row in example.driver.rows(example.tables["override"])] == ["T3"]
-    data = {path for path in example.files if "/override/data/" in path and path.endswith(".parquet")}
-    assert len(data) == 5, "T1 to T5 brought a file each"
-    left = data & example.tide.files()
-    print("LEFT", len(left), example.states("override"))
+    assert example.states("override")["T4"] == ("waiting", MARKED), "its version still reads its file"
 
 
 def test_the_first_policy_owns_and_later_ones_ignore(example: Example) -> None:
@@ -223,3 +220,15 @@ def test_a_writing_verb_refuses_another_clock(example: Example) -> None:
             example.tide.sweep(10)
     finally:
         (example.tide.root / "ebbtide.yml").write_text(real)
+
+
+def test_the_override_is_done_when_the_version_is_gone_too(example: Example) -> None:
+    """The version that T4 made was the head when the others were marked. The last test: it sweeps the lake again."""
+    data = {path for path in example.files if "/override/data/" in path and path.endswith(".parquet")}
+    assert len(data) == 5, "T1 to T5 brought a file each"
+    assert len(data & example.tide.files()) == 2, "of T3 and T4"
+    example.tide.mark(11)
+    example.tide.sweep(19)
+    assert example.states("override")["T4"] == ("swept", SWEPT)
+    assert len(data & example.tide.files()) == 1, "T4's is gone"
+    assert [row["name"] for row in example.driver.rows(example.tables["override"])] == ["T3"]
