@@ -181,9 +181,10 @@ class Sweeper:
         unread = {e.table_id for e in inventory.current.entries.values() if e.error is not None}
         failed = {error.catalog for error in inventory.current.catalog_errors}
         for act in acts:
-            # What is not listed may be listed again: only who drops a table, or left it half dropped, knows better.
-            goes = act.dataset in dropped or {going.key.target for going in act.objects} <= {"orphans", "tables"}
-            lost = not goes and (act.dataset in unread or act.dataset not in inventory.current.entries)
+            # A dataset that is no longer listed may only not have been seen: unless this sweep drops it, or it was gone
+            # before and left orphans, it needs everything.
+            unseen = act.dataset not in inventory.current.entries and (act.found is not None or act.leftover)
+            lost = act.dataset not in dropped and (unseen or act.dataset in unread)
             if lost or act.catalog.name in failed or act.error is not None:
                 act.needed = dict.fromkeys(act.paths, UNREAD)
             else:
