@@ -176,7 +176,7 @@ def test_files_that_the_store_refuses_are_told_kept_in_mind_and_removed_by_the_n
     (table / "locked").mkdir()
     (table / "locked" / "limits").touch()
     assert place.run().said == ["removed 1 errors 0"]
-    (table / "locked").rmdir()
+    assert not (table / "locked").exists(), "nor is the empty folder left"
     place.assert_finished()
 
 
