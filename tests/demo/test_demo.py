@@ -22,7 +22,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert "check names_and_labels" not in done.stdout
     assert "past its 90d: lake.app.daily_user_events 0/_date=" in done.stdout
     assert "somebody needs events.web.clicks#partitions:" in done.stdout
-    assert "sweep after 16 days: 15 swept, 2 waiting" in done.stdout
+    assert "sweep after 16 days: 17 swept, 3 waiting" in done.stdout
     return folder
 
 

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from ebbtide.formats.base import Depth
 from ebbtide.formats.hudi import FORMAT
-from ebbtide.formats.hudi.clean import NOTHING
+from ebbtide.formats.hudi.clean import LATER, NOTHING
 from ebbtide.formats.hudi.remove import _replace
 from ebbtide.formats.hudi.writer import Writer
 from ebbtide.model.dataset import Catalog, Found, Reading, Role
@@ -95,7 +95,7 @@ def test_the_cleaner_takes_exactly_the_named_files_oldest_first(driver: HudiDriv
         third: f"{second} is older and stays: Hudi cleans the oldest first"
     }
     kept, disk = driver.rows(table, version=third), on_disk(table)
-    assert free(driver, table, named | rest, versions=(first, second)) == Freed()
+    assert free(driver, table, named | rest, versions=(first, second)) == Freed(because=LATER)
     assert disk - on_disk(table) == named, "the newest that goes leaves its files until later"
     assert driver.rows(table) == rows
     assert driver.rows(table, version=third) == kept, "the oldest that stays can still be read"

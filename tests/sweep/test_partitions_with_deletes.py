@@ -21,7 +21,7 @@ policies:
     versions: {older_than: 1d, keep_min: 3}
 """
 OLD, NEW = "2026-01-01", "2099-01-01"
-TABLES = {"iceberg": "v2", "delta": "vectors", "hudi": "mor", "paimon": "key"}
+TABLES = {"iceberg": "v2", "hudi": "mor"}
 
 
 @pytest.mark.parametrize("format_", [name for name in TABLES if name in formats_of_session()])
