@@ -37,21 +37,6 @@ class Outcome:
     def say(self, sentence: str, text: str) -> None:
         self.wrong.setdefault(sentence, []).append(text)
 
-    def add(self, other: Outcome) -> None:
-        """What another process saw, of other lakes."""
-        self.histories += other.histories
-        self.heads += other.heads
-        self.removed_files += other.removed_files
-        for mine, more in (
-            (self.operations, other.operations), (self.people, other.people), (self.marked, other.marked),
-            (self.results, other.results), (self.lost_rows, other.lost_rows),
-        ):  # fmt: skip
-            mine.update(more)
-        for name, objects in other.alone.saved.items():
-            self.alone.saved.setdefault(name, set()).update(objects)
-        for sentence, texts in other.wrong.items():
-            self.wrong.setdefault(sentence, []).extend(texts)
-
 
 @dataclass(frozen=True, slots=True)
 class Judge:

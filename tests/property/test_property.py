@@ -1,15 +1,15 @@
 """Random histories and policies: hundreds of tables in one lake, swept together in rounds, judged by an oracle that
 knows nothing of Ebbtide.
 
-`EBBTIDE_HISTORIES` says how many (300 unless told), `EBBTIDE_SEED` where the seeds begin; with `EBBTIDE_OUTCOME` what
-happened is left in that file after every lake (`nightly`).
+`EBBTIDE_HISTORIES` says how many (300 unless told), `EBBTIDE_SEED` where the seeds begin; with `EBBTIDE_RECORD` the
+result is written to that file (`make nightly`).
 """
 
 from __future__ import annotations
 
 import os
-import pickle
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from tests.property.alone import PROTECTIONS
 from tests.property.judge import SENTENCES, Outcome
+from tests.property.record import record
 from tests.property.rounds import run_lake, seeds
 
 HISTORIES = int(os.environ.get("EBBTIDE_HISTORIES", "300"))
@@ -29,16 +30,13 @@ _ENOUGH = 300
 
 @pytest.fixture(scope="module")
 def outcome(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    found = Outcome()
+    found, begin = Outcome(), time.monotonic()
     for seed, size in seeds(SEED, HISTORIES, _A_LAKE):
         root = tmp_path_factory.mktemp(f"property-{seed}") / "p"
         run_lake(spark, root, seed, size, found)
         shutil.rmtree(root)
-        if path := os.environ.get("EBBTIDE_OUTCOME"):
-            whole = Path(path)
-            part = whole.with_suffix(".part")
-            part.write_bytes(pickle.dumps(found))
-            part.replace(whole)
+        if path := os.environ.get("EBBTIDE_RECORD"):
+            Path(path).write_text(record(found, SEED, time.monotonic() - begin))
     return found
 
 
