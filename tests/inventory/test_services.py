@@ -78,7 +78,6 @@ def test_a_glue_catalog_is_asked_table_by_table(options: dict[str, str], tmp_pat
     glue = {
         "glue.endpoint": options["s3.endpoint"],
         "glue.region": "us-east-1",
-        "glue.max-retries": "1",  # the last one here does not answer
         "glue.access-key-id": "t",
         "glue.secret-access-key": "t",
         **options,
