@@ -58,6 +58,8 @@ def begin(
                 continue
             at = ledger.clock.now()
             _mark_along(step, act, run, at)
+            if not act.objects:
+                continue
             # Before rows are taken for deleted by an act that died: a delete that is made again matches nothing.
             if act.found is not None and act.objects[0].key.target != "orphans" and not act.along:
                 act.removal = removal_of(act.found, act.objects, rows)
