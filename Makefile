@@ -36,7 +36,7 @@ demo: setup ## Build a small real lake in all four formats and walk through it
 test: test-fast test-plan test-lake test-cluster ## Run the whole suite on the default profile (Spark 3.5)
 
 FAST := tests/model tests/config tests/cli tests/state tests/ledger \
-	$(addprefix tests/faults/test_,at_once.py boundaries.py disk_and_clock.py second_look.py two_sweepers.py)
+	$(addprefix tests/faults/test_,at_once.py begin.py boundaries.py disk_and_clock.py second_look.py two_sweepers.py)
 
 .PHONY: test-fast
 test-fast: setup

@@ -1,0 +1,38 @@
+"""The last look before anything changes: an act is begun for what may be marked, or not at all."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+from ebbtide.model.dataset import Found
+from ebbtide.model.ids import DatasetId
+from ebbtide.state.lease import Lease
+from ebbtide.state.values import ObjectKey
+from ebbtide.sweep.intents import begin
+from ebbtide.sweep.values import Act, Going
+from tests.faults.place import AT, Place
+
+ROW = {"policy": "p", "because": "old", "fingerprint": "f", "rows": 0, "bytes": 0, "drops_from": (), "cutoff": None}
+
+
+def test_versions_of_a_dataset_with_held_days_are_not_begun_along_with_a_partition(tmp_path: Path) -> None:
+    """They have no mark of their own yet, nobody knows their days, and the hold refuses to mark them."""
+    place = Place.new(tmp_path / "p")
+    ledger = place.ledger()
+    ledger.open()
+    with ledger.writing() as person:
+        who = person.state.actor("counsel")
+        person.state.hold_partitions("c.db.a", date(2026, 5, 1), date(2026, 5, 2), owner=who, reason="case", at=AT)
+    with Lease.acquire(ledger.database, holder="test") as lease:
+        with ledger.sweeping(lease) as step:
+            run, snapshot = step.state.start_run("sweep", at=AT).id, step.state.snapshot()
+
+        def act(table: str) -> Act:
+            found = Found(DatasetId("c", ("db",), table), f"file://{place.root}/lake/{table}", "token")
+            going = Going(ObjectKey(f"c.db.{table}", "versions", "v1"), ROW, None)
+            return Act(f"act-{table}", f"c.db.{table}", place.catalog, (going,), found)
+
+        begun = begin(ledger, lease, run, [act("a"), act("b")], snapshot, {})
+    assert [(each.dataset, each.removal and each.removal.versions) for each in begun] == [("c.db.b", ("v1",))]
+    ledger.database.close()
