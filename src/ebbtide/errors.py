@@ -127,5 +127,9 @@ class UnreadableError(EbbtideError):
     @classmethod
     def unexpected(cls, subject: str, error: Exception) -> UnreadableError:
         """For whatever an adapter did not foresee: one broken place must not end the work on the others."""
-        reason = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
-        return cls(subject, reason, hint="please report this: the adapter did not expect it")
+        return cls(subject, in_a_line(error), hint="please report this: the adapter did not expect it")
+
+
+def in_a_line(error: Exception) -> str:
+    """An error of somebody else's as its kind and the first line of what it says."""
+    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"

@@ -137,21 +137,18 @@ def acts_of(
         if known is not None and not supports(load_format(known.format), Capability.ANY_ORDER):
             # Oldest first: younger versions can go once the older ones have, which is in the next run.
             parts = parts[:1]
-        root = _root(found, dataset, inventory, [going.key.object for going in apart])
+        home = home_of(inventory, dataset)
+        root = home if found is not None else _around(home, [going.key.object for going in apart])
         for group in (*groups, *parts):
             yield Act(
                 f"act-{secrets.token_hex(12)}", dataset, known or _outside(group[0].key, catalogs), tuple(group), found,
-                home=home_of(inventory, dataset), head=head, root=root,
-                along=whole and group[0].key.target in _OWN_TARGETS,
+                home=home, head=head, root=root, along=whole and group[0].key.target in _OWN_TARGETS,
             )  # fmt: skip
 
 
-def _root(found: Found | None, dataset: str, inventory: Inventory, folders: Iterable[str]) -> str:
-    """A live table's own folder; around a table that is no more, the folder that it lay in."""
-    if found is not None:
-        return found.location
-    was = [former.location for former in inventory.current.former if former.table_id == dataset]
-    return min((*was, *folders), key=len, default="").rpartition("/")[0]
+def _around(home: str | None, folders: Iterable[str]) -> str:
+    """Around a table that is no more, the folder that it lay in."""
+    return min((*([home] if home else ()), *folders), key=len, default="").rpartition("/")[0]
 
 
 def removal_of(found: Found, objects: Iterable[Going], rows: Mapping[str, Rows]) -> Removal:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ebbtide.config.policies import PolicySet
-from ebbtide.errors import EbbtideError, LeaseError
+from ebbtide.errors import EbbtideError, LeaseError, in_a_line
 from ebbtide.formats.base import Capability, supports
 from ebbtide.formats.registry import load_format
 from ebbtide.inventory.information_schema import Inventory
@@ -256,9 +256,7 @@ def _look(act: Act) -> None:
 
 
 def _said(error: Exception) -> str:
-    if isinstance(error, EbbtideError):
-        return error.message
-    return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+    return error.message if isinstance(error, EbbtideError) else in_a_line(error)
 
 
 def _is_dropped(act: Act) -> bool:

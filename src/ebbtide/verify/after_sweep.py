@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow.orc as orc
 import pyarrow.parquet as pq
 
-from ebbtide.errors import EbbtideError, UnreadableError
+from ebbtide.errors import EbbtideError, UnreadableError, in_a_line
 from ebbtide.formats.base import Depth
 from ebbtide.formats.registry import load_format
 from ebbtide.model.dataset import Catalog, FileRef, Found, Reading
@@ -114,7 +114,7 @@ def _look(dataset: str, store: Store, file: FileRef) -> Missing | Unreadable | N
             return Unreadable(dataset, file.path, f"it has {entry.bytes} bytes, recorded are {file.bytes}")
         reason = next((check(store, file.path) for kind, check in _CHECKS if kind(file.path)), None)
     except Exception as error:
-        return Unreadable(dataset, file.path, f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}")
+        return Unreadable(dataset, file.path, in_a_line(error))
     return None if reason is None else Unreadable(dataset, file.path, reason)
 
 
