@@ -19,22 +19,11 @@ from ebbtide.formats.registry import load_format
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.scan import scan
 from ebbtide.model.dataset import Catalog, Found, Reading
-from ebbtide.spark.session import formats_of_session
 from tests.conformance.drivers import load_driver
 from tests.conformance.hazard_lake import SECOND_FORMAT, HazardLake, build, data_files
+from tests.conformance.one_lake import ALL, on
 from tests.inventory.lakes import SmallLake
 from tests.inventory.test_scan import run
-
-ALL = ("iceberg", "delta", "paimon", "hudi")
-
-
-def on(*formats: str) -> pytest.MarkDecorator:
-    """Run a test on these formats, each in the one lake of its format."""
-    return pytest.mark.parametrize(
-        "lake",
-        [pytest.param(format_, id=format_) for format_ in formats if format_ in formats_of_session()],
-        indirect=True,
-    )
 
 
 @pytest.fixture(scope="module")

@@ -12,19 +12,8 @@ from pyspark.sql import SparkSession
 
 from ebbtide.formats.base import Capability, supports
 from ebbtide.formats.registry import load_format
-from ebbtide.spark.session import formats_of_session
+from tests.conformance.one_lake import ALL, on
 from tests.conformance.sweep_lake import Swept, build
-
-ALL = ("iceberg", "delta", "paimon", "hudi")
-
-
-def on(*formats: str) -> pytest.MarkDecorator:
-    """Run a test on these formats, each in the one lake of its format."""
-    return pytest.mark.parametrize(
-        "lake",
-        [pytest.param(format_, id=format_) for format_ in formats if format_ in formats_of_session()],
-        indirect=True,
-    )
 
 
 def with_(capability: Capability) -> pytest.MarkDecorator:
