@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +12,7 @@ from ebbtide.state.values import ObjectKey
 PROTECTIONS = (
     "latest view of main", "latest view of another branch", "tag", "staged", "other dataset", "hold", "unmark",
     "keep_min", "keep_views", "gc.enabled", "min-snapshots-to-keep", "deletedFileRetentionDuration", "statutory floor",
+    "snapshot.num-retained.min", "snapshot.time-retained", "consumer", "savepoint", "locked", "unknown",
 )  # fmt: skip
 _BEGINNINGS = {
     "branch:main": "latest view of main",
@@ -24,13 +26,20 @@ _BEGINNINGS = {
     "floor:gc.enabled": "gc.enabled",
     "unknown:gc.enabled": "gc.enabled",
     "floor:history.expire.min-snapshots-to-keep": "min-snapshots-to-keep",
+    "floor:snapshot.num-retained.min": "snapshot.num-retained.min",
+    "floor:snapshot.time-retained": "snapshot.time-retained",
+    "floor:consumer:": "consumer",
     "floor:delta.deletedFileRetentionDuration": "deletedFileRetentionDuration",
     "floor:statute": "statutory floor",
+    "locked:": "locked",
+    "unknown:": "unknown",
 }
 
 
 def protection(text: str) -> str:
     """The name of a protection as a plan writes it; the plan's own text where it is none of those looked for."""
+    if re.fullmatch(r"tag:\d{17}", text):
+        return "savepoint"  # Hudi's have no name but the instant
     return next((name for beginning, name in _BEGINNINGS.items() if text.startswith(beginning)), text)
 
 

@@ -145,27 +145,49 @@ _WEIGHTS = {
 }  # fmt: skip
 
 
-def build(lake: Lake, seed: int, tables: list[tuple[str, dict[str, str]]]) -> Counter[str]:
-    """Create these tables (name, properties) with random histories; how often each operation was done."""
+def build(lake: Lake, seed: int, tables: list[tuple[str, dict[str, str]]], *, steady: bool = False) -> Counter[str]:
+    """Create these tables (name, properties) with random histories (`steady`: overwrites only); how often each
+    operation was done.
+    """
     catalog, done = lake.open(), Counter[str]()
     for name, properties in tables:
         history = create(catalog, f"{seed}:{name}", name, properties)
         history.do("append")
         for _ in range(STEPS):
-            history.step()
+            if steady:
+                history.do("overwrite")
+            else:
+                history.step()
+        done += history.done
+    return done
+
+
+def nest(lake: Lake, seed: int, outside: str, inside: str) -> Counter[str]:
+    """Two tables of which one lies in the folder of the other."""
+    catalog, done = lake.open(), Counter[str]()
+    for name, folder in ((outside, outside), (inside, f"{outside}/{inside}")):
+        history = create(catalog, f"{seed}:{name}", name, {}, location=f"file://{lake.warehouse}/db/{folder}")
+        for _ in range(STEPS):
+            history.do("append")
         done += history.done
     return done
 
 
 def create(
-    catalog: SqlCatalog, seed: str, name: str, properties: dict[str, str], *, by_day: bool | None = None
+    catalog: SqlCatalog,
+    seed: str,
+    name: str,
+    properties: dict[str, str],
+    *,
+    by_day: bool | None = None,
+    location: str | None = None,
 ) -> History:
     """A new table; unless `by_day` says otherwise, some are partitioned."""
     random = Random(seed)
     partitioned = name.startswith("days") or random.random() < 0.3 if by_day is None else by_day
     settings = {"format-version": random.choice("12"), **properties}
     table = catalog.create_table(
-        ("db", name), _SCHEMA, partition_spec=_BY_DAY if partitioned else _PLAIN, properties=settings
+        ("db", name), _SCHEMA, location, partition_spec=_BY_DAY if partitioned else _PLAIN, properties=settings
     )
     return History(table, random)
 

@@ -1,14 +1,15 @@
-"""What the oracle saw before a sweep against what it sees after: five sentences that must hold."""
+"""What the oracle saw before a sweep against what it sees after: six sentences that must hold."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from tests.oracle.lake_by_hand import Row, Seen
 from tests.property.alone import Alone
+from tests.property.planted import Planted
 from tests.property.rows import PAST
 
 MISSING = "no referenced file is missing"
@@ -16,7 +17,8 @@ CHANGED = "no row of any head changed"
 UNNAMED = "nothing went that no plan named"
 HELD = "what is held keeps every file"
 FAILED = "no sweep failed"
-SENTENCES = (MISSING, CHANGED, UNNAMED, HELD, FAILED)
+YOUNG = "young files that nothing references stay"
+SENTENCES = (MISSING, CHANGED, UNNAMED, HELD, FAILED, YOUNG)
 
 
 @dataclass
@@ -30,6 +32,8 @@ class Outcome:
     results: Counter[str] = field(default_factory=Counter)
     heads: int = 0
     removed_files: int = 0
+    orphans: int = 0
+    tables: int = 0
     alone: Alone = field(default_factory=Alone)
     wrong: dict[str, list[str]] = field(default_factory=dict)
     lost_rows: Counter[str] = field(default_factory=Counter)
@@ -49,13 +53,30 @@ class Judge:
     held_days: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def compare(self, before: Mapping[str, Seen], after: Mapping[str, Seen]) -> None:
-        if gone := before.keys() - after.keys():
-            self._say(UNNAMED, f"tables {sorted(gone)}")
+        gone = before.keys() - after.keys()
+        self.outcome.tables += len(gone)
+        if unnamed := {each for each in gone if not self._may_go(each)}:
+            self._say(UNNAMED, f"tables {sorted(unnamed)}")
         for dataset, seen in after.items():
             self._versions(dataset, before[dataset], seen)
             self._heads(dataset, before[dataset], seen)
             if dataset in self.held and (lost := before[dataset].here - seen.here):
                 self._say(HELD, f"{dataset}: {sorted(path.name for path in lost)}")
+
+    def _may_go(self, dataset: str) -> bool:
+        return _kind(dataset) == "gone" and dataset in self.going and dataset not in self.held
+
+    def orphans(self, planted: Iterable[Planted]) -> None:
+        """What nothing references: the old files may go where the plan says so, the young ones never."""
+        for file in planted:
+            if file.path.exists() or (file.dataset in self.going and _kind(file.dataset) == "gone"):
+                continue
+            if not file.old:
+                self._say(YOUNG, f"{file.dataset}: {file.path.name}")
+            elif file.dataset not in self.going or file.dataset in self.held:
+                self._say(UNNAMED, f"{file.dataset}: {file.path.name}")
+            else:
+                self.outcome.orphans += 1
 
     def _say(self, sentence: str, text: str) -> None:
         self.outcome.say(sentence, f"{self.where}: {text}")
@@ -74,7 +95,7 @@ class Judge:
                 self._say(MISSING, f"{dataset}: version {version}: {sorted(path.name for path in lost)}")
 
     def _heads(self, dataset: str, before: Seen, after: Seen) -> None:
-        kind = dataset.rpartition(".")[2].partition("_")[0]
+        kind = _kind(dataset)
         dropped = before.heads.keys() - after.heads.keys()
         if unnamed := {name for name in dropped if kind != "branches" or name == "branch:main" or "tag:" in name}:
             self._say(CHANGED, f"{dataset}: {sorted(unnamed)} went")
@@ -87,6 +108,15 @@ class Judge:
             if not self._may_lose(dataset, kind, name, was, rows):
                 self._say(CHANGED, f"{dataset}: {name}: {difference(was, rows)}")
 
+    def read_by_spark(self, dataset: str, head: str, was: list[Any], rows: list[Any]) -> None:
+        """The rows of a head or tag, as the format itself reads them: only what a rows policy names may be gone."""
+        self.outcome.heads += 1
+        lost, new = Counter(was) - Counter(rows), Counter(rows) - Counter(was)
+        self.outcome.lost_rows[_kind(dataset)] += bool(lost)
+        may = _kind(dataset) == "expired" and head == "branch:main" and dataset not in self.held
+        if new or (lost and not (may and all(row.day in PAST for row in lost))):
+            self._say(CHANGED, f"{dataset}: {head}: {difference(was, rows)}")
+
     def _may_lose(self, dataset: str, kind: str, head: str, was: list[Row], rows: list[Row]) -> bool:
         """By rules of its own: days past go from branches of `days`, main of `latest` loses what its policy names."""
         lost, new = Counter(was) - Counter(rows), Counter(rows) - Counter(was)
@@ -96,7 +126,13 @@ class Judge:
             return head == "branch:main"
         first, last = self.held_days.get(dataset, ("", ""))
         past = all(row[0] in PAST and not first <= row[0] <= last for row in lost)  # columns in order of their names
+        if kind == "expired":
+            return head == "branch:main" and past
         return kind == "days" and head.startswith("branch:") and past
+
+
+def _kind(dataset: str) -> str:
+    return dataset.rpartition(".")[2].partition("_")[0]
 
 
 def difference(was: list[Any], rows: list[Any]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
 import warnings
 from collections import Counter
 from collections.abc import Callable
@@ -14,12 +16,22 @@ from pyspark.sql import SparkSession
 
 from tests.conformance.driver import Driver, Table
 from tests.property import delta_tables, iceberg_tables, policies
+from tests.property.planted import plant
 from tests.property.rows import Rows
 from tests.tide import Tide
 
+_READABLE = {"avro.codec": "deflate"}
+"""The oracle reads manifests without the libraries that Paimon's usual packing needs."""
+_PAIMON_SETTINGS = {
+    "least": {"snapshot.num-retained.min": "5"},
+    "time": {"snapshot.time-retained": "300 d"},
+    "consumer": {"consumer.expiration-time": "900 d"},
+}
 _GC_OFF = {"gc.enabled": "false"}
 _MANY = {"history.expire.min-snapshots-to-keep": "3"}
 _LONG = {"delta.deletedFileRetentionDuration": "interval 100 days"}
+_PAIMON = {"append": {"deletion-vectors.enabled": "true"}, "key": {"changelog-producer": "input"}}
+_UPGRADED = "later_upgraded"
 Named = list[tuple[str, dict[str, str]]]
 
 
@@ -41,11 +53,16 @@ class RandomLake:
         self.size = size
         self._build(size)
 
+    def warehouse(self, format_: str) -> Path:
+        return self.tide.root / self.names[format_]
+
     def _build(self, size: int) -> None:
         few = max(1, size // 100)
-        pairs = [(f"views_s{n:04}", f"young_s{n:04}") for n in range(max(1, size // 30))]
+        pairs = [(f"{('views', 'gone')[n % 2]}_s{n:04}", f"young_s{n:04}") for n in range(max(2, size // 30))]
         delta = self._named(policies.DELTA, size // 12, {0: _LONG})
-        iceberg = self._named(policies.ICEBERG, size - len(delta) - 2 * len(pairs) - 3 * few, {0: _GC_OFF, 5: _MANY})
+        iceberg = self._named(
+            policies.ICEBERG, size - len(delta) - 2 * len(pairs) - 3 * few - 10, {0: _GC_OFF, 5: _MANY}
+        )
         catalog = self.iceberg.open()
         catalog.create_namespace_if_not_exists("db")
         with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
@@ -53,12 +70,19 @@ class RandomLake:
                 pool.submit(iceberg_tables.build, self.iceberg, self.seed, iceberg[n::4]) for n in range(4)
             ]
             work.append(pool.submit(iceberg_tables.share, self.iceberg, self.seed, pairs))
+            work.append(pool.submit(iceberg_tables.nest, self.iceberg, self.seed, "most_outside", "most_inside"))
+            work.append(pool.submit(iceberg_tables.build, self.iceberg, self.seed, [(_UPGRADED, {})], steady=True))
             work.append(pool.submit(delta_tables.build, self.delta, self.seed, delta))
             for format_ in ("iceberg", "paimon", "hudi"):
                 for number in range(few):
                     self._by_spark(format_, number)
+            for format_ in self.names:
+                self._by_spark(format_, 98 + self.seed % 2, "expired")
+            for setting, properties in _PAIMON_SETTINGS.items():
+                self._paimon_with(setting, properties)
             for future in work:
                 self.done += future.result()
+        self.planted = plant(self)
 
     def _named(self, kinds: tuple[str, ...], count: int, settings: dict[int, dict[str, str]]) -> Named:
         """Names with random kinds; every fifteenth table has a setting of its format that nothing goes below."""
@@ -69,13 +93,15 @@ class RandomLake:
             found.append((f"{kind}_{number:04}", special))
         return found
 
-    def _by_spark(self, format_: str, number: int) -> None:
+    def _by_spark(self, format_: str, number: int, kind: str | None = None) -> None:
         """What only Spark writes: merge-on-read deletes, primary keys, savepoints."""
         driver, random = self.tide.drivers[format_], Random(f"{self.seed}:{format_}:{number}")
         rows = Rows(random)
-        kind = policies.OTHERS[number % len(policies.OTHERS)]
-        variant = "v2" if format_ == "iceberg" else driver.variants[number % len(driver.variants)]
-        table = driver.create(f"{kind}_x{format_}{number}", variant=variant)
+        kind = kind or policies.OTHERS[number % len(policies.OTHERS)]
+        # By hand the oracle reads no deletion vectors.
+        variant = {"iceberg": "v2", "delta": "plain"}.get(format_) or driver.variants[number % len(driver.variants)]
+        properties = _READABLE | _PAIMON[variant] if format_ == "paimon" else {}
+        table = driver.create(f"{kind}_x{format_}{number}", variant=variant, properties=properties)
         tags: list[str] = []
         steps: list[Callable[[], None]] = [
             lambda: driver.append(table, rows.tuples()),
@@ -85,21 +111,44 @@ class RandomLake:
         driver.append(table, rows.tuples())
         tag_at = random.randrange(4)
         for step in range(4):
-            if step == tag_at:
+            if step == tag_at and format_ != "delta":
                 driver.create_tag(table, f"t{step}")
                 tags.append(f"t{step}")
                 self.done["tag"] += 1
             random.choices(steps, (2, 2, 1))[0]()
             self.done[f"{format_} by Spark"] += 1
-        if format_ != "iceberg":
+        if format_ in ("paimon", "hudi"):
             self.read_by_spark[str(table.id)] = (driver, table, tags if format_ == "paimon" else [])
+
+    def _paimon_with(self, name: str, properties: dict[str, str]) -> None:
+        """A Paimon table with something that nothing goes below: a setting of its own, or a consumer."""
+        driver, rows = self.tide.drivers["paimon"], Rows(Random(f"{self.seed}:{name}"))
+        table = driver.create(f"most_x{name}", properties=_READABLE | properties)
+        for _ in range(5):
+            driver.overwrite(table, rows.tuples())
+            self.done["paimon by Spark"] += 1
+        if name == "consumer":
+            file = Path(table.location, "consumer", "consumer-reader")
+            file.parent.mkdir()
+            file.write_text('{"nextSnapshot": 1}')
+        self.read_by_spark[str(table.id)] = (driver, table, [])
+
+    def upgrade_one(self) -> None:
+        """Another engine writes one table in a version of the format that nobody here knows."""
+        old = self.iceberg.open().load_table(("db", _UPGRADED)).metadata_location
+        new = old.replace(".metadata.json", "-9.metadata.json")
+        told = json.loads(Path(old.removeprefix("file://")).read_text()) | {"format-version": 9}
+        Path(new.removeprefix("file://")).write_text(json.dumps(told))
+        with sqlite3.connect(self.iceberg.database) as catalog:
+            catalog.execute("UPDATE iceberg_tables SET metadata_location = ? WHERE metadata_location = ?", (new, old))
 
     def write_on(self, turn: int) -> None:
         """Writers go on: some tables are written to again, swept versions or not."""
         catalog = self.iceberg.open()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # deletes that match nothing
-            for name in self.random.sample([n for _, n in catalog.list_tables("db")], self.size // 10):
+            names = [name for _, name in catalog.list_tables("db") if name != _UPGRADED]
+            for name in self.random.sample(names, self.size // 10):
                 history = iceberg_tables.History(
                     catalog.load_table(("db", name)), Random(f"{self.seed}:{name}:{turn}"), named=100 * turn
                 )

@@ -9,6 +9,8 @@ from datetime import date
 from random import Random
 from urllib.parse import quote
 
+from pyiceberg.table import Table
+
 from ebbtide.app.hold import add_hold
 from ebbtide.app.unmark import unmark_object
 from ebbtide.state.values import ObjectKey
@@ -39,7 +41,8 @@ class People:
         for dataset, keys in sorted(by_dataset.items()):
             if random.random() < 0.45:
                 format_ = formats[dataset.partition(".")[0]]
-                what = random.choice(("unmark", "hold", "hold days", "name", "return", "write"))
+                in_parts = ("hold days", "hold days") if ".days_" in dataset else ()
+                what = random.choice(("unmark", "hold", "name", "return", "write", *in_parts))
                 self._one(what, format_, dataset, random.choice(self._in_order(format_, keys)), days, random)
 
     def _in_order(self, format_: str, keys: list[ObjectKey]) -> list[ObjectKey]:
@@ -59,7 +62,7 @@ class People:
         elif what == "hold":
             add_hold(project, dataset, owner="counsel", reason="case 7", as_of=at)
             self.held.add(dataset)
-        elif what == "hold days" and name.startswith("days"):
+        elif what == "hold days":
             first, last = "2026-01-15", "2026-02-15"
             add_hold(
                 project, dataset, owner="counsel", reason="case 8", first_day=date.fromisoformat(first),
@@ -83,6 +86,8 @@ class People:
             rows.next_id = 1_000_000 + random.randrange(1_000_000)
             table.append(rows.table())
             return True
+        if key.target == "orphans":
+            return self._add_what_was_left(table, key, random)
         if key.target not in _HISTORY or table.snapshot_by_id(int(key.object)) is None:
             return False
         if what == "name":
@@ -94,6 +99,17 @@ class People:
             table.manage_snapshots().set_current_snapshot(int(key.object)).commit()
             return True
         return False
+
+    def _add_what_was_left(self, table: Table, key: ObjectKey, random: Random) -> bool:
+        """Somebody adds a file to the table that nothing referenced when it was marked."""
+        left = [
+            file.path for file in self.lake.planted if file.dataset == key.dataset and file.path.suffix == ".parquet"
+        ]
+        if not left:
+            return False
+        table.add_files([f"file://{random.choice(left)}"])
+        self.done["add an orphan"] += 1
+        return True
 
     def _delta(self, what: str, name: str, key: ObjectKey, random: Random) -> bool:
         if what == "write":

@@ -6,13 +6,11 @@ from random import Random
 
 ICEBERG = (
     "views", "keepviews", "latest", "staging", "least", "most", "some", "both", "days", "branches", "young", "statute",
+    "gone",
 )  # fmt: skip
 """The kinds that the random tables of a format fall under."""
-DELTA = ("views", "keepviews", "least", "most", "some", "both", "days", "young", "statute")
+DELTA = ("views", "keepviews", "least", "most", "some", "both", "days", "young", "statute", "gone")
 OTHERS = ("least", "most", "both")
-
-LOSES_ROWS = ("latest", "days")
-"""Kinds whose policies take rows out of heads."""
 
 
 def random_policies(random: Random) -> str:
@@ -39,6 +37,9 @@ def random_policies(random: Random) -> str:
         "days": [f"partitions: {{older_than: {age()}}}", f"versions: {{older_than: {random.randint(1, 20)}d}}"],
         "branches": [f"branches: {{unused_for: {age()}}}", f"transactions: {{older_than: {age()}}}"],
         "young": ["transactions: {older_than: 9y}", "versions: {older_than: 9y}"],
+        "expired": ["rows: {where: \"day < '2026-06-01'\"}", f"versions: {{older_than: {age()}, keep_min: 1}}"],
+        "gone": [f"tables: {{older_than: {age()}}}"],
+        "later": ["versions: {older_than: 60d, keep_min: 1}"],
         "statute": [f"transactions: {{older_than: {age()}}}", f"versions: {{older_than: {age()}, keep_min: 1}}"],
     }
     lines = ["policies:"]
@@ -53,8 +54,11 @@ def random_policies(random: Random) -> str:
     if random.random() < 0.7:
         lines += [
             "  - name: rest",
-            '    select: {formats: [iceberg], exclude: {tables: ["*.db.young_*", "*.db.least_*", "*.db.most_*"]}}',
+            "    select:",
+            "      formats: [iceberg]",
+            '      exclude: {tables: ["*.db.young_*", "*.db.least_*", "*.db.most_*", "*.db.later_*"]}',
             f"    versions: {{older_than: {age()}, keep_min: {random.randint(1, 2)}}}",
         ]
+    lines += ['  - {name: leftovers, select: {tables: ["**"]}, orphans: {older_than: 3d}}']
     lines += ["floors:", '  - {tables: ["*.db.statute_*"], keep_at_least: 10y, basis: tax, name: statute}']
     return "\n".join(lines) + "\n"

@@ -13,10 +13,11 @@ def record(outcome: Outcome, seed: int, seconds: float) -> str:
         "# Property test",
         "",
         "Written by `make nightly`: random histories under random policies, marked and swept in rounds, judged by",
-        "`tests/oracle/lake_by_hand.py`.",
+        "`tests/oracle`.",
         "",
         f"{outcome.histories:,} histories, seeds from {seed}, {seconds:,.0f} s. {outcome.heads:,} heads read row for"
-        f" row, {outcome.removed_files:,} files removed, {wrong} things wrong.",
+        f" row, {outcome.removed_files:,} files removed, {outcome.orphans:,} of"
+        f" them planted orphans, {outcome.tables:,} tables dropped, {wrong} things wrong.",
         *_table("protection", "objects that it alone saved", outcome.alone.counts()),
         *_table("operation of a writer", "times", outcome.operations),
         *_table("between mark and sweep", "times", outcome.people),

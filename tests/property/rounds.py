@@ -17,8 +17,9 @@ from ebbtide.app.round import Round, open_for_writing, plan_round, sweeper
 from ebbtide.app.sweep import sweep_round
 from ebbtide.state.lease import Lease
 from tests.oracle import lake_by_hand as oracle
+from tests.oracle import oldest_first_by_hand
 from tests.oracle.lake_by_hand import Seen
-from tests.property.judge import CHANGED, FAILED, Judge, Outcome, difference
+from tests.property.judge import FAILED, Judge, Outcome
 from tests.property.lake import RandomLake
 from tests.property.people import People
 from tests.tide import Tide
@@ -40,6 +41,7 @@ def run_lake(spark: SparkSession, root: Path, seed: int, size: int, outcome: Out
     for turn in range(ROUNDS):
         if turn:
             lake.write_on(turn)
+            lake.upgrade_one()
         day = _FIRST + _APART * turn
         objects, marked = _verb(lake.tide, day, mark_round)
         keys = {*marked.marked}
@@ -58,10 +60,10 @@ def run_lake(spark: SparkSession, root: Path, seed: int, size: int, outcome: Out
             outcome.say(FAILED, f"seed {seed}, round {turn}: {text}")
         judge = Judge(outcome, f"seed {seed}, round {turn}", _going(objects), people.held, people.held_days)
         judge.compare(before, _look(lake))
-        for name, rows in _rows_by_spark(lake).items():
-            outcome.heads += 1
-            if rows != rows_before[name]:
-                outcome.say(CHANGED, f"seed {seed}, round {turn}: {name}: {difference(rows_before[name], rows)}")
+        judge.orphans(lake.planted)
+        lake.planted = [file for file in lake.planted if file.path.exists()]
+        for (dataset, head), rows in _rows_by_spark(lake).items():
+            judge.read_by_spark(dataset, head, rows_before[dataset, head], rows)
     outcome.histories += size
     outcome.operations += lake.done
     outcome.people += people.done
@@ -85,21 +87,24 @@ def _going(objects: list[dict[str, Any]]) -> dict[str, set[str]]:
 
 
 def _look(lake: RandomLake) -> dict[str, Seen]:
-    """Every Iceberg and Delta table as the oracle sees it, by dataset."""
-    iceberg = oracle.iceberg(lake.iceberg.database, lake.iceberg.name)
-    return {f"{lake.names['iceberg']}.db.{name}": seen for name, seen in iceberg.items()} | {
-        f"{lake.names['delta']}.db.{name}": seen for name, seen in oracle.delta(lake.delta).items()
+    """Every table as the oracle sees it, by dataset."""
+    found = {
+        "iceberg": oracle.iceberg(lake.iceberg.database, lake.iceberg.name),
+        "delta": oracle.delta(lake.delta),
+        "paimon": oldest_first_by_hand.paimon(lake.warehouse("paimon")),
+        "hudi": oldest_first_by_hand.hudi(lake.warehouse("hudi")),
     }
+    return {f"{lake.names[format_]}.db.{name}": seen for format_, each in found.items() for name, seen in each.items()}
 
 
-def _rows_by_spark(lake: RandomLake) -> dict[str, list[Any]]:
+def _rows_by_spark(lake: RandomLake) -> dict[tuple[str, str], list[Any]]:
     """Heads and tags of Paimon, heads of Hudi, read by the formats themselves."""
-    found: dict[str, list[Any]] = {}
+    found: dict[tuple[str, str], list[Any]] = {}
     for dataset, (driver, table, tags) in lake.read_by_spark.items():
-        found[dataset] = driver.rows(table)
+        found[dataset, "branch:main"] = driver.rows(table)
         for tag in tags:
             reader = driver.spark.read.format("paimon").option("scan.tag-name", tag)
-            found[f"{dataset} tag {tag}"] = sorted(reader.load(table.location).collect(), key=str)
+            found[dataset, f"tag:{tag}"] = sorted(reader.load(table.location).collect(), key=str)
     return found
 
 
