@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from pathlib import Path
 
+from pyspark.sql import SparkSession
+
+from ebbtide.model.dataset import Catalog
+from tests.conformance.drivers import load_driver
 from tests.oracle import lake_by_hand as oracle
+from tests.oracle import oldest_first_by_hand
 from tests.property import delta_tables, iceberg_tables
 
 
 def test_it_imports_no_line_of_ebbtide_and_no_library_of_a_format() -> None:
     imported = {
         name.split(".")[0]
-        for node in ast.walk(ast.parse(Path(oracle.__file__).read_text()))
+        for module in (oracle, oldest_first_by_hand)
+        for node in ast.walk(ast.parse(Path(str(module.__file__)).read_text()))
         if isinstance(node, ast.Import | ast.ImportFrom)
         for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names])
     }
     assert imported == {
         "__future__", "json", "sqlite3", "collections", "dataclasses", "pathlib", "typing", "urllib", "fastavro",
-        "pyarrow",
+        "pyarrow", "tests",
     }  # fmt: skip
 
 
@@ -54,3 +61,44 @@ def test_it_sees_what_delta_itself_reads_and_what_is_missing(tmp_path: Path) -> 
     gone = next(path for path in seen.versions["0"] if path.suffix == ".parquet")
     gone.unlink()
     assert seen.missing("0") == {gone}
+
+
+def test_it_sees_what_paimon_itself_reads_and_what_is_missing(
+    spark: SparkSession, catalogs: Mapping[str, Catalog]
+) -> None:
+    driver = load_driver(spark, catalogs["stream"])
+    table = driver.create("by_hand", variant="key", properties={"avro.codec": "deflate"})
+    driver.append(table, [(1, "a", "d")])
+    driver.create_tag(table, "keep")
+    driver.append(table, [(2, "b", "d")])
+    driver.overwrite(table, [(3, "c", "d")])
+    warehouse = Path(catalogs["stream"].warehouse)
+    seen = oldest_first_by_hand.paimon(warehouse)["by_hand"]
+    assert seen.heads == {"branch:main": "main/3", "tag:keep": "main/1"}
+    live = {Path(row.file_path).name for row in spark.table(f"{table.sql[:-1]}$files`").collect()}
+    assert {path.name for path in seen.versions["main/3"] if path.suffix == ".parquet"} == live
+    assert set(seen.versions) == {"main/1", "main/2", "main/3"}
+    assert not any(seen.missing(version) for version in seen.versions)
+    driver.expire(table)
+    after = oldest_first_by_hand.paimon(warehouse)["by_hand"]
+    assert set(after.versions) == {"main/1", "main/3"}, "a tag keeps what it names"
+    assert not any(after.missing(version) for version in after.versions)
+    (gone,) = {path for path in after.versions["main/1"] if path.suffix == ".parquet"}
+    gone.unlink()
+    assert {path.name for path in oldest_first_by_hand.paimon(warehouse)["by_hand"].missing("main/1")} == {gone.name}
+
+
+def test_it_sees_what_a_savepoint_of_hudi_pins(spark: SparkSession, catalogs: Mapping[str, Catalog]) -> None:
+    driver = load_driver(spark, catalogs["cdc"])
+    table = driver.create("by_hand")
+    driver.append(table, [(1, "a", "d")])
+    driver.create_tag(table, "keep")
+    driver.overwrite(table, [(3, "c", "d")])
+    warehouse = Path(catalogs["cdc"].warehouse)
+    seen = oldest_first_by_hand.hudi(warehouse)["by_hand"]
+    (version,) = seen.versions
+    assert version == f"tag:{driver.native_ids(table)[0]}"
+    assert not seen.missing(version)
+    (gone,) = {path for path in seen.versions[version] if path.suffix == ".parquet"}
+    gone.unlink()
+    assert seen.missing(version) == {gone}
