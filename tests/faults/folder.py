@@ -55,7 +55,9 @@ def tag(table: Path, version: str) -> None:
 class Folder:
     name = "folder"
     reads_in_tasks = True
-    capabilities = dict.fromkeys((Capability.TAGS, Capability.EXPIRES, Capability.ANY_ORDER), YES)
+    capabilities = dict.fromkeys(
+        (Capability.TAGS, Capability.EXPIRES, Capability.ANY_ORDER, Capability.SINGLE_FILES), YES
+    )
 
     def discover(self, catalog: Catalog) -> Iterator[Found]:
         for file in sorted(Path(catalog.warehouse).glob("*/table.json")):

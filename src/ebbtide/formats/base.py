@@ -38,6 +38,7 @@ class Capability(StrEnum):
     EXPIRES = "expire versions"
     ANY_ORDER = "remove versions in any order"
     UNLISTS = "let versions go by a commit, before their files"
+    SINGLE_FILES = "remove single files by their paths"
     ODD_NAMES = "names with spaces, dots, percent signs and unicode"
 
 

@@ -196,8 +196,9 @@ class Sweeper:
             return
         paths = [path for path in act.paths if path not in act.needed]
         if act.removal is None:
-            if act.leftover and act.catalog.format in _OWN_CLEANER:
-                act.freed = Freed(because=_OWN_CLEANER[act.catalog.format])
+            alone = supports(load_format(act.catalog.format), Capability.SINGLE_FILES)
+            if act.leftover and not alone:
+                act.freed = Freed(because=alone.reason)
             elif paths:
                 act.freed = self._remove(act, paths)
             return
@@ -222,15 +223,11 @@ class Sweeper:
         return Freed(failed=failed | kept)
 
 
-_OWN_CLEANER = {"hudi": "Hudi's cleaner keeps them for queries that still run, until a later version goes"}
-"""Formats under whose folders nothing but their own operation removes a file (formats.md)."""
-
-
 def _take_along(acts: Collection[Act]) -> None:
     """Where only the format's own operation removes files, what earlier acts left goes with what goes now, or not."""
     left: dict[str, list[str]] = {}
     for act in acts:
-        if act.leftover and act.catalog.format in _OWN_CLEANER:
+        if act.leftover and not supports(load_format(act.catalog.format), Capability.SINGLE_FILES):
             left.setdefault(act.dataset, []).extend(path for path in act.paths if path not in act.needed)
     for act in acts:
         if act.removal is not None:
