@@ -91,7 +91,7 @@ def test_a_glue_catalog_is_asked_table_by_table(options: dict[str, str], tmp_pat
     assert run(tmp_path / "inventory", catalog).read == ()
     writer.load_table("db.two").append(ROWS)
     assert run(tmp_path / "inventory", catalog).read == ("far.db.two",)
-    broken = replace(catalog, options={**glue, "glue.endpoint": "http://127.0.0.1:9"})
+    broken = replace(catalog, options={**glue, "glue.endpoint": "http://127.0.0.1:9", "glue.max-retries": "1"})
     run(tmp_path / "inventory", broken)
     errors = list(Inventory.open(tmp_path / "inventory").errors())
     assert errors[0]["table_id"] is None

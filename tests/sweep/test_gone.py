@@ -17,6 +17,7 @@ from ebbtide.app.hold import add_hold
 from ebbtide.app.mark import run_mark
 from ebbtide.app.orphans import condemn
 from ebbtide.app.scan import run_scan
+from ebbtide.app.sweep import run_sweep
 from ebbtide.app.unmark import unmark_object
 from ebbtide.config import Project, load_project
 from ebbtide.errors import InputError
@@ -71,6 +72,35 @@ def test_what_dropped_tables_left_is_planned_explained_held_and_rescued(spark: S
     with pytest.raises(InputError, match=r"no dataset former\.db\.lost") as caught:
         add_hold(project, "former.db.lost", owner="counsel", reason="case 8", as_of=NOW)
     assert "former.db." in str(caught.value.hint)
+
+
+def test_a_table_that_was_dropped_comes_back_whole(spark: SparkSession, tmp_path: Path) -> None:
+    """A drop without purge is undone by registering the table again: until then nothing of it may go."""
+    root = tmp_path / "p"
+    lake = SmallLake(root, "former")
+    (root / "policies").mkdir()
+    (root / "ebbtide.yml").write_text(PROJECT)
+    old = "{name: old, select: {tables: ['**']}, versions: {older_than: 7d, keep_min: 1}}"
+    (root / "policies" / "p.yml").write_text(f"{POLICIES}  - {old}\n")
+    folder, project = lake.create("back", 3), load_project(root)
+    lake.create("there")
+    rows = lake.tables.load_table("db.back").scan().to_arrow()
+    marked = run_mark(project, as_of=NOW + timedelta(days=40))
+    assert {key.target for key in marked.marked if key.dataset == "former.db.back"} == {"versions"}
+
+    last = lake.tables.load_table("db.back").metadata_location
+    lake.tables.drop_table("db.back")
+    for path in folder.rglob("*"):
+        os.utime(path, (then := time.time() - 10 * 86_400, then))
+    before = {path for path in folder.rglob("*") if path.is_file()}
+    assert not [key for key in run_mark(project, as_of=NOW + timedelta(days=60)).marked if "back" in key.dataset]
+    run_sweep(project, as_of=NOW + timedelta(days=69))
+    assert {path for path in folder.rglob("*") if path.is_file()} == before
+
+    lake.tables.register_table("db.back", last)
+    swept = run_sweep(project, as_of=NOW + timedelta(days=90))
+    assert swept.findings == ()
+    assert lake.tables.load_table("db.back").scan().to_arrow() == rows
 
 
 def _decision(project: Project, name: str) -> tuple[Any, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ebbtide.errors import InputError, UnreadableError
 from ebbtide.formats.warehouse import open_warehouse
@@ -106,13 +106,19 @@ def _walk(catalog: Catalog, store: Store, entries: list[Entry], names: tuple[str
             yield from _walk(catalog, store, store.list(entry.path), (*names, entry.name))
 
 
+_RETRIES = "glue.max-retries"
+
+
 def _service(catalog: Catalog) -> Iterator[Found | NotFound]:
     """REST, Hive and Glue through pyiceberg: one answer per table, several at a time."""
     from pyiceberg.catalog import load_catalog
     from pyiceberg.exceptions import NoSuchTableError
 
+    options: dict[str, Any] = dict(catalog.options)
+    if (retries := options.get(_RETRIES)) is not None and retries.isdigit():
+        options[_RETRIES] = int(retries)  # pyiceberg hands it on as it is, and the client takes no text
     try:
-        service = load_catalog(catalog.name, type=catalog.type, warehouse=catalog.warehouse, **dict(catalog.options))
+        service = load_catalog(catalog.name, type=catalog.type, warehouse=catalog.warehouse, **options)
         names = [name for namespace in _namespaces(service) for name in service.list_tables(namespace)]
     except Exception as error:  # pyiceberg passes on whatever the service's client raises
         raise UnreadableError(catalog.name, f"the catalog does not answer: {error}", hint="check its uri") from error
