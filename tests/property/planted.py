@@ -46,7 +46,7 @@ def plant(lake: RandomLake) -> list[Planted]:
                 path.parent.mkdir(exist_ok=True)
                 rows = Rows(random)
                 rows.next_id = 5_000_000
-                pq.write_table(rows.table(), path)  # whatever it is called: somebody may add it to a table yet
+                pq.write_table(rows.table(1), path)  # whatever it is called: somebody may add it to a table yet
                 if old:
                     past = time.time() - _OLD
                     os.utime(path, (past, past))
