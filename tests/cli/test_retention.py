@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.cli import main
+from ebbtide.cli import main, retention
+from ebbtide.errors import RefusedError
 from tests.cli.test_commands import PROJECT, ebbtide
 from tests.inventory.lakes import SmallLake
 
@@ -36,6 +37,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["unmark", "lake.db.payments#versions:1"], 2, "--reason"),
         (["unmark", "lake.db.payment#versions:1", "--reason", "r"], 2, "did you mean lake.db.payments"),
         (["unmark", "lake.db.payments#versions:1", "--reason", "r", "--until", "2001-01-01"], 2, "expired already"),
+        (["unmark", "lake.db.payments#versions:1", "--reason", "r"], 2, "lake.db.payments has no versions 1"),
+        (["unmark", "lake.db.payments#branches:mian", "--reason", "r"], 2, "did you mean main"),
         (["unmark", "lake.db.payments#versions:1", "--release"], 2, "not unmarked"),
         (["unmark", "lake.db.payments#versions:1", "--reason", "r", "--as-of", "2030-01-01"], 3, "clock: simulated"),
         (["hold", "add", "lake.db.paymens", "--owner", "o", "--reason", "r"], 2, "did you mean lake.db.payments"),
@@ -130,3 +133,10 @@ def test_an_unmark_shows_in_history_and_its_reason_only_in_the_state(project: Pa
     assert any("unmark.made" in entry for entry in entries)
     assert not any("Ada" in entry for entry in entries)
     assert ebbtide("unmark", name, "--release", cwd=project).returncode == 0
+
+
+def test_who_says_no_when_asked_removes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("typer.confirm", lambda *_, **__: False)
+    with pytest.raises(RefusedError, match="nothing was removed"):
+        retention._sure(yes=False, dry_run=False)

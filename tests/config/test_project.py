@@ -48,7 +48,7 @@ def test_a_folder_stands_for_the_file_in_it(tmp_path: Path) -> None:
         (("format: delta, ", ""), 4, "'catalogs.events.format' is missing", None),
         (("min_bytes: 2MiB", "min_bytes: 2 apples"), 7, "not a size: '2 apples'", "write a number and"),
         (("limits: {", "limits: {max_share: 3, "), 7, "limits.max_share: Input should be less than", None),
-        (("project: acme", "project: [acme"), 2, "not YAML", None),
+        (("project: acme", "project: [acme"), 2, "not YAML", "quotes"),
         (("limits:", "spark:"), 7, "'spark' stands twice", "remove one"),
         (("  far:", "  spark_catalog:"), 1, "catalog name 'spark_catalog' cannot be used", None),
     ],

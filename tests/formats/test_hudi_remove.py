@@ -204,9 +204,10 @@ def test_rows_before_the_cutoff_go_and_null_stays(driver: HudiDriver) -> None:
     assert done.done == ("r",)
     assert [row.id for row in driver.rows(table)] == [2, 3]
     assert commit(driver, table, **asked).version == done.version
-    assert commit(driver, table, rows=(RowDelete("r", column="name", cutoff="2026-01-02"),)).sent_back == {
-        "r": "there is no column name that holds dates or instants"
-    }
+    odd = (RowDelete("text", column="name", cutoff="2026-01-02"), RowDelete("none", where="no_such_column = 1"))
+    sent_back = commit(driver, table, rows=odd).sent_back
+    assert sent_back["text"] == "the table has no date or timestamp column name"
+    assert sent_back["none"].startswith("the predicate does not fit the table")
 
 
 def test_deleting_and_dropping_clean_and_archive_nothing_as_other_writers_do(driver: HudiDriver) -> None:

@@ -491,9 +491,10 @@ def test_rows_before_the_cutoff_go_and_null_stays(driver: PaimonDriver, variant:
     assert done.done == ("r", "w")
     assert [row.id for row in driver.rows(table)] == [2, 3]
     assert commit(driver, table, **asked).version == done.version, "nothing matches, nothing is committed"
-    assert commit(driver, table, rows=(RowDelete("r", column="name", cutoff="2026-01-02"),)).sent_back == {
-        "r": "there is no column name that holds dates or instants"
-    }
+    odd = (RowDelete("text", column="name", cutoff="2026-01-02"), RowDelete("none", where="no_such_column = 1"))
+    sent_back = commit(driver, table, rows=odd).sent_back
+    assert sent_back["text"] == "the table has no date or timestamp column name"
+    assert sent_back["none"].startswith("the predicate does not fit the table")
 
 
 def test_deleting_rows_expires_nothing_though_the_table_expires_on_commit(driver: PaimonDriver) -> None:

@@ -229,14 +229,15 @@ def test_a_dataset_past_its_limit_is_left_out_and_the_lakes_limit_is_named(spark
     rules = policies(tmp_path, RULES)
     big = Table("lake.t.big").commit("T1", 300, size=1000).commit("T3", 100, kind=Kind.SNAPSHOT, size=100)
     small = Table("lake.t.small").commit("T1", 300, size=100).commit("T3", 100, kind=Kind.SNAPSHOT, size=1000)
-    limits = Limits(max_share=0.3, lake_max_share=0.1, min_bytes=50, max_objects=0)
+    limits = Limits(max_share=0.3, lake_max_share=0.04, min_bytes=50, max_objects=0)
     made = plan(spark, rules, world(spark, big, small), limits=limits)
     found = decided(made)
     assert found["lake.t.big#transactions:T1"]["decision"] == "keep"
     assert "more than 30% of the dataset" in found["lake.t.big#transactions:T1"]["because"]
     assert found["lake.t.small#transactions:T1"]["decision"] == "mark"
     assert [(o.dataset, o.verb) for o in made.over] == [("lake.t.big", "mark"), (None, "mark"), (None, "mark")]
-    assert "1,100 of 2,200 bytes" in made.over[1].text
+    assert "mark of 100 of 2,200 bytes" in made.over[1].text, "what is left out does not go"
+    assert made.totals["mark"].bytes == 100
 
 
 def test_what_left_the_head_keeps_the_days_of_its_mark_for_floors_and_holds(outcome: Any) -> None:

@@ -27,6 +27,29 @@ def known_owner(project: Project, inventory: Inventory, dataset: str) -> str:
     return _one_of(known, table_id)
 
 
+_SECTIONS = {
+    "transactions": ("transactions", "transaction_id"),
+    "versions": ("transactions", "transaction_id"),
+    "partitions": ("partitions", "partition"),
+    "branches": ("branches", "name"),
+}
+"""Where the inventory has the objects of a target, and what it calls them."""
+
+
+def known_object(inventory: Inventory, dataset: str, target: str, object_id: str) -> None:
+    """Refuse an object that the inventory should list and does not: who mistypes an id believes it is safe."""
+    if target not in _SECTIONS or dataset not in inventory.current.entries:
+        return
+    section, column = _SECTIONS[target]
+    known = {str(row[column]) for row in inventory.rows(section, table_id=dataset)}
+    if object_id not in known:
+        close = difflib.get_close_matches(object_id, sorted(known), 3)
+        raise InputError(
+            f"{dataset} has no {target} {object_id}",
+            hint=f"did you mean {' or '.join(close)}?" if close else "`ebbtide history` lists them; scan if it is new",
+        )
+
+
 def _one_of(known: Collection[str], table_id: str) -> str:
     if table_id not in known:
         close = difflib.get_close_matches(table_id, sorted(known), 3)

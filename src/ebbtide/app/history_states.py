@@ -34,18 +34,17 @@ class States:
         return cls({id_: tuple(found) for id_, found in by_id.items()}, pinned, frozenset(alive))
 
     def of_transaction(self, id_: str, *, expired: bool) -> tuple[str, str | None]:
-        """State and message. An open mark speaks first, then a person's unmark, then what was swept."""
+        """State and message. What is gone is gone, whatever was said of it since; then a person's unmark speaks."""
         marks = self.marks.get(id_, ())
-        if id_ in self.pinned:
+        gone = expired and id_ not in self.alive and any(mark.state is MarkState.SWEPT for mark in marks)
+        if id_ in self.pinned and not gone:
             return "unmarked", None
         for mark in marks:
             if mark.is_open:
                 return _OPEN[mark.state], MARKED
         if not expired:
             return "live", None
-        if any(mark.state is MarkState.SWEPT for mark in marks) and id_ not in self.alive:
-            return "swept", SWEPT
-        return "expired", None
+        return ("swept", SWEPT) if gone else ("expired", None)
 
     def gone(self, listed: Iterable[str]) -> list[dict[str, Any]]:
         """Rows of transactions that were swept and that the format lists no longer, from what their marks remember."""

@@ -43,12 +43,18 @@ def mark_round(round_: Round, lease: Lease) -> MarkReport:
         run = step.state.start_run("mark", at=ledger.clock.now()).id
     sent = send_back(ledger, lease, run, inputs.snapshot, decided(plan, "unmarked", "held"))
     new, before, pinned = mark(ledger, lease, run, propose(plan, inputs.world, inputs.policies, ledger.clock.now()))
+    before += len(inputs.snapshot.marks) - len(sent)
     over = left_out(plan, "mark")
+    report = MarkReport(run, tuple(new), before, tuple(pinned), tuple(sent), over, plan.warnings, round_.unread)
     with ledger.sweeping(lease) as step:
         summary = f"{len(new)} marked, {len(pinned)} pinned, {len(sent)} sent back"
-        step.state.finish_run(run, exit_code=3 if over else 0, summary=summary, at=ledger.clock.now())
-    before += len(inputs.snapshot.marks) - len(sent)
-    return MarkReport(run, tuple(new), before, tuple(pinned), tuple(sent), over, plan.warnings)
+        step.state.finish_run(run, exit_code=exit_code(report), summary=summary, at=ledger.clock.now())
+    return report
+
+
+def exit_code(report: MarkReport) -> int:
+    """What could not be read first, then what a limit left out."""
+    return 4 if report.unread else 3 if report.over else 0
 
 
 def would_mark(round_: Round) -> MarkReport:
@@ -58,4 +64,5 @@ def would_mark(round_: Round) -> MarkReport:
     sent = [Result(m.key, "unmarked", back[m.key]["because"]) for m in round_.inputs.snapshot.marks if m.key in back]
     before = len(round_.inputs.snapshot.marks) - len(sent)
     marked = tuple(decided(round_.plan, "mark"))
-    return MarkReport(None, marked, before, (), tuple(sent), left_out(round_.plan, "mark"), round_.plan.warnings)
+    over = left_out(round_.plan, "mark")
+    return MarkReport(None, marked, before, (), tuple(sent), over, round_.plan.warnings, round_.unread)

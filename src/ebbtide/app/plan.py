@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ebbtide.app.world import listing_before, read_inputs, read_state, some_policies
+from ebbtide.app.world import listing_before, needs_listing, read_inputs, read_state, some_policies
 from ebbtide.config import Project
 from ebbtide.errors import InputError
 from ebbtide.inventory.information_schema import Inventory
+from ebbtide.model.times import as_text
 
 if TYPE_CHECKING:
     from ebbtide.plan.plan import Plan
@@ -30,10 +32,25 @@ def parse_time(text: str) -> datetime:
 
 def make_plan(project: Project, *, now: datetime) -> Plan:
     """Plan the whole project on its last inventory, at `now`."""
-    policies = some_policies(project)
+    policies, snapshot = some_policies(project), read_state(project)
     inventory = Inventory.open(project.inventory)
     listing = listing_before(project, inventory)
-    return read_inputs(project, policies, read_state(project), inventory, listing).plan(now=now)
+    made = read_inputs(project, policies, snapshot, inventory, listing).plan(now=now)
+    unlisted = listing is None and needs_listing(policies, snapshot)
+    return replace(made, warnings=(*made.warnings, UNLISTED)) if unlisted else made
+
+
+UNLISTED = "the storage was not listed before the last scan, so this plan has no orphans: run `ebbtide orphans list`"
+
+
+def told_of(project: Project, *, now: datetime) -> tuple[str, tuple[str, ...]]:
+    """How old the inventory is that a plan is made from, and what could not be read then (invariant 8)."""
+    inventory = Inventory.open(project.inventory)
+    scanned_at = inventory.current.scanned_at or now
+    age = max(0, int((now - scanned_at).total_seconds()))
+    hours, minutes = age // 3600, age // 60
+    since = f"{hours // 24} d" if hours >= 48 else f"{hours} h" if hours else f"{minutes} min"
+    return f"as scanned at {as_text(scanned_at)}, {since} ago", inventory.unread()
 
 
 def as_json(plan: Plan) -> dict[str, Any]:

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ebbtide.app.actor import actor
 from ebbtide.app.ledger import Ledger, open_ledger
@@ -24,6 +25,7 @@ from ebbtide.errors import InputError, RefusedError
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.listing import last_listing
 from ebbtide.model.durations import add, parse_duration
+from ebbtide.model.times import as_text
 from ebbtide.state.lease import Lease
 
 if TYPE_CHECKING:
@@ -43,6 +45,11 @@ class Round:
     spark: SparkSession
     inputs: Inputs
     plan: Plan
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """Catalogs that did not answer and datasets that could not be read: nothing of them goes."""
+        return self.inputs.inventory.unread()
 
     def rescan(self) -> Inventory:
         """Read what changed since, and open the inventory as it is now. A scan of somebody else is waited for."""
@@ -70,38 +77,64 @@ def plan_round(
     policies = some_policies(project)
     asked = _read(plan_file) if plan_file is not None else None
     if asked is not None:
-        now = _time_of(asked, plan_file, now, project.tick)
+        now = _time_of(asked, now, project.tick)
     spark, snapshot = start_session(project), read_state(project)
-    # List first, read references second. A plan file was made from the listing before it, and is held against that.
+    # List first, read references second. A plan file was made from the listing before it, or from none.
     listing = last_listing(project.inventory) if plan_file is not None else None
-    if listing is None and needs_listing(policies, snapshot):
+    if plan_file is None and needs_listing(policies, snapshot):
         listing = list_project(project, now=datetime.now(UTC))
     run_scan(project, now=datetime.now(UTC))
     inputs = read_inputs(project, policies, snapshot, Inventory.open(project.inventory), listing)
     with inputs.plan(now=now, limits=limits) as plan:
-        if asked is not None and asked["digest"] != plan.digest:
-            raise RefusedError(
-                f"the world changed since {plan_file} was made: its digest is {asked['digest']}, now {plan.digest}",
-                hint="make a new plan, look at it, and use that",
-            )
+        if asked is not None:
+            _refuse_another(asked, plan)
         yield Round(ledger, spark, inputs, plan)
 
 
-def _read(path: Path) -> dict[str, str]:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A plan file: what a person looked at and asks for."""
+
+    path: Path
+    as_of: datetime
+    digest: str
+    objects: list[Any]
+    files: list[str] | None
+    """The lines of `FILE.files`; None where only the plan itself was handed over."""
+
+
+def _read(path: Path) -> _Asked:
+    names = path.with_name(path.name + ".files")
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        return {"as_of": found["as_of"], "digest": found["digest"]}
-    except (OSError, ValueError, KeyError, TypeError):
+        as_of = datetime.fromisoformat(found["as_of"]).astimezone(UTC)
+        files = names.read_text(encoding="utf-8").split("\n")[:-1] if names.exists() else None
+        return _Asked(path, as_of, str(found["digest"]), list(found["objects"]), files)
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
         raise InputError(f"{path} is not a plan", hint="make one with `ebbtide plan -o FILE`") from None
 
 
-def _time_of(asked: dict[str, str], path: Path | None, now: datetime, tick: str) -> datetime:
-    as_of = datetime.fromisoformat(asked["as_of"]).astimezone(UTC)
-    if add(as_of, parse_duration(tick, hours=True)) < now:
-        raise RefusedError(f"{path} is of {asked['as_of']}, more than one tick ({tick}) old", hint="make a new plan")
-    if as_of > now + timedelta(minutes=5):
-        raise RefusedError(f"{path} is of {asked['as_of']}, in the future", hint="make a new plan without --as-of")
-    return as_of
+def _time_of(asked: _Asked, now: datetime, tick: str) -> datetime:
+    told = f"{asked.path} is of {as_text(asked.as_of)}"
+    if add(asked.as_of, parse_duration(tick, hours=True)) < now:
+        raise RefusedError(f"{told}, more than one tick ({tick}) old", hint="make a new plan")
+    if asked.as_of > now + timedelta(minutes=5):
+        raise RefusedError(f"{told}, in the future", hint="make a new plan without --as-of")
+    return asked.as_of
+
+
+def _refuse_another(asked: _Asked, plan: Plan) -> None:
+    """Exactly what the file says, or nothing: neither another world nor a file that somebody changed."""
+    hint = "make a new plan, look at it, and use that"
+    if asked.digest != plan.digest:
+        raise RefusedError(
+            f"the world changed since {asked.path} was made: its digest is {asked.digest}, now {plan.digest}", hint=hint
+        )
+    rows = (json.loads(json.dumps(row)) for row in plan.rows())
+    if any(one != other for one, other in zip_longest(asked.objects, rows)):
+        raise RefusedError(f"{asked.path} was changed: its objects are not those of its digest", hint=hint)
+    if asked.files is not None and any(one != other for one, other in zip_longest(asked.files, plan.paths())):
+        raise RefusedError(f"{asked.path}.files was changed: they are not the files of the plan", hint=hint)
 
 
 def open_for_writing(project: Project, as_of: datetime | None) -> tuple[Ledger, datetime]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
+from ebbtide.app.mark import exit_code as mark_exit_code
 from ebbtide.app.mark import mark_round, would_mark
 from ebbtide.app.round import Round, open_for_writing, plan_round, sweeper
 from ebbtide.app.sweep import exit_code, sweep_round, would_sweep
@@ -20,13 +21,16 @@ from ebbtide.sweep.values import SweepReport
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """One round. `error` is what stopped it, where something did; `warnings` are the plan's."""
+    """One round. `error` is what stopped it, where something did; `warnings` are the plan's, `unread` is what could not
+    be read.
+    """
 
     marked: MarkReport | None
     swept: SweepReport | None
     exit_code: int
     error: EbbtideError | None = None
     warnings: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
 
 
 def run_once(
@@ -59,8 +63,11 @@ def _both(round_: Round, mark: Callable[[], MarkReport], sweep: Callable[[], Swe
         swept = sweep()
     except RefusedError as error:
         refused = error
-    code = (exit_code(swept) if swept else 0) or (3 if refused or (marked and marked.over) else 0)
-    return RunReport(marked, swept, code, refused, round_.plan.warnings)
+    codes = [exit_code(swept) if swept else 0, mark_exit_code(marked) if marked else 0, 3 if refused else 0]
+    codes.append(4 if round_.unread else 0)
+    # A broken proof, then what failed or could not be read, then what was refused.
+    code = next((code for code in (1, 4, 3) if code in codes), 0)
+    return RunReport(marked, swept, code, refused, round_.plan.warnings, round_.unread)
 
 
 def run_for_ever(

@@ -49,7 +49,7 @@ def sweep_round(round_: Round, lease: Lease, tell: Callable[[str], None]) -> Swe
     report = Sweeper(lake, ledger, lease, run, tell).sweep(
         round_.plan, inputs.world, inputs.inventory, inputs.policies, inputs.snapshot
     )
-    report = replace(report, over=left_out(round_.plan, "sweep"), warnings=round_.plan.warnings)
+    report = replace(report, over=left_out(round_.plan, "sweep"), warnings=round_.plan.warnings, unread=round_.unread)
     with ledger.sweeping(lease) as step:
         summary = f"{report.removed_files} files, {report.removed_bytes} bytes, {len(report.errors)} errors"
         step.state.finish_run(run, exit_code=exit_code(report), summary=summary, at=ledger.clock.now())
@@ -57,10 +57,10 @@ def sweep_round(round_: Round, lease: Lease, tell: Callable[[str], None]) -> Swe
 
 
 def exit_code(report: SweepReport) -> int:
-    """A broken proof first, then what failed, then what a limit left out; waiting is no failure."""
+    """A broken proof, then what failed or could not be read, then what a limit left out; waiting is no failure."""
     if report.findings:
         return 1
-    if report.errors or any(result.state == "failed" for result in report.results):
+    if report.errors or report.unread or any(result.state == "failed" for result in report.results):
         return 4
     return 3 if report.over else 0
 
@@ -77,8 +77,10 @@ def would_sweep(round_: Round) -> SweepReport:
         if row["decision"] == "sweep" or key in marked
     )
     totals = round_.plan.totals["sweep"]
-    over = left_out(round_.plan, "sweep")
-    return SweepReport(None, results, totals.files, totals.bytes, over=over, warnings=round_.plan.warnings)
+    return SweepReport(
+        None, results, totals.files, totals.bytes, over=left_out(round_.plan, "sweep"), warnings=round_.plan.warnings,
+        unread=round_.unread,
+    )  # fmt: skip
 
 
 def _prove(round_: Round, touched: Sequence[str]) -> list[str]:

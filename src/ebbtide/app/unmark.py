@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from ebbtide.app.actor import actor
-from ebbtide.app.datasets import known_owner
+from ebbtide.app.datasets import known_object, known_owner
 from ebbtide.app.explain import parse_object
 from ebbtide.app.round import open_for_writing
 from ebbtide.config import Project
@@ -29,10 +29,15 @@ def unmark_object(
     dataset, target, object_id = parse_object(text)
     if not reason.strip():
         raise InputError("an unmark needs a reason", hint="say it with --reason")
-    known_owner(project, Inventory.open(project.inventory), dataset)
+    inventory = Inventory.open(project.inventory)
+    known_owner(project, inventory, dataset)
     ledger, now = open_for_writing(project, as_of)
     if until is not None and until <= now:
         raise InputError("an unmark that has expired already", hint="give a later --until, or none")
+    with ledger.database.reader() as state:
+        marked = {mark.key.object for mark in state.marks(datasets=[dataset], only_open=False)}
+    if object_id not in marked:
+        known_object(inventory, dataset, target, object_id)
     if dry_run:
         with ledger.database.reader() as state:
             marks = [m for m in state.marks(datasets=[dataset]) if m.key.object == object_id]

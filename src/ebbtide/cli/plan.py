@@ -54,6 +54,7 @@ def plan(
                     "?" if row["rows"] is None else str(row["rows"]), render.size(row["bytes"]),
                 )  # fmt: skip
             render.out().print(shown)
+        _tell_age(tide.project)
         _tell(made)
         if made.over:
             raise typer.Exit(3)
@@ -62,6 +63,17 @@ def plan(
 def _why(row: dict[str, Any]) -> str:
     waits = f" (waits for {', '.join(row['waits_for'])})" if row["waits_for"] else ""
     return f"{row['because']}{waits}"
+
+
+def _tell_age(project: Any) -> None:
+    """What a plan is worth depends on when the lake was last read, and on what could not be."""
+    from datetime import UTC, datetime
+
+    from ebbtide.app.plan import told_of
+
+    age, unread = told_of(project, now=datetime.now(UTC))
+    render.note(age)
+    render.warn(f"not read: {text}" for text in unread)
 
 
 def _tell(made: Any) -> None:
@@ -83,7 +95,9 @@ def explain(
     """Show every policy, every protection and the decision for one object."""
     from ebbtide.app.explain import explain_object
 
-    found = explain_object(open_project(ctx, project).project, object_, now=time_or_now(as_of))
+    loaded = open_project(ctx, project).project
+    found = explain_object(loaded, object_, now=time_or_now(as_of))
+    _tell_age(loaded)
     if json:
         render.write_json(found)
         return

@@ -47,7 +47,8 @@ def _sure(yes: bool, dry_run: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise RefusedError("this removes data, and nobody is there to ask", hint="pass --yes, or look with --dry-run")
-    typer.confirm("Remove what is marked and past its grace?", abort=True, err=True)
+    if not typer.confirm("Remove what is marked and past its grace?", err=True):
+        raise RefusedError("nothing was removed", hint="look with --dry-run")
 
 
 def mark(
@@ -61,8 +62,11 @@ def mark(
     dry_run: DryRunOption = False,
     as_of: _AsOf = None,
 ) -> None:
-    """Schedule for deletion what the plan wants gone. Nothing is removed. Exit 3 where a limit left a dataset out."""
-    from ebbtide.app.mark import run_mark
+    """Schedule for deletion what the plan wants gone. Nothing is removed.
+
+    Exit 3 where a limit left a dataset out, 4 where a dataset or a catalog could not be read.
+    """
+    from ebbtide.app.mark import exit_code, run_mark
 
     loaded = open_project(ctx, project, unsafe=unsafe).project
     limits = _limits(loaded, max_share, max_objects)
@@ -72,8 +76,9 @@ def mark(
         render.write_json(_marked(report))
     render.warn(report.warnings)
     _tell_marked(report, dry_run)
-    if report.over:
-        raise typer.Exit(3)
+    _tell_unread(report)
+    if code := exit_code(report):
+        raise typer.Exit(code)
 
 
 def sweep(
@@ -90,7 +95,8 @@ def sweep(
 ) -> None:
     """Remove what is marked, past its grace and proved again.
 
-    Exit 1 where the proof after it failed, 3 where a limit left a dataset out, 4 where something could not be removed.
+    Exit 1 where the proof after it failed, 3 where a limit left a dataset out, 4 where something could not be removed
+    or read.
     """
     from ebbtide.app.sweep import exit_code, run_sweep
 
@@ -107,6 +113,7 @@ def sweep(
         _show(report)
     render.warn(report.warnings)
     _tell_swept(report, dry_run)
+    _tell_unread(report)
     if code := exit_code(report):
         raise typer.Exit(code)
 
@@ -135,11 +142,13 @@ def run(
     def tell(report: Any) -> None:
         if json:
             found = {"mark": report.marked and _marked(report.marked), "sweep": report.swept and _swept(report.swept)}
-            render.write_json({**found, "warnings": list(report.warnings), "exit_code": report.exit_code})
+            told = {"warnings": list(report.warnings), "unread": list(report.unread), "exit_code": report.exit_code}
+            render.write_json({**found, **told})
         render.warn(report.warnings)
         for part, said in ((report.marked, _tell_marked), (report.swept, _tell_swept)):
             if part is not None:
                 said(part, dry_run)
+        _tell_unread(report)
         if report.error is not None:
             render.complain(report.error.message, report.error.hint)
 
@@ -278,6 +287,7 @@ def _marked(report: Any) -> dict[str, Any]:
         "sent_back": [_result(r) for r in report.sent_back],
         "over_limits": list(report.over),
         "warnings": list(report.warnings),
+        "unread": list(report.unread),
     }
 
 
@@ -290,6 +300,7 @@ def _swept(report: Any) -> dict[str, Any]:
         "findings": list(report.findings),
         "over_limits": list(report.over),
         "warnings": list(report.warnings),
+        "unread": list(report.unread),
     }
 
 
@@ -310,6 +321,11 @@ def _tell_marked(report: Any, dry_run: bool) -> None:
         render.note(f"  {result.key.dataset}#{result.key.target}:{result.key.object}: {result.because}")
     for text in report.over:
         render.complain(text, "look at the plan; raise `limits:` in ebbtide.yml, or pass --max-share")
+
+
+def _tell_unread(report: Any) -> None:
+    for text in report.unread:
+        render.complain(text, "nothing of it goes until it can be read; `ebbtide scan` says more")
 
 
 def _tell_swept(report: Any, dry_run: bool) -> None:

@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidato
 
 from ebbtide.config import yaml
 from ebbtide.config.classifiers import TIME_GRAIN, Classifiers, Kind, load_classifiers
+from ebbtide.config.predicates import check_predicate
 from ebbtide.config.project import FORMATS, WrongValueError
 from ebbtide.errors import InputError
 from ebbtide.model.durations import Duration, parse_duration
@@ -141,6 +142,8 @@ class Rows(_Strict):
     def _one_way(self) -> Rows:
         if (self.where is None) == (self.column is None) or (self.column is None) != (self.older_than is None):
             raise WrongValueError("rows goes by age or by predicate", "write {column, older_than}, or {where}")
+        if self.where is not None:
+            check_predicate(self.where)
         return self
 
 

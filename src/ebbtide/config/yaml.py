@@ -58,15 +58,15 @@ def load_with_places(path: Path, model: type[Model]) -> tuple[Model, Callable[[P
     except FileNotFoundError:
         raise InputError(f"no such file: {path}", hint="run `ebbtide init`, or name it with --project") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot be read: {error}", where=str(path)) from None
+        raise InputError(f"cannot be read: {error}", where=str(path), hint="it must be a text file in UTF-8") from None
     try:
         document = _Document(path, yaml.compose(text, Loader=yaml.SafeLoader))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{path}:{mark.line + 1}" if mark else str(path)
-        raise InputError(f"not YAML: {error.problem or error.context}", where=where) from None
+        raise InputError(f"not YAML: {error.problem or error.context}", where=where, hint=_QUOTE) from None
     except yaml.YAMLError as error:
-        raise InputError(f"not YAML: {error}", where=str(path)) from None
+        raise InputError(f"not YAML: {error}", where=str(path), hint=_QUOTE) from None
     try:
         return model.model_validate(document.values), document.where
     except ValidationError as error:
@@ -88,18 +88,22 @@ def _explain(error: ValidationError, document: _Document, model: type[BaseModel]
     cause = facts.get("error")
     if isinstance(cause, InputError):
         return InputError(cause.message, where=where, hint=cause.hint)
-    hint = _HINTS.get(first["type"])
+    hint = _HINTS.get(first["type"], "docs/policies.md shows what may stand there")
     message = f"{name}: {first['msg'].removeprefix('Value error, ')}"
-    return InputError(message, where=where, hint=hint.format(**facts) if hint else None)
+    return InputError(message, where=where, hint=hint.format(**facts))
 
 
+_QUOTE = "put a text with a colon, a star or a bracket in quotes, and indent by spaces"
 _HINTS = {
     "greater_than_equal": "write {ge} or more",
     "less_than_equal": "write {le} or less",
     "literal_error": "write {expected}",
     "int_type": "write a whole number",
     "int_parsing": "write a whole number",
+    "int_from_float": "write a whole number",
     "bool_parsing": "write true or false",
+    "bool_type": "write true or false",
+    "string_pattern_mismatch": "write a text that is not blank",
     "string_type": "write a text",
     "string_too_short": "write a text that is not empty",
     "tuple_type": "write a list, as in [a, b]",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, DateType, StructType, TimestampNTZType, TimestampType
 
 from ebbtide.model.removal import RowDelete
@@ -14,16 +15,32 @@ from ebbtide.spark.session import quote
 
 def delete_rows(spark: SparkSession, name: str, rows: RowDelete) -> str | None:
     """Delete the rows from the table of this (quoted) name; gives the reason where they cannot be told."""
-    predicate = predicate_of(rows, spark.table(name).schema)
+    matching = rows_of(rows, spark.table(name))
+    if isinstance(matching, str):
+        return matching
+    # A delete of nothing may still commit, and a run that is repeated changes nothing.
+    if matching.frame.limit(1).count():
+        spark.sql(f"DELETE FROM {name} WHERE {matching.predicate}")  # noqa: S608 quoted, typed, or a policy's own words
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """The rows that a delete means, and the predicate that tells them."""
+
+    frame: DataFrame
+    predicate: str
+
+
+def rows_of(rows: RowDelete, table: DataFrame) -> Matching | str:
+    """What is to be deleted from the table; or, as text, why that cannot be told."""
+    predicate = predicate_of(rows, table.schema)
     if predicate is None:
         return f"the table has no date or timestamp column {rows.column}"
     try:
-        # A delete of nothing may still commit, and a run that is repeated changes nothing.
-        if spark.table(name).where(predicate).limit(1).count():
-            spark.sql(f"DELETE FROM {name} WHERE {predicate}")  # noqa: S608 quoted, typed, or a policy's own words
+        return Matching(table.where(predicate), predicate)
     except AnalysisException as error:
         return f"the predicate does not fit the table ({error.getErrorClass()})"
-    return None
 
 
 def predicate_of(rows: RowDelete, schema: StructType) -> str | None:

@@ -66,6 +66,10 @@ class Inventory:
                     "hint": entry.hint,
                 }
 
+    def unread(self) -> tuple[str, ...]:
+        """The same in a line each: nothing of these goes until they can be read."""
+        return tuple(f"{row['table_id'] or row['catalog']}: {row['error']}" for row in self.errors())
+
     def frame(self, spark: SparkSession, section: str) -> DataFrame:
         """A section as a DataFrame that reads its Parquet files when it is asked."""
         from pyspark.sql import functions as F

@@ -59,7 +59,9 @@ def per_dataset(named: DataFrame, files: DataFrame) -> DataFrame:
 
 
 def over_limits(rows: DataFrame, limits: Limits) -> tuple[dict[str, Totals], list[OverLimit]]:
-    """The totals by verb, and the limits that they break, dataset by dataset and for the lake."""
+    """The totals by verb, and the limits that are broken: those of datasets, which are left out, and by all others
+    together the lake's.
+    """
     verbs = ("mark", "sweep")
     past = {
         verb: (F.col(f"{verb}_bytes") > limits.min_bytes)
@@ -72,7 +74,11 @@ def over_limits(rows: DataFrame, limits: Limits) -> tuple[dict[str, Totals], lis
     }
     whole = rows.agg(
         F.sum("all_bytes").alias("all"),
-        *(F.sum(f"{verb}_{what}").alias(f"{verb}_{what}") for verb in verbs for what in ("bytes", "files")),
+        *(
+            F.sum(F.when(~past[verb], F.col(f"{verb}_{what}"))).alias(f"{verb}_{what}")
+            for verb in verbs
+            for what in ("bytes", "files")
+        ),
         *(found.alias(f"{verb}_past") for verb, found in broken_by.items()),
     ).first()
     assert whole is not None

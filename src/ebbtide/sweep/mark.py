@@ -26,8 +26,8 @@ _PER_TRANSACTION = 1000
 
 @dataclass(frozen=True, slots=True)
 class MarkReport:
-    """What was marked anew, was marked before, was pinned by a person meanwhile, and was sent back; and the plan's
-    warnings.
+    """What was marked anew, was marked before, was pinned by a person meanwhile, and was sent back; the plan's
+    warnings, and what could not be read.
     """
 
     run: str | None
@@ -37,6 +37,7 @@ class MarkReport:
     sent_back: tuple[Result, ...] = ()
     over: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
 
 
 def propose(plan: Plan, world: World, policies: PolicySet, now: datetime) -> list[Proposal]:

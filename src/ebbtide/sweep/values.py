@@ -119,7 +119,7 @@ class Result:
 @dataclass(frozen=True, slots=True)
 class SweepReport:
     """What a sweep did. `findings` is what the proof after it found wrong: never empty and quiet. `warnings` are the
-    plan's.
+    plan's, `unread` is what could not be read before it: nothing of that goes.
     """
 
     run: str | None
@@ -130,3 +130,4 @@ class SweepReport:
     over: tuple[str, ...] = ()
     findings: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()

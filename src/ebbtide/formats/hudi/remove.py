@@ -15,7 +15,7 @@ from ebbtide.formats.hudi.files import explain, is_checksum
 from ebbtide.formats.hudi.read import read
 from ebbtide.formats.hudi.timeline import COMMIT_ACTIONS, java_path, read_timeline
 from ebbtide.formats.hudi.writer import Writer, answered
-from ebbtide.formats.row_deletes import predicate_of
+from ebbtide.formats.row_deletes import rows_of
 from ebbtide.model.dataset import Catalog, Found, Reading
 from ebbtide.model.history import RefKind
 from ebbtide.model.paths import normalise
@@ -140,16 +140,15 @@ def _replace(found: Found, folder: str, wanted: set[str], spark: SparkSession) -
 def _delete(found: Found, rows: RowDelete, spark: SparkSession) -> str | None:
     """Delete rows by their keys. Where none match, nothing is committed."""
     frame = spark.read.format("hudi").load(java_path(found.location))
-    condition = predicate_of(rows, frame.schema)
-    if condition is None:
-        return f"there is no column {rows.column} that holds dates or instants"
-    matching = frame.where(condition)
-    if matching.isEmpty():
+    matching = rows_of(rows, frame)
+    if isinstance(matching, str):
+        return matching
+    if matching.frame.isEmpty():
         return None
     columns = [name for name in frame.columns if not name.startswith("_hoodie_")]
     settings = Writer.open(found, spark).settings() | {"hoodie.datasource.write.operation": "delete"}
     with answered(found, "deleting rows"):
-        target = matching.select(*columns).write.format("hudi").options(**settings).mode("append")
+        target = matching.frame.select(*columns).write.format("hudi").options(**settings).mode("append")
         target.save(java_path(found.location))
     return None
 

@@ -19,7 +19,7 @@ from ebbtide.formats.paimon.discover import stands_as_found
 from ebbtide.formats.paimon.expire import Expirable, expirable, expire
 from ebbtide.formats.paimon.java import Changer, Library, open_changer, open_library
 from ebbtide.formats.paimon.lines import MAIN, Line, Lines, parse_lines
-from ebbtide.formats.row_deletes import predicate_of
+from ebbtide.formats.row_deletes import rows_of
 from ebbtide.model.dataset import Catalog, Found
 from ebbtide.model.paths import normalise
 from ebbtide.model.removal import Committed, Drop, Freed, Removal, RowDelete
@@ -164,14 +164,14 @@ def _delete(found: Found, rows: RowDelete, spark: SparkSession) -> str | None:
     for name, value in _NO_EXPIRY.items():
         quiet.conf.set(name, value)
     table = quote(found.id.catalog, *found.id.namespace, found.id.table)
-    condition = predicate_of(rows, quiet.table(table).schema)
-    if condition is None:
-        return f"there is no column {rows.column} that holds dates or instants"
     for attempt in range(_TRIES):
-        if quiet.table(table).where(condition).isEmpty():
+        matching = rows_of(rows, quiet.table(table))
+        if isinstance(matching, str):
+            return matching
+        if matching.frame.isEmpty():
             break
         try:
-            quiet.sql(f"DELETE FROM {table} WHERE {condition}")  # noqa: S608 (quoted, and a policy's own predicate)
+            quiet.sql(f"DELETE FROM {table} WHERE {matching.predicate}")  # noqa: S608 (quoted, and a policy's own predicate)
             break
         except (Py4JJavaError, PySparkException) as error:
             if "conflict" not in str(error).lower():
