@@ -374,6 +374,27 @@ def test_branches_are_dropped_never_main_never_a_tag_never_one_that_was_written_
     assert commit(jdbc, removal) == outcome
 
 
+def test_a_branch_that_is_written_to_in_the_last_moment_is_not_dropped(
+    jdbc: IcebergDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = jdbc.create("branches_race")
+    jdbc.append(table, [(1, "a", DAY)])
+    jdbc.create_branch(table, "old")
+    removal, remove = Removal(found=find(jdbc, table), branches=("old",)), JavaTable.remove_branch
+    late = [(2, "b", DAY)]
+
+    def written_first(self: JavaTable, *asked: Any) -> None:
+        if late:
+            jdbc.append(table, [late.pop()], branch="old")
+        remove(self, *asked)
+
+    monkeypatch.setattr(JavaTable, "remove_branch", written_first)
+    outcome = commit(jdbc, removal)
+    assert not late
+    assert set(outcome.sent_back) == {"old"}
+    assert [row.id for row in heads(jdbc, table)["old"]] == [1, 2]
+
+
 def test_a_table_without_gc_is_refused_in_commit_and_in_free(jdbc: IcebergDriver) -> None:
     table = history(jdbc, "no_gc_sweep")
     removal = expiry(jdbc, table, jdbc.native_ids(table)[:1])

@@ -510,6 +510,23 @@ def test_deleting_rows_expires_nothing_though_the_table_expires_on_commit(driver
     assert len(versions(read(driver, table))) == 1, "any other writer does"
 
 
+def test_deleting_rows_drops_no_partition_though_the_table_expires_them_on_commit(driver: PaimonDriver) -> None:
+    columns = "id BIGINT, name STRING, day STRING"
+    table = driver.create("rm_rows_days", columns=columns, partitioned=True)
+    driver.append(table, [(1, "a", "2026-01-01"), (2, "b", "2026-01-02"), (3, "c", "2026-01-02")])
+    eager = {
+        "write-only": "false", "partition.expiration-time": "1 d", "partition.expiration-check-interval": "1 ms",
+        "partition.timestamp-formatter": "yyyy-MM-dd", "partition.timestamp-pattern": "$day",
+        "end-input.check-partition-expire": "true",
+    }  # fmt: skip
+    for key, value in eager.items():
+        driver.set_property(table, key, value)
+    assert commit(driver, table, rows=(RowDelete("r", where="id = 3"),)).done == ("r",)
+    assert [row.id for row in driver.rows(table)] == [1, 2]
+    driver.append(table, [(4, "d", "2099-01-01")])
+    assert [row.id for row in driver.rows(table)] == [4], "any other writer does"
+
+
 def test_a_branch_that_was_written_to_since_the_plan_is_not_dropped(driver: PaimonDriver) -> None:
     table = driver.create("rm_branch_late")
     driver.append(table, [A])

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from ebbtide.model.dataset import Column
+from ebbtide.model.dataset import Column, Role
+from ebbtide.model.history import Kind
 from tests.plan.test_marks import mark
-from tests.plan.worlds import NOW, Table, ago, decided, plan, policies, world
+from tests.plan.worlds import NOW, Table, ago, day_partition, decided, plan, policies, world
 
 PAIMON = """\
 policies:
@@ -136,3 +139,18 @@ def test_the_next_run_takes_the_next_oldest(
     assert going(again, "one.t") == list(range(11, 21))
     assert going(again, "default.t") == list(range(11, 16))
     assert {version(again, "one.t", n)["decision"] for n in range(1, 11)} == {"marked"}
+
+
+def test_a_hold_on_days_holds_versions_that_have_nothing_but_logs_of_them(spark: SparkSession, tmp_path: Path) -> None:
+    """Hudi's writers may put rows into log files first, and compact them later."""
+    old = NOW.date() - timedelta(days=400)
+    rules = policies(tmp_path, "policies:\n  - {name: v, select: {tables: ['**']}, versions: {older_than: 1d}}\n")
+    table = Table("cdc.db.t", "hudi", capabilities=(), partitions=(day_partition(old),))
+    table.commit("T1", 90, partition=f"0/day={old}").commit("T2", 80, kind=Kind.SNAPSHOT, partition=f"0/day={old}")
+    table.commit("T3", 70)
+    table.files["T1"] = replace(table.files["T1"], role=Role.LOG)
+    free = decided(plan(spark, rules, world(spark, table)))["versions:T1"]
+    assert free["decision"] == "mark"
+    holds = [("cdc.db.t", old, old, "legal", None)]
+    made = decided(plan(spark, rules, world(spark, table), marks=[mark(free)], holds=holds))
+    assert made["versions:T1"]["decision"] == "held"

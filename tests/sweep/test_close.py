@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from ebbtide.ledger.entries import Intent
 from ebbtide.model.dataset import Catalog
 from ebbtide.state.values import Mark, MarkState, ObjectKey
+from ebbtide.sweep import leftover
 from ebbtide.sweep.close import results_of
 from ebbtide.sweep.values import UNREAD, Act, Going, NamedFile
 
@@ -56,3 +59,22 @@ def test_what_is_left_is_not_called_swept(
 
 def test_what_no_act_of_ours_took_was_taken_by_someone_else() -> None:
     assert _state("transactions", there=set(), needed={}, act=None) == "unmarked"
+
+
+def test_what_is_left_of_thousands_of_marks_is_written_down_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An entry of the ledger has its size: one that names too many marks would end every sweep of the project."""
+    marks = [
+        replace(_mark("versions"), id=f"m{n:032}", key=ObjectKey("c.db.t", "versions", str(n)), act=f"act-{n % 2}")
+        for n in range(2000)
+    ]
+    named = {"act-0": {"file:///a": 1}, "act-1": {"file:///b": 1}}
+    monkeypatch.setattr(leftover, "files_of_act", lambda _, acts: {act: named[act] for act in acts})
+    nobody: Any = None
+    empty: Any = SimpleNamespace(current=SimpleNamespace(entries={}, former=()))
+    acts = list(leftover.leftovers(nobody, marks, {"c": Catalog("c", "iceberg", "/")}, empty))
+    assert len(acts) == 4
+    assert {going.mark for act in acts for going in act.objects} == set(marks)
+    for act in acts:
+        ids = tuple(going.mark.id for going in act.objects if going.mark)
+        assert Intent(at=AT, act=act.id, verb="sweep", marks=ids).encode()
+        assert len(act.paths) == 1

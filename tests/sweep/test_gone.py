@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from ebbtide.app.sweep import run_sweep
 from ebbtide.app.unmark import unmark_object
 from ebbtide.config import Project, load_project
 from ebbtide.errors import InputError
+from ebbtide.formats.iceberg import remove as iceberg_remove
 from tests.inventory.lakes import SmallLake
 
 PROJECT = """
@@ -101,6 +103,35 @@ def test_a_table_that_was_dropped_comes_back_whole(spark: SparkSession, tmp_path
     swept = run_sweep(project, as_of=NOW + timedelta(days=90))
     assert swept.findings == ()
     assert lake.tables.load_table("db.back").scan().to_arrow() == rows
+
+
+def test_a_drop_that_was_interrupted_is_finished(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "p"
+    lake = SmallLake(root, "former")
+    (root / "policies").mkdir()
+    (root / "ebbtide.yml").write_text(PROJECT.replace("warehouses: [{prefix: ., exclusive: true}]\n", ""))
+    policy = "policies:\n  - {name: adhoc, select: {tables: ['**.adhoc']}, tables: {older_than: 7d}}\n"
+    (root / "policies" / "p.yml").write_text(policy)
+    folder, project = lake.create("adhoc", 3), load_project(root)
+    lake.create("there")
+    run_mark(project, as_of=NOW + timedelta(days=40))
+    files = {path for path in folder.rglob("*") if path.is_file()}
+
+    def refused(paths: Collection[str], *_: object) -> dict[str, str]:
+        return dict.fromkeys(paths, "access denied")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(iceberg_remove, "remove_files", refused)
+        first = run_sweep(project, as_of=NOW + timedelta(days=48))
+    assert [result.state for result in first.results] == ["failed"]
+    assert {path for path in folder.rglob("*") if path.is_file()} == files
+    assert not lake.tables.table_exists("db.adhoc"), "the catalog has forgotten it"
+
+    second = run_sweep(project, as_of=NOW + timedelta(days=49))
+    assert [(result.key.target, result.state) for result in second.results] == [("tables", "swept")]
+    assert not [path for path in folder.rglob("*") if path.is_file()]
 
 
 def _decision(project: Project, name: str) -> tuple[Any, ...]:

@@ -51,6 +51,13 @@ def test_files_go_from_where_they_belong_and_from_nowhere_else(tide: Tide, tmp_p
         f"CALL {driver.catalog.name}.system.add_files(table => 'db.added', source_table => '`parquet`.`{lent}`')"
     )
     driver.overwrite(added, [(8, "y", NEW)])
+    lends = driver.create("lends", partitioned=True)
+    driver.append(lends, [(1, "old", OLD), (2, "new", NEW)])
+    shared = next(Path(local_path(lends.location) or "").rglob(f"*{OLD}*/*.parquet"))
+    borrows = driver.create("borrows")
+    driver.spark.sql(
+        f"CALL {driver.catalog.name}.system.add_files(table => 'db.borrows', source_table => '`parquet`.`{shared}`')"
+    )
     stray = Path(local_path(tagged.location) or "") / "data" / "left" / "behind" / "stray.parquet"
     stray.parent.mkdir(parents=True)
     stray.write_bytes(b"x")
@@ -61,20 +68,31 @@ def test_files_go_from_where_they_belong_and_from_nowhere_else(tide: Tide, tmp_p
     assert not first.errors
     assert [row.id for row in driver.rows(tagged)] == [2], "it leaves the head, whoever else keeps its files"
     assert [row.id for row in driver.rows(partly)] == [2], "those that the tag does not keep are no late write"
-    assert _state(first, tagged, "partitions") == _state(first, partly, "partitions") == {"waiting"}
+    for table in (tagged, partly, lends):
+        assert _state(first, table, "partitions") == {"waiting"}
+    assert [row.id for row in driver.rows(lends)] == [2]
     assert _state(first, added, "versions") == {"swept"}
     assert (lent / "x.parquet").is_file(), "nobody said that the table owns what it was given"
     assert _state(first, tagged, "orphans") == {"swept"}
     assert not stray.parent.parent.exists(), "empty folders go"
 
     second = tide.sweep(50)
-    assert all("tag:keep" in r.because for r in second.results if r.key.target == "partitions")
+    of_lends = f"reference:{borrows.id}"
+    for result in second.results:
+        if result.key.target == "partitions":
+            assert (of_lends if result.key.dataset == str(lends.id) else "tag:keep") in result.because
     read = driver.spark.read.format("iceberg").option("tag", "keep").load(partly.sql).collect()
     assert sorted(row.id for row in read) == [1, 2]
     for table in (tagged, partly):
         driver.drop_tag(table, "keep")
     third = tide.sweep(52)
     assert _state(third, tagged, "partitions") == _state(third, partly, "partitions") == {"swept"}
+    assert _state(third, lends, "partitions") == {"waiting"}, "no version of its own has the file, another table has"
+    assert [row.id for row in driver.rows(borrows)] == [1]
+    driver.drop(borrows)
+    fourth = tide.sweep(54)
+    assert _state(fourth, lends, "partitions") == {"swept"}
+    assert not shared.exists()
     assert not [path for path in tide.files() if OLD in path]
     assert not list(Path(local_path(partly.location) or "").rglob(f"*{OLD}*")), "nor is its folder left"
     assert [row.id for row in driver.rows(partly)] == [2]

@@ -71,12 +71,14 @@ def _check(ledger: Ledger, before: datetime) -> None:
 
 def _plan(state: StateReader, log: Log, before: datetime) -> Pruning:
     requests = {request.id for request in state.requests(only_open=True)}
-    outcomes = {row.intent: row.outcome for row in state.connection.execute(select(ledger_acts))}
+    acts = state.connection.execute(select(ledger_acts)).all()
+    # What an act left is known by its intent alone, for as long as a mark waits for it.
+    waited_for = {mark.act for mark in state.marks() if mark.act is not None}
     old = {index for index, entry, body in _bodies(log) if _is_old(entry, body, before, requests)}
     # An outcome goes with its intent, so that neither is ever read alone.
-    for intent, outcome in outcomes.items():
-        if intent not in old or outcome not in old:
-            old -= {intent, outcome}
+    for row in acts:
+        if row.act in waited_for or row.intent not in old or row.outcome not in old:
+            old -= {row.intent, row.outcome}
     named = {mark.files for mark in state.marks() if mark.files}
     named = named.union(*(attachments_of(entry) for index, entry, _ in _bodies(log) if index not in old))
     return Pruning(_ranges(sorted(old)), tuple(sorted(kept(state.connection) - named)) if old else ())

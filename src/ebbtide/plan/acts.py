@@ -39,7 +39,7 @@ def files_of_drops(plan: Plan, world: World) -> DataFrame:
     return (
         _with_heads(theirs, world)
         .where(F.array_contains("in_heads", "main"))
-        .select("table_id", F.col("partition").alias("object_id"), "path")
+        .select("table_id", F.col("partition").alias("object_id"), "path", "bytes")
     )
 
 

@@ -175,10 +175,12 @@ class _Work:
         return self.datasets.unionByName(gone.join(self.datasets.select("table_id"), "table_id", "left_anti"))
 
     def _leftover(self, objects: DataFrame) -> DataFrame:
-        """Marks of what no longer is: history waits for the proof that its files are gone, the rest is sent back."""
+        """Marks of what no longer is: history, partitions and tables wait for the proof that their files are gone, the
+        rest is sent back.
+        """
         assert self.marks is not None
         key = ["table_id", "target", "object_id"]
-        gone = F.col("target").isin(*_HISTORY, "partitions")
+        gone = F.col("target").isin(*_HISTORY, "partitions", "tables")
         number = F.lit(None).cast("int")
         left = self.marks.join(objects.select(*key), key, "left_anti").join(
             held_datasets(self.holds), "table_id", "left"

@@ -200,7 +200,7 @@ def held_versions(world: World, datasets: DataFrame) -> DataFrame:
         "table_id", "holds", "time_grain", "schedule", "covers"
     )
     days = world.partitions.select("table_id", "partition", "first_day", "last_day", F.lit(True).alias("in_head"))
-    files = world.files.where(F.col("role").isin(*CONTENT)).join(ranged, "table_id")
+    files = world.files.where(F.col("role").isin(*CONTENT, *OF_PARTITIONS)).join(ranged, "table_id")
     dated = covered_days(files.join(days, ["table_id", "partition"], "left"))
     dated = dated.withColumn("in_head", F.coalesce("in_head", F.lit(False)))
     held = _with_marked_days(dated, world, "partition").withColumn(

@@ -119,9 +119,11 @@ def _kept(act: Act) -> str:
 
 def _rows(going: Going, seen: Seen, planned: Seen) -> Result:
     acted = going.mark.acted_at if going.mark else None
-    if acted is None:
-        if seen.main == planned.main:
+    if acted is None and seen.main == planned.main:
+        if going.tried_at is None:
             return Result(going.key, "swept", "no row matched")
+        acted = going.tried_at[1]
+    if acted is None:
         head = seen.versions.get(seen.main or "")
         acted = None if head is None else head["committed_at"]
         if acted is None:

@@ -23,7 +23,7 @@ from ebbtide.plan.world import World
 from ebbtide.state.values import Mark, ObjectKey
 from ebbtide.sweep.values import Act, Going, NamedFile
 
-_OBJECTS_PER_ACT = 500
+OBJECTS_PER_ACT = 500
 """An intent names its marks, and a leaf of the ledger holds at most 60,000 bytes."""
 _OWN_TARGETS = ("branches", "partitions", "rows", "transactions", "versions")
 
@@ -47,13 +47,13 @@ def going_now(plan: Plan, world: World, marks: Mapping[ObjectKey, Mark]) -> list
     for row in files_to_sweep(plan, world, drops=drops).collect() if rows else ():
         named = NamedFile(row["path"], row["bytes"], row["role"], tuple(row["in_heads"]), row["modified"])
         files[ObjectKey(row["table_id"], row["target"], row["object_id"])].append(named)
-    in_head: dict[ObjectKey, list[str]] = defaultdict(list)
+    in_head: dict[ObjectKey, dict[str, int]] = defaultdict(dict)
     for row in files_of_drops(plan, world).collect() if drops else ():
-        in_head[ObjectKey(row["table_id"], "partitions", row["object_id"])].append(row["path"])
+        in_head[ObjectKey(row["table_id"], "partitions", row["object_id"])][row["path"]] = row["bytes"]
     return [
         Going(
             key, row, marks.get(key), tuple(sorted(files[key], key=lambda file: file.path)),
-            facts.get((key.dataset, key.object)), tuple(sorted(in_head[key])),
+            facts.get((key.dataset, key.object)), in_head[key],
         )
         for key, row in rows.items()
     ]  # fmt: skip
@@ -132,7 +132,7 @@ def acts_of(
         )
         whole = any(going.key.target == "tables" for going in apart)
         groups = [[going] for going in apart]
-        parts = [together[n : n + _OBJECTS_PER_ACT] for n in range(0, len(together), _OBJECTS_PER_ACT)]
+        parts = [together[n : n + OBJECTS_PER_ACT] for n in range(0, len(together), OBJECTS_PER_ACT)]
         known = catalog_of(dataset, catalogs)
         if known is not None and not supports(load_format(known.format), Capability.ANY_ORDER):
             # Oldest first: younger versions can go once the older ones have, which is in the next run.
@@ -170,7 +170,7 @@ def removal_of(found: Found, objects: Iterable[Going], rows: Mapping[str, Rows])
         elif key.target == "partitions":
             # All that the head has of it, whoever else keeps a file: the partition leaves, its files may wait.
             heads = row["drops_from"] if going.in_head else ()
-            drops += [Drop(branch, key.object, going.in_head, key.object) for branch in heads]
+            drops += [Drop(branch, key.object, tuple(sorted(going.in_head)), key.object) for branch in heads]
         elif key.target == "rows" and (going.mark is None or going.mark.acted_at is None):
             deletes.append(_row_delete(going, rows))
         elif key.target == "branches":

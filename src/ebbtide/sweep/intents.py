@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from sqlalchemy import Connection, select
@@ -53,24 +54,23 @@ def begin(
             act.objects = tuple(_still_going(step, act, snapshot))
             if not act.objects:
                 continue
-            if any("\t" in path or "\n" in path for path in act.paths):
+            if any("\t" in path or "\n" in path for path in act.named):
                 act.error = "the name of a file holds a tab or a line break, which no list of the ledger can"
                 continue
             at = ledger.clock.now()
             _mark_along(step, act, run, at)
             if not act.objects:
                 continue
-            # Before rows are taken for deleted by an act that died: a delete that is made again matches nothing.
+            act.objects = tuple(_rows_that_went(step, act, going) for going in act.objects)
             if act.found is not None and act.objects[0].key.target != "orphans" and not act.along:
                 act.removal = removal_of(act.found, act.objects, rows)
-            act.objects = tuple(_rows_that_went(step, act, going) for going in act.objects)
             marks = [going.mark.id for going in act.objects if going.mark]
             step.state.begin(marks, act=act.id)
-            files = step.attach_files(sorted(act.paths.items()))
+            files = step.attach_files(sorted(act.named.items()))
             step.append(
                 Intent(
                     at=at, act=act.id, verb=VERB, run=run, fence=lease.fence, dataset=act.dataset, marks=tuple(marks),
-                    version=act.head and act.head[0],
+                    version=_head_before(act),
                     metadata=None if act.removal is None else _hash(act.removal.found.token),
                     files=files if files.count else None,
                 )
@@ -120,7 +120,7 @@ def _mark_along(step: Step[SweepWriter], act: Act, run: str, at: datetime) -> No
 
 
 def _rows_that_went(step: Step[SweepWriter], act: Act, going: Going) -> Going:
-    """A row object whose earlier act may have deleted its rows and died: main moved on since that act's intent.
+    """A row object that an earlier act was begun for and that did not say what became of it: main may have moved by it.
 
     Without this the delete is made again, matches nothing, and looks as if no version had ever held the rows.
     """
@@ -128,10 +128,17 @@ def _rows_that_went(step: Step[SweepWriter], act: Act, going: Going) -> Going:
     if mark is None or mark.act is None or mark.acted_at is not None or going.key.target != "rows" or act.head is None:
         return going
     query = select(ledger_acts.c.intent).where(ledger_acts.c.act == mark.act)
-    intent = parse_entry(step.log.leaf(step.state.connection.execute(query).scalar_one()))
+    index = step.state.connection.execute(query).scalar_one_or_none()
+    intent = None if index is None else parse_entry(step.log.leaf(index))
     if not isinstance(intent, Intent) or intent.version in (None, act.head[0]):
         return going
-    return going.with_mark(step.state.acted(mark.id, at=act.head[1]))
+    return replace(going, tried_at=(intent.version, act.head[1]))
+
+
+def _head_before(act: Act) -> str | None:
+    """Main's head when the act was begun; or, where it tries rows again, when that was tried first."""
+    tried = [going.tried_at[0] for going in act.objects if going.tried_at is not None]
+    return tried[0] if tried else act.head and act.head[0]
 
 
 def files_of_act(ledger: Ledger, acts: Collection[str]) -> dict[str, dict[str, int]]:

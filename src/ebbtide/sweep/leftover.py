@@ -18,7 +18,7 @@ from ebbtide.model.dataset import Catalog
 from ebbtide.model.ids import DatasetId
 from ebbtide.plan.build import PROOF
 from ebbtide.state.values import Mark, ObjectKey
-from ebbtide.sweep.gather import catalog_of, home_of
+from ebbtide.sweep.gather import OBJECTS_PER_ACT, catalog_of, home_of
 from ebbtide.sweep.intents import files_of_act
 from ebbtide.sweep.values import Act, Going, NamedFile
 
@@ -78,19 +78,21 @@ def sort_out(
 def leftovers(
     ledger: Ledger, marks: Collection[Mark], catalogs: Mapping[str, Catalog], inventory: Inventory
 ) -> Iterator[Act]:
-    """An act per dataset, with the files that the marks' own acts named."""
+    """An act per dataset and some hundred marks, with the files that the marks' own acts named."""
     named = files_of_act(ledger, {mark.act for mark in marks if mark.act is not None})
     by_dataset: dict[str, list[Mark]] = defaultdict(list)
     for mark in marks:
         by_dataset[mark.key.dataset].append(mark)
     for dataset, theirs in sorted(by_dataset.items()):
-        objects = tuple(
-            Going(
-                mark.key, _ROW, mark,
-                tuple(NamedFile(path, size) for path, size in named.get(mark.act or "", {}).items()),
-            )
-            for mark in theirs
-        )  # fmt: skip
+        files = {
+            act: tuple(NamedFile(path, size) for path, size in named.get(act, {}).items())
+            for act in {mark.act or "" for mark in theirs}
+        }
+        # Marks of one act stay together as far as they can: they share its files.
+        theirs.sort(key=lambda mark: (mark.act or "", mark.key.target, mark.key.object))
         catalog = catalogs[DatasetId.parse(dataset).catalog]
         home = home_of(inventory, dataset)
-        yield Act(f"act-{secrets.token_hex(12)}", dataset, catalog, objects, leftover=True, home=home, root=home)
+        for start in range(0, len(theirs), OBJECTS_PER_ACT):
+            part = theirs[start : start + OBJECTS_PER_ACT]
+            objects = tuple(Going(mark.key, _ROW, mark, files[mark.act or ""]) for mark in part)
+            yield Act(f"act-{secrets.token_hex(12)}", dataset, catalog, objects, leftover=True, home=home, root=home)

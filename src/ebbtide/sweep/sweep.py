@@ -77,10 +77,11 @@ class Sweeper:
         marks = {mark.key: mark for mark in snapshot.marks}
         back = send_back(self.ledger, self.lease, self.run, snapshot, decided(plan, "unmarked", "held"))
         waits = decided(plan, "wait")
-        waiting = self._wait(marks, waits)
         going = going_now(plan, world, marks)
         rows = {policy.name: policy.rows for policy in policies.policies if policy.rows is not None}
         found = sort_out(going, snapshot.marks, waits, self.lake.catalogs)
+        left = {mark.key for mark in found.left}
+        waiting = self._wait(marks, {key: row for key, row in waits.items() if key not in left})
         waiting += self._wait(marks, {key: {"waits_for": (why,)} for key, why in found.waiting.items()})
         acts = list(acts_of(found.fresh, self.lake.catalogs, inventory))
         acts += leftovers(self.ledger, found.left, self.lake.catalogs, inventory)
@@ -184,6 +185,7 @@ class Sweeper:
             # A dataset that is no longer listed may only not have been seen: unless this sweep drops it, or it was gone
             # before and left orphans, it needs everything.
             unseen = act.dataset not in inventory.current.entries and (act.found is not None or act.leftover)
+            unseen = unseen and not _was_dropped(act)
             lost = act.dataset not in dropped and (unseen or act.dataset in unread)
             if lost or act.catalog.name in failed or act.error is not None:
                 act.needed = dict.fromkeys(act.paths, UNREAD)
@@ -254,6 +256,11 @@ def _look(act: Act) -> None:
 
 def _said(error: Exception) -> str:
     return error.message if isinstance(error, EbbtideError) else in_a_line(error)
+
+
+def _was_dropped(act: Act) -> bool:
+    """Whether an earlier act let the catalog forget the table, and ended before all of its files were gone."""
+    return act.leftover and act.home is not None and all(going.key.target == "tables" for going in act.objects)
 
 
 def _is_dropped(act: Act) -> bool:

@@ -40,8 +40,12 @@ class Going:
     mark: Mark | None
     files: tuple[NamedFile, ...] = ()
     facts: str | None = None
-    in_head: tuple[str, ...] = ()
-    """The files that main's head gives up with a partition, those that others keep included."""
+    in_head: Mapping[str, int] = field(default_factory=dict)
+    """The files that main's head gives up with a partition, with their sizes: those that others keep included."""
+    tried_at: tuple[str, datetime] | None = None
+    """For rows that an earlier act may have deleted: main's head before that act, and when main's head of now was made.
+    The delete is made again; where it matches nothing, what is older than that may hold the rows.
+    """
 
     @property
     def kept_by_others(self) -> int:
@@ -87,6 +91,14 @@ class Act:
     @property
     def paths(self) -> dict[str, int]:
         return {file.path: file.bytes for going in self.objects for file in going.files}
+
+    @property
+    def named(self) -> dict[str, int]:
+        """What the intent lists: the files that go, and those that a partition leaves behind because others keep them.
+
+        Those go when the others let go of them; nothing but this list knows them then.
+        """
+        return {path: size for going in self.objects for path, size in going.in_head.items()} | self.paths
 
     @property
     def removed(self) -> dict[str, int]:

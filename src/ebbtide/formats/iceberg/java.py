@@ -91,8 +91,10 @@ class JavaTable:
         builder = self._jvm.org.apache.iceberg.TableMetadata.buildFrom(base.java)
         self._table.operations().commit(base.java, builder.removeSnapshots(snapshots).build())
 
-    def remove_branch(self, name: str) -> None:
-        self._table.manageSnapshots().removeBranch(name).commit()
+    def remove_branch(self, base: Base, name: str) -> None:
+        """Refused when the table changed since `base`: Iceberg's own `removeBranch` would try again on what is new."""
+        builder = self._jvm.org.apache.iceberg.TableMetadata.buildFrom(base.java)
+        self._table.operations().commit(base.java, builder.removeRef(name).build())
 
     def delete_files(self, base: Base, branch: str, head: int, manifests: Collection[str], paths: set[str]) -> None:
         """One commit on a branch that takes exactly these live data files out of it.

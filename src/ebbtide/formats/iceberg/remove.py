@@ -77,14 +77,15 @@ class _Work:
     def _drop(self, name: str) -> str | None:
         if name == _MAIN:
             return "the main branch is never dropped"
-        ref, before = self.table.refresh().files.table.refs.get(name), self.planned.refs.get(name)
+        base = self.table.refresh()
+        ref, before = base.files.table.refs.get(name), self.planned.refs.get(name)
         if ref is None:
             return None
         if before is None or (ref.snapshot_ref_type, ref.snapshot_id) != (before.snapshot_ref_type, before.snapshot_id):
             return "it was written to, or made anew, since the plan"
         if ref.snapshot_ref_type != "branch":
             return "it is a tag"
-        self.table.remove_branch(name)
+        self.table.remove_branch(base, name)
         return None
 
     def delete_rows(self) -> dict[str, str]:

@@ -30,8 +30,17 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _TRIES = 5
-# A commit of Paimon's own writers expires snapshots as the table's settings say. This one may not.
-_NO_EXPIRY = {f"spark.paimon.snapshot.num-retained.{which}": str(2**31 - 1) for which in ("min", "max")}
+# A commit of Paimon's own writers cleans up as the table's settings say: snapshots always, the others where it is told
+# to. This one may not.
+_NO_EXPIRY = {f"snapshot.num-retained.{which}": str(2**31 - 1) for which in ("min", "max")}
+_NEITHER = {
+    "partition.expiration-time": "36500 d",
+    "consumer.expiration-time": "36500 d",
+    "tag.automatic-creation": "none",
+    "tag.num-retained-max": str(2**31 - 1),
+    "tag.default-time-retained": "36500 d",
+    **{f"changelog.num-retained.{which}": str(2**31 - 1) for which in ("min", "max")},
+}
 
 
 def commit(removal: Removal, catalog: Catalog, spark: SparkSession) -> Committed:
@@ -161,9 +170,10 @@ def _drop(
 def _delete(found: Found, rows: RowDelete, spark: SparkSession) -> str | None:
     """Delete rows by SQL; why not, where it cannot be. Where none match, nothing is committed."""
     quiet = sibling(spark)
-    for name, value in _NO_EXPIRY.items():
-        quiet.conf.set(name, value)
     table = quote(found.id.catalog, *found.id.namespace, found.id.table)
+    told = {row["key"] for row in quiet.sql(f"SHOW TBLPROPERTIES {table}").collect()}
+    for name, value in (_NO_EXPIRY | {name: value for name, value in _NEITHER.items() if name in told}).items():
+        quiet.conf.set(f"spark.paimon.{name}", value)
     for attempt in range(_TRIES):
         matching = rows_of(rows, quiet.table(table))
         if isinstance(matching, str):
