@@ -17,6 +17,7 @@ from ebbtide.app.explain import explain_object
 from ebbtide.app.hold import add_hold
 from ebbtide.app.mark import run_mark
 from ebbtide.app.orphans import condemn
+from ebbtide.app.plan import UNLISTED, make_plan, write_plan
 from ebbtide.app.scan import run_scan
 from ebbtide.app.sweep import run_sweep
 from ebbtide.app.unmark import unmark_object
@@ -132,6 +133,26 @@ def test_a_drop_that_was_interrupted_is_finished(
     second = run_sweep(project, as_of=NOW + timedelta(days=49))
     assert [(result.key.target, result.state) for result in second.results] == [("tables", "swept")]
     assert not [path for path in folder.rglob("*") if path.is_file()]
+
+
+def test_a_plan_without_a_listing_says_that_it_has_no_orphans_and_is_not_refused_for_them(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    root = tmp_path / "p"
+    folder = SmallLake(root, "former").create("there")
+    (root / "policies").mkdir()
+    (root / "ebbtide.yml").write_text(PROJECT)
+    (root / "policies" / "p.yml").write_text(POLICIES)
+    stray = folder / "data" / "stray.parquet"
+    stray.write_bytes(b"x")
+    os.utime(stray, (then := time.time() - 10 * 86_400, then))
+    project = load_project(root)
+    run_scan(project, now=NOW)
+    with make_plan(project, now=NOW) as made:
+        assert UNLISTED in made.warnings
+        write_plan(made, root / "plan.json")
+    assert run_mark(project, as_of=NOW, plan_file=root / "plan.json").marked == ()
+    assert {key.target for key in run_mark(project, as_of=NOW).marked} == {"orphans"}
 
 
 def _decision(project: Project, name: str) -> tuple[Any, ...]:
