@@ -69,6 +69,7 @@ def test_what_is_left_of_thousands_of_marks_is_written_down_in_pieces(monkeypatc
     ]
     named = {"act-0": {"file:///a": 1}, "act-1": {"file:///b": 1}}
     monkeypatch.setattr(leftover, "files_of_act", lambda _, acts: {act: named[act] for act in acts})
+    monkeypatch.setattr(leftover, "failed_acts", lambda *_: set())
     nobody: Any = None
     empty: Any = SimpleNamespace(current=SimpleNamespace(entries={}, former=()))
     acts = list(leftover.leftovers(nobody, marks, {"c": Catalog("c", "iceberg", "/")}, empty))

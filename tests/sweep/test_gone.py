@@ -22,7 +22,7 @@ from ebbtide.app.scan import run_scan
 from ebbtide.app.sweep import run_sweep
 from ebbtide.app.unmark import unmark_object
 from ebbtide.config import Project, load_project
-from ebbtide.errors import InputError
+from ebbtide.errors import ConflictError, InputError
 from ebbtide.formats.iceberg import remove as iceberg_remove
 from tests.inventory.lakes import SmallLake
 
@@ -106,9 +106,9 @@ def test_a_table_that_was_dropped_comes_back_whole(spark: SparkSession, tmp_path
     assert lake.tables.load_table("db.back").scan().to_arrow() == rows
 
 
-def test_a_drop_that_was_interrupted_is_finished(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def adhoc(tmp_path: Path) -> tuple[Project, SmallLake, Path]:
+    """A project with a table that is marked to be dropped whole, and that table's folder."""
     root = tmp_path / "p"
     lake = SmallLake(root, "former")
     (root / "policies").mkdir()
@@ -118,7 +118,18 @@ def test_a_drop_that_was_interrupted_is_finished(
     folder, project = lake.create("adhoc", 3), load_project(root)
     lake.create("there")
     run_mark(project, as_of=NOW + timedelta(days=40))
-    files = {path for path in folder.rglob("*") if path.is_file()}
+    return project, lake, folder
+
+
+def _files(folder: Path) -> set[Path]:
+    return {path for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_drop_that_was_interrupted_is_finished(
+    spark: SparkSession, adhoc: tuple[Project, SmallLake, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project, lake, folder = adhoc
+    files = _files(folder)
 
     def refused(paths: Collection[str], *_: object) -> dict[str, str]:
         return dict.fromkeys(paths, "access denied")
@@ -127,12 +138,30 @@ def test_a_drop_that_was_interrupted_is_finished(
         patched.setattr(iceberg_remove, "remove_files", refused)
         first = run_sweep(project, as_of=NOW + timedelta(days=48))
     assert [result.state for result in first.results] == ["failed"]
-    assert {path for path in folder.rglob("*") if path.is_file()} == files
+    assert _files(folder) == files
     assert not lake.tables.table_exists("db.adhoc"), "the catalog has forgotten it"
 
     second = run_sweep(project, as_of=NOW + timedelta(days=49))
     assert [(result.key.target, result.state) for result in second.results] == [("tables", "swept")]
-    assert not [path for path in folder.rglob("*") if path.is_file()]
+    assert not _files(folder)
+
+
+def test_a_table_that_somebody_else_dropped_after_our_drop_failed_is_left_to_them(
+    spark: SparkSession, adhoc: tuple[Project, SmallLake, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project, lake, folder = adhoc
+    files = _files(folder)
+
+    def refused(*_: object) -> None:
+        raise ConflictError("a writer was quicker", hint="again later")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(iceberg_remove, "drop_from_catalog", refused)
+        assert [result.state for result in run_sweep(project, as_of=NOW + timedelta(days=48)).results] == ["failed"]
+    lake.tables.drop_table("db.adhoc")
+    second = run_sweep(project, as_of=NOW + timedelta(days=49))
+    assert [(result.key.target, result.state) for result in second.results] == [("tables", "unmarked")]
+    assert _files(folder) == files
 
 
 def test_a_plan_without_a_listing_says_that_it_has_no_orphans_and_is_not_refused_for_them(

@@ -159,6 +159,20 @@ def files_of_act(ledger: Ledger, acts: Collection[str]) -> dict[str, dict[str, i
     return found
 
 
+def failed_acts(ledger: Ledger, acts: Collection[str]) -> set[str]:
+    """Those of these acts that the format refused: what vanished since did not vanish by them."""
+    failed: set[str] = set()
+    with ledger.database.reader() as state:
+        log = Log(state.connection)
+        for act in acts:
+            query = select(ledger_acts.c.outcome).where(ledger_acts.c.act == act)
+            index = state.connection.execute(query).scalar_one_or_none()
+            outcome = None if index is None else parse_entry(log.leaf(index))
+            if isinstance(outcome, Outcome) and outcome.result == "failed":
+                failed.add(act)
+    return failed
+
+
 def _listed(connection: Connection, digest: str) -> dict[str, int]:
     # By the line feed alone: a path may hold what Unicode also calls the end of a line.
     lines = (line.rpartition("\t") for line in b"".join(attachment(connection, digest)).decode().split("\n") if line)

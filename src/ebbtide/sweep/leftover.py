@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ebbtide.inventory.information_schema import Inventory
@@ -19,7 +19,7 @@ from ebbtide.model.ids import DatasetId
 from ebbtide.plan.build import PROOF
 from ebbtide.state.values import Mark, ObjectKey
 from ebbtide.sweep.gather import OBJECTS_PER_ACT, catalog_of, home_of
-from ebbtide.sweep.intents import files_of_act
+from ebbtide.sweep.intents import failed_acts, files_of_act
 from ebbtide.sweep.values import Act, Going, NamedFile
 
 _OF_HISTORY = ("transactions", "versions")
@@ -79,6 +79,9 @@ def leftovers(
     ledger: Ledger, marks: Collection[Mark], catalogs: Mapping[str, Catalog], inventory: Inventory
 ) -> Iterator[Act]:
     """An act per dataset and some hundred marks, with the files that the marks' own acts named."""
+    failed = failed_acts(ledger, {mark.act for mark in marks if mark.act is not None and mark.key.target == "tables"})
+    # A drop that failed took no table away: somebody else did, and may have plans for its files.
+    marks = [replace(mark, act=None) if mark.act in failed and mark.key.target == "tables" else mark for mark in marks]
     named = files_of_act(ledger, {mark.act for mark in marks if mark.act is not None})
     by_dataset: dict[str, list[Mark]] = defaultdict(list)
     for mark in marks:
