@@ -79,7 +79,10 @@ def without_spark() -> None:
     """In the child: the one-file format, a plan without a session, a writer in the middle, a file per batch."""
     registry._MODULES["folder"] = folder.__name__
     remove._BATCH = 1
-    patched: Any = sweeping
+    # Who is stopped after a batch must not have another thread in a transaction: its lock would stop everybody else.
+    patched: Any = remove
+    patched.CALLS_AT_ONCE = 1
+    patched = sweeping
     patched.decided = SmallPlan.decided
     patched.going_now = lambda plan, *_: plan.going()
     patched.still_referenced = _still_referenced
