@@ -23,10 +23,10 @@ def paimon(warehouse: Path) -> dict[str, Seen]:
 
     Manifests must not be packed in a way that needs another library: `avro.codec` is `deflate`.
     """
-    return {schema.parent.name: _paimon_table(schema.parent) for schema in sorted(warehouse.glob("*.db/*/schema"))}
+    return {schema.parent.name: paimon_table(schema.parent) for schema in sorted(warehouse.glob("*.db/*/schema"))}
 
 
-def _paimon_table(folder: Path) -> Seen:
+def paimon_table(folder: Path) -> Seen:
     seen = Seen(here=frozenset(path for path in folder.rglob("*") if path.is_file()))
     # Names are random: a file is known by its name, whatever the folder of its partition is called.
     by_name = {path.name: path for path in seen.here}
@@ -72,10 +72,10 @@ def _entries(listed: Path, manifests: Path, needed: set[Path]) -> Iterable[dict[
 
 def hudi(warehouse: Path) -> dict[str, Seen]:
     """Every Hudi table of the warehouse by name, with the files that its savepoints pin."""
-    return {hoodie.parent.name: _hudi_table(hoodie.parent) for hoodie in sorted(warehouse.glob("*/*/.hoodie"))}
+    return {hoodie.parent.name: hudi_table(hoodie.parent) for hoodie in sorted(warehouse.glob("*/*/.hoodie"))}
 
 
-def _hudi_table(folder: Path) -> Seen:
+def hudi_table(folder: Path) -> Seen:
     seen = Seen(here=frozenset(path for path in folder.rglob("*") if path.is_file()))
     for savepoint in folder.glob(".hoodie/timeline/*.savepoint"):
         name = f"tag:{savepoint.name.partition('_')[0]}"

@@ -72,20 +72,20 @@ def test_it_sees_what_paimon_itself_reads_and_what_is_missing(
     driver.create_tag(table, "keep")
     driver.append(table, [(2, "b", "d")])
     driver.overwrite(table, [(3, "c", "d")])
-    warehouse = Path(catalogs["stream"].warehouse)
-    seen = oldest_first_by_hand.paimon(warehouse)["by_hand"]
+    folder = Path(table.location)
+    seen = oldest_first_by_hand.paimon_table(folder)
     assert seen.heads == {"branch:main": "main/3", "tag:keep": "main/1"}
     live = {Path(row.file_path).name for row in spark.table(f"{table.sql[:-1]}$files`").collect()}
     assert {path.name for path in seen.versions["main/3"] if path.suffix == ".parquet"} == live
     assert set(seen.versions) == {"main/1", "main/2", "main/3"}
     assert not any(seen.missing(version) for version in seen.versions)
     driver.expire(table)
-    after = oldest_first_by_hand.paimon(warehouse)["by_hand"]
+    after = oldest_first_by_hand.paimon_table(folder)
     assert set(after.versions) == {"main/1", "main/3"}, "a tag keeps what it names"
     assert not any(after.missing(version) for version in after.versions)
     (gone,) = {path for path in after.versions["main/1"] if path.suffix == ".parquet"}
     gone.unlink()
-    assert {path.name for path in oldest_first_by_hand.paimon(warehouse)["by_hand"].missing("main/1")} == {gone.name}
+    assert {path.name for path in oldest_first_by_hand.paimon_table(folder).missing("main/1")} == {gone.name}
 
 
 def test_it_sees_what_a_savepoint_of_hudi_pins(spark: SparkSession, catalogs: Mapping[str, Catalog]) -> None:
@@ -94,8 +94,7 @@ def test_it_sees_what_a_savepoint_of_hudi_pins(spark: SparkSession, catalogs: Ma
     driver.append(table, [(1, "a", "d")])
     driver.create_tag(table, "keep")
     driver.overwrite(table, [(3, "c", "d")])
-    warehouse = Path(catalogs["cdc"].warehouse)
-    seen = oldest_first_by_hand.hudi(warehouse)["by_hand"]
+    seen = oldest_first_by_hand.hudi_table(Path(table.location))
     (version,) = seen.versions
     assert version == f"tag:{driver.native_ids(table)[0]}"
     assert not seen.missing(version)

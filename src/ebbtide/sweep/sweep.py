@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ebbtide.config.policies import PolicySet
 from ebbtide.errors import EbbtideError, LeaseError, in_a_line
-from ebbtide.formats.base import Capability, supports
+from ebbtide.formats.base import YES, Capability, supports
 from ebbtide.formats.registry import load_format
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.listing import look_again
@@ -198,9 +198,10 @@ class Sweeper:
             return
         paths = [path for path in act.paths if path not in act.needed]
         if act.removal is None:
-            alone = supports(load_format(act.catalog.format), Capability.SINGLE_FILES)
-            if act.leftover and not alone:
-                act.freed = Freed(because=alone.reason)
+            # Orphans may lie where there is no catalog, and so no format to ask.
+            kept = supports(load_format(act.catalog.format), Capability.SINGLE_FILES) if act.leftover else YES
+            if not kept:
+                act.freed = Freed(because=kept.reason)
             elif paths:
                 act.freed = self._remove(act, paths)
             return
