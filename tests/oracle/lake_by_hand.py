@@ -57,7 +57,7 @@ def _local(location: str) -> Path:
 
 def _iceberg_table(metadata_file: Path) -> Seen:
     metadata = json.loads(metadata_file.read_text())
-    seen = Seen(here=_files_under(_local(metadata["location"])))
+    seen = Seen(here=files_under(_local(metadata["location"])))
     manifests: dict[str, tuple[int, list[str]]] = {}
     contents: dict[str, list[tuple[int, str]]] = {}
     for snapshot in metadata.get("snapshots", []):
@@ -65,7 +65,7 @@ def _iceberg_table(metadata_file: Path) -> Seen:
         listed = _local(snapshot["manifest-list"])
         needed, content = {metadata_file, listed}, []
         if listed.exists():
-            for entry in _avro(listed):
+            for entry in avro(listed):
                 path = entry["manifest_path"]
                 needed.add(_local(path))
                 if path not in manifests and _local(path).exists():
@@ -83,7 +83,7 @@ def _iceberg_table(metadata_file: Path) -> Seen:
     return seen
 
 
-def _avro(path: Path) -> list[dict[str, Any]]:
+def avro(path: Path) -> list[dict[str, Any]]:
     with path.open("rb") as stream:
         found: list[Any] = list(fastavro.reader(stream))
         return found
@@ -91,7 +91,7 @@ def _avro(path: Path) -> list[dict[str, Any]]:
 
 def _live_entries(path: Path) -> list[str]:
     deleted = 2
-    return [entry["data_file"]["file_path"] for entry in _avro(path) if entry["status"] != deleted]
+    return [entry["data_file"]["file_path"] for entry in avro(path) if entry["status"] != deleted]
 
 
 def _iceberg_rows(content: Iterable[tuple[int, str]], read: dict[Path, list[Row]]) -> Iterable[Row]:
@@ -122,7 +122,7 @@ def delta(warehouse: Path) -> dict[str, Seen]:
 
 
 def _delta_table(folder: Path) -> Seen:
-    seen = Seen(here=_files_under(folder))
+    seen = Seen(here=files_under(folder))
     live: dict[str, Mapping[str, Any]] = {}
     newest = ""
     for commit in sorted(folder.glob("_delta_log/*.json")):
@@ -154,5 +154,5 @@ def _delta_table(folder: Path) -> Seen:
     return seen
 
 
-def _files_under(folder: Path) -> frozenset[Path]:
+def files_under(folder: Path) -> frozenset[Path]:
     return frozenset(path for path in folder.rglob("*") if path.is_file())

@@ -11,9 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import fastavro
-
-from tests.oracle.lake_by_hand import Seen
+from tests.oracle.lake_by_hand import Seen, avro, files_under
 
 _ADDED = 0
 
@@ -27,7 +25,7 @@ def paimon(warehouse: Path) -> dict[str, Seen]:
 
 
 def paimon_table(folder: Path) -> Seen:
-    seen = Seen(here=frozenset(path for path in folder.rglob("*") if path.is_file()))
+    seen = Seen(here=files_under(folder))
     # Names are random: a file is known by its name, whatever the folder of its partition is called.
     by_name = {path.name: path for path in seen.here}
     newest = 0
@@ -76,7 +74,7 @@ def hudi(warehouse: Path) -> dict[str, Seen]:
 
 
 def hudi_table(folder: Path) -> Seen:
-    seen = Seen(here=frozenset(path for path in folder.rglob("*") if path.is_file()))
+    seen = Seen(here=files_under(folder))
     for savepoint in folder.glob(".hoodie/timeline/*.savepoint"):
         name = f"tag:{savepoint.name.partition('_')[0]}"
         pinned = [
@@ -92,8 +90,4 @@ def hudi_table(folder: Path) -> Seen:
 
 def _avro(path: Path) -> list[dict[str, Any]]:
     """The entries of a file; none where it is missing, which is for the caller to notice."""
-    if not path.exists():
-        return []
-    with path.open("rb") as stream:
-        found: list[Any] = list(fastavro.reader(stream))
-        return found
+    return avro(path) if path.exists() else []

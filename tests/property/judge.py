@@ -112,7 +112,8 @@ class Judge:
         """The rows of a head or tag, as the format itself reads them: only what a rows policy names may be gone."""
         self.outcome.heads += 1
         lost, new = Counter(was) - Counter(rows), Counter(rows) - Counter(was)
-        self.outcome.lost_rows[_kind(dataset)] += bool(lost)
+        if lost:
+            self.outcome.lost_rows[_kind(dataset)] += 1
         may = _kind(dataset) == "expired" and head == "branch:main" and dataset not in self.held
         if new or (lost and not (may and all(row.day in PAST for row in lost))):
             self._say(CHANGED, f"{dataset}: {head}: {difference(was, rows)}")

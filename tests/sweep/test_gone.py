@@ -43,12 +43,21 @@ policies:
 NOW = datetime.now(UTC)
 
 
+def _lake(root: Path, policies: str = POLICIES, project: str = PROJECT) -> SmallLake:
+    """An empty lake with a project around it."""
+    (root / "policies").mkdir(parents=True)
+    (root / "ebbtide.yml").write_text(project)
+    (root / "policies" / "p.yml").write_text(policies)
+    return SmallLake(root, "former")
+
+
+def _files(folder: Path) -> set[Path]:
+    return {path for path in folder.rglob("*") if path.is_file()}
+
+
 def test_what_dropped_tables_left_is_planned_explained_held_and_rescued(spark: SparkSession, tmp_path: Path) -> None:
     root = tmp_path / "p"
-    lake = SmallLake(root, "former")
-    (root / "policies").mkdir()
-    (root / "ebbtide.yml").write_text(PROJECT)
-    (root / "policies" / "p.yml").write_text(POLICIES)
+    lake = _lake(root)
     folders = {name: lake.create(name) for name in ("there", "left", "dropped")}
     project = load_project(root)
     run_scan(project, now=NOW)
@@ -80,11 +89,8 @@ def test_what_dropped_tables_left_is_planned_explained_held_and_rescued(spark: S
 def test_a_table_that_was_dropped_comes_back_whole(spark: SparkSession, tmp_path: Path) -> None:
     """A drop without purge is undone by registering the table again: until then nothing of it may go."""
     root = tmp_path / "p"
-    lake = SmallLake(root, "former")
-    (root / "policies").mkdir()
-    (root / "ebbtide.yml").write_text(PROJECT)
     old = "{name: old, select: {tables: ['**']}, versions: {older_than: 7d, keep_min: 1}}"
-    (root / "policies" / "p.yml").write_text(f"{POLICIES}  - {old}\n")
+    lake = _lake(root, f"{POLICIES}  - {old}\n")
     folder, project = lake.create("back", 3), load_project(root)
     lake.create("there")
     rows = lake.tables.load_table("db.back").scan().to_arrow()
@@ -95,10 +101,10 @@ def test_a_table_that_was_dropped_comes_back_whole(spark: SparkSession, tmp_path
     lake.tables.drop_table("db.back")
     for path in folder.rglob("*"):
         os.utime(path, (then := time.time() - 10 * 86_400, then))
-    before = {path for path in folder.rglob("*") if path.is_file()}
+    before = _files(folder)
     assert not [key for key in run_mark(project, as_of=NOW + timedelta(days=60)).marked if "back" in key.dataset]
     run_sweep(project, as_of=NOW + timedelta(days=69))
-    assert {path for path in folder.rglob("*") if path.is_file()} == before
+    assert _files(folder) == before
 
     lake.tables.register_table("db.back", last)
     swept = run_sweep(project, as_of=NOW + timedelta(days=90))
@@ -110,19 +116,12 @@ def test_a_table_that_was_dropped_comes_back_whole(spark: SparkSession, tmp_path
 def adhoc(tmp_path: Path) -> tuple[Project, SmallLake, Path]:
     """A project with a table that is marked to be dropped whole, and that table's folder."""
     root = tmp_path / "p"
-    lake = SmallLake(root, "former")
-    (root / "policies").mkdir()
-    (root / "ebbtide.yml").write_text(PROJECT.replace("warehouses: [{prefix: ., exclusive: true}]\n", ""))
     policy = "policies:\n  - {name: adhoc, select: {tables: ['**.adhoc']}, tables: {older_than: 7d}}\n"
-    (root / "policies" / "p.yml").write_text(policy)
+    lake = _lake(root, policy, PROJECT.replace("warehouses: [{prefix: ., exclusive: true}]\n", ""))
     folder, project = lake.create("adhoc", 3), load_project(root)
     lake.create("there")
     run_mark(project, as_of=NOW + timedelta(days=40))
     return project, lake, folder
-
-
-def _files(folder: Path) -> set[Path]:
-    return {path for path in folder.rglob("*") if path.is_file()}
 
 
 def test_a_drop_that_was_interrupted_is_finished(
@@ -168,10 +167,7 @@ def test_a_plan_without_a_listing_says_that_it_has_no_orphans_and_is_not_refused
     spark: SparkSession, tmp_path: Path
 ) -> None:
     root = tmp_path / "p"
-    folder = SmallLake(root, "former").create("there")
-    (root / "policies").mkdir()
-    (root / "ebbtide.yml").write_text(PROJECT)
-    (root / "policies" / "p.yml").write_text(POLICIES)
+    folder = _lake(root).create("there")
     stray = folder / "data" / "stray.parquet"
     stray.write_bytes(b"x")
     os.utime(stray, (then := time.time() - 10 * 86_400, then))

@@ -42,19 +42,18 @@ def known_object(inventory: Inventory, dataset: str, target: str, object_id: str
         return
     section, column = _SECTIONS[target]
     known = {str(row[column]) for row in inventory.rows(section, table_id=dataset)}
-    if object_id not in known:
-        close = difflib.get_close_matches(object_id, sorted(known), 3)
-        raise InputError(
-            f"{dataset} has no {target} {object_id}",
-            hint=f"did you mean {' or '.join(close)}?" if close else "`ebbtide history` lists them; scan if it is new",
-        )
+    _check(
+        known, object_id, f"{dataset} has no {target} {object_id}", "`ebbtide history` lists them; scan if it is new"
+    )
 
 
 def _one_of(known: Collection[str], table_id: str) -> str:
-    if table_id not in known:
-        close = difflib.get_close_matches(table_id, sorted(known), 3)
-        raise InputError(
-            f"no dataset {table_id} in the inventory",
-            hint=f"did you mean {' or '.join(close)}?" if close else "`ebbtide tables` lists them; scan if it is new",
-        )
+    _check(known, table_id, f"no dataset {table_id} in the inventory", "`ebbtide tables` lists them; scan if it is new")
     return table_id
+
+
+def _check(known: Collection[str], name: str, message: str, otherwise: str) -> None:
+    """An `InputError` with the nearest names, or with what to do `otherwise`, where the name is none of the known."""
+    if name not in known:
+        close = difflib.get_close_matches(name, sorted(known), 3)
+        raise InputError(message, hint=f"did you mean {' or '.join(close)}?" if close else otherwise)

@@ -7,10 +7,11 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Column, Connection, select
 
 from ebbtide.config.policies import Rows
 from ebbtide.ledger.attachments import attachment
+from ebbtide.ledger.codec import Entry
 from ebbtide.ledger.entries import Intent, MarkSentBack, Outcome, parse_entry
 from ebbtide.ledger.ledger import Ledger, Step
 from ebbtide.ledger.log import Log
@@ -127,9 +128,7 @@ def _rows_that_went(step: Step[SweepWriter], act: Act, going: Going) -> Going:
     mark = going.mark
     if mark is None or mark.act is None or mark.acted_at is not None or going.key.target != "rows" or act.head is None:
         return going
-    query = select(ledger_acts.c.intent).where(ledger_acts.c.act == mark.act)
-    index = step.state.connection.execute(query).scalar_one_or_none()
-    intent = None if index is None else parse_entry(step.log.leaf(index))
+    intent = _entry(step.state.connection, step.log, ledger_acts.c.intent, mark.act)
     if not isinstance(intent, Intent) or intent.version in (None, act.head[0]):
         return going
     return replace(going, tried_at=(intent.version, act.head[1]))
@@ -141,18 +140,23 @@ def _head_before(act: Act) -> str | None:
     return tried[0] if tried else act.head and act.head[0]
 
 
+def _entry(connection: Connection, log: Log, which: Column[int], act: str) -> Entry | None:
+    """The intent or the outcome of an act; None where there is none, or where it was pruned."""
+    index = connection.execute(select(which).where(ledger_acts.c.act == act)).scalar_one_or_none()
+    return None if index is None else parse_entry(log.leaf(index))
+
+
 def files_of_act(ledger: Ledger, acts: Collection[str]) -> dict[str, dict[str, int]]:
     """The files that earlier acts named and are not known to be gone, by act."""
     found: dict[str, dict[str, int]] = {}
     with ledger.database.reader() as state:
         log = Log(state.connection)
         for act in acts:
-            row = state.connection.execute(select(ledger_acts).where(ledger_acts.c.act == act)).one_or_none()
-            intent = None if row is None else parse_entry(log.leaf(row.intent))
-            if row is None or not isinstance(intent, Intent) or intent.files is None:
+            intent = _entry(state.connection, log, ledger_acts.c.intent, act)
+            if not isinstance(intent, Intent) or intent.files is None:
                 continue
             found[act] = _listed(state.connection, intent.files.digest)
-            outcome = None if row.outcome is None else parse_entry(log.leaf(row.outcome))
+            outcome = _entry(state.connection, log, ledger_acts.c.outcome, act)
             if isinstance(outcome, Outcome) and outcome.removed is not None:
                 for path in _listed(state.connection, outcome.removed.digest):
                     found[act].pop(path, None)
@@ -165,9 +169,7 @@ def failed_acts(ledger: Ledger, acts: Collection[str]) -> set[str]:
     with ledger.database.reader() as state:
         log = Log(state.connection)
         for act in acts:
-            query = select(ledger_acts.c.outcome).where(ledger_acts.c.act == act)
-            index = state.connection.execute(query).scalar_one_or_none()
-            outcome = None if index is None else parse_entry(log.leaf(index))
+            outcome = _entry(state.connection, log, ledger_acts.c.outcome, act)
             if isinstance(outcome, Outcome) and outcome.result == "failed":
                 failed.add(act)
     return failed
