@@ -300,8 +300,9 @@ def test_one_dataset_that_cannot_be_read_keeps_every_orphan(lake: Lake) -> None:
 def test_a_listing_that_no_scan_followed_is_refused(lake: Lake) -> None:
     run_scan(lake.project, now=datetime.now(UTC))
     listing = list_project(lake.project, now=datetime.now(UTC))
+    inventory = Inventory.open(lake.project.inventory)
     with pytest.raises(RefusedError, match="not read after"):
-        search(lake.project, Inventory.open(lake.project.inventory), listing, lake.spark)
+        search(lake.project, inventory, listing, inventory.frame(lake.spark, "files"))
 
 
 def test_a_file_that_is_committed_after_the_listing_is_no_orphan(lake: Lake) -> None:
@@ -320,7 +321,8 @@ def test_a_file_that_is_committed_after_the_listing_is_no_orphan(lake: Lake) -> 
     try:
         run_scan(lake.project, now=datetime.now(UTC))
         inventory = Inventory.open(lake.project.inventory)
-        orphans = {row.path for row in search(lake.project, inventory, listing, lake.spark).files.collect()}
+        found = search(lake.project, inventory, listing, inventory.frame(lake.spark, "files"))
+        orphans = {row.path for row in found.files.collect()}
         assert uri(stray) not in orphans
         assert uri(Path(lake.tables["delta"].location, "deletion_vector_stray.bin")) in orphans
     finally:

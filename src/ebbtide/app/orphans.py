@@ -24,7 +24,7 @@ from ebbtide.inventory.scan import Watcher
 from ebbtide.model.paths import is_inside, normalise
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from ebbtide.plan.world import World
 
@@ -62,16 +62,16 @@ def look(project: Project, *, now: datetime, watcher: Watcher | None = None) -> 
     run_scan(project, now=now, watcher=watcher)
     inventory = Inventory.open(project.inventory)
     spark = start_plan_session(project, inventory, listing)
-    return Look(listing, inventory, search(project, inventory, listing, spark))
+    return Look(listing, inventory, search(project, inventory, listing, inventory.frame(spark, "files")))
 
 
-def search(project: Project, inventory: Inventory, listing: Listing, spark: SparkSession) -> Orphans:
-    """What of the listing is referenced by nothing in the inventory, which must have been read after it."""
+def search(project: Project, inventory: Inventory, listing: Listing, references: DataFrame) -> Orphans:
+    """What of the listing is not among the references of the inventory, which must have been read after it."""
     from ebbtide.plan.world import settled
 
     if not listing.is_before(inventory.current):
         raise RefusedError("references were not read after the listing", hint="list first, then scan")
-    references = inventory.frame(spark, "files")
+    spark = references.sparkSession
     prefixes, condemned = exclusive_prefixes(project), _condemned(project)
     found = find_orphans(spark, listing, references, inventory.current, project.catalogs, prefixes, condemned)
     # Whoever plans with them looks at them more than once: they are computed here, and only here.
@@ -84,7 +84,7 @@ def with_orphans(world: World, project: Project, inventory: Inventory, listing: 
 
     from ebbtide.spark.frames import small_frame
 
-    found = search(project, inventory, listing, spark)
+    found = search(project, inventory, listing, world.files)
     former = None
     if found.former:
         names = small_frame(spark, sorted(found.former.items()), "table_id string, format string")

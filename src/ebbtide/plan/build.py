@@ -121,7 +121,9 @@ class _Work:
             objects += [_objects(rows, "transactions", "t", "owner_t"), _objects(rows, "versions", "v", "owner_v")]
             named.append(freed.files_of_history(rows, freed.free_files(files, kept, self.shared)).select(*_FILE))
             if self.marks is not None:
-                waits += [settled(freed.waits(rows, files, kept, self.shared)), freed.oldest_first(rows)]
+                if "transactions" in self.targets:
+                    waits.append(settled(freed.waits(rows, files, kept, self.shared)))
+                waits.append(freed.oldest_first(rows))
             if any(p.transactions and p.transactions.allow_latest_view for p in self.policies.policies):
                 named.append(_without_waiting(freed.files_of_lifted(rows, files, self.shared), waits[:1]))
         if parts is not None and theirs is not None:
@@ -144,7 +146,7 @@ class _Work:
         held = settled(partitions.held_versions(self.world, self.datasets)) if self.has_ranges else None
         rows = timeline(
             self.policies, self.world, self.datasets, self._marks(*_HISTORY), self.pinned, held, along, self.shared,
-            self.now,
+            self.targets, self.now,
         )  # fmt: skip
         return limit_versions(self.policies, rows)
 

@@ -6,6 +6,7 @@ A transaction is protected by views and by whoever references a file that it add
 
 from __future__ import annotations
 
+from collections.abc import Set
 from datetime import datetime
 
 from pyspark.sql import Column, DataFrame, Window
@@ -19,7 +20,7 @@ from ebbtide.plan.durations import micros_of, move_instant
 from ebbtide.plan.references import lines, references_of_transactions, supersession
 from ebbtide.plan.select import owner, selected_branches, setting
 from ebbtide.plan.verdict import MARK_TYPE, READY, VERDICT, verdict
-from ebbtide.plan.world import ANY_ORDER, DROPS_FILES, World, joined, no_texts, only_if, settled
+from ebbtide.plan.world import ANY_ORDER, DROPS_FILES, World, has_few_rows, joined, no_texts, only_if, settled
 
 _PLACES = "array<struct<branch:string,rank:int,views_after:bigint>>"
 _KEPT_ON_PAIMON, _KEPT_ELSEWHERE = 10, 1
@@ -34,10 +35,12 @@ def timeline(
     held: DataFrame | None,
     taken_along: DataFrame | None,
     shared: DataFrame | None,
+    targets: Set[str],
     now: datetime,
 ) -> DataFrame:
     """All transactions of the datasets that a policy of either target, or a mark, concerns.
 
+    What no policy and no mark has as a target (`targets`) is not looked at: there is no object of it.
     `marks` are those of the two targets; `held` names transactions that partition holds reach, `taken_along` versions
     that reference files of a partition which a sweep has deleted: they go under its mark (spec §2).
     """
@@ -55,20 +58,20 @@ def timeline(
     ).join(datasets.select("table_id"), "table_id", "left_semi")  # fmt: skip
     # Everything that is known of a single transaction first, on narrow rows; the dataset's columns come last.
     key = ["table_id", "transaction_id"]
-    references = references_of_transactions(world, datasets.select("table_id", "refs"), shared)
     facts = rows.join(supersession(rows), key, "left").join(_replaced(rows), key, "left")
-    facts = facts.join(_places(policies, rows, datasets), key, "left").join(references, key, "left")
+    facts = facts.join(_places(policies, rows, datasets), key, "left")
     facts = _with_state(facts, marks, pinned, held, taken_along)
-    facts = facts.withColumns(
-        {
-            "places": F.coalesce("places", F.array().cast(_PLACES)),
-            "referenced_by": F.coalesce("referenced_by", no_texts()),
-        }
-    )
+    facts = facts.withColumn("places", F.coalesce("places", F.array().cast(_PLACES)))
+    if "transactions" in targets:
+        references = references_of_transactions(world, datasets.select("table_id", "refs"), shared)
+        facts = facts.join(references, key, "left").withColumn("referenced_by", F.coalesce("referenced_by", no_texts()))
     rows = facts.drop("parent_id", "starts_view", "transaction_id").join(datasets, "table_id")
+    if has_few_rows(rows):
+        # Each of the many steps below analyses the whole query anew, and there they have none behind them.
+        rows = settled(rows)
     rows = rows.withColumn("held", joined(whole_holds(), F.col("held_days")))
     rows = _with_supersession(_with_owners(policies, rows))
-    return _decide(policies, rows, now)
+    return _decide(policies, rows, targets, now)
 
 
 def _with_owners(policies: PolicySet, rows: DataFrame) -> DataFrame:
@@ -139,7 +142,7 @@ def _with_state(
     return rows.withColumn("taken_along", F.coalesce("taken_along", F.lit(False)))
 
 
-def _decide(policies: PolicySet, rows: DataFrame, now: datetime) -> DataFrame:
+def _decide(policies: PolicySet, rows: DataFrame, targets: Set[str], now: datetime) -> DataFrame:
     rows = rows.withColumns(
         {
             "kept_by_format": format_floors.kept_by(now),
@@ -148,12 +151,19 @@ def _decide(policies: PolicySet, rows: DataFrame, now: datetime) -> DataFrame:
             "lifted": _lifted(policies),
         }
     )
-    rows = _version(policies, _transaction(policies, rows, now), now)
+    rows = _transaction(policies, rows, now) if "transactions" in targets else _without(rows, "t_")
+    rows = _version(policies, rows, now) if "versions" in targets else _without(rows, "v_")
     return rows.select(
         "table_id", "object_id", "position", "branches", "committed_at", "superseded_at", "refs", "any_order", "lifted",
         "fingerprint", "owner_t", "owner_v", "expired",
         *(F.struct(*(F.col(f"{p}_{name}").alias(name) for name in (*VERDICT, "exists"))).alias(p) for p in "tv"),
     )  # fmt: skip
+
+
+def _without(rows: DataFrame, part: str) -> DataFrame:
+    nothing = {"decision": F.lit("keep"), "because": F.lit("no policy"), "exists": F.lit(False)}
+    lists = {name: no_texts() for name in ("waits_for", "protected_by")}
+    return rows.withColumns({f"{part}{name}": value for name, value in {**nothing, **lists}.items()})
 
 
 def _lifted(policies: PolicySet) -> Column:
