@@ -75,6 +75,7 @@ def run_for_ever(
     every: Duration,
     *,
     limits: Limits | None = None,
+    dry_run: bool = False,
     tell: Callable[[str], None] = lambda _: None,
     after: Callable[[RunReport], None],
     rounds: int | None = None,
@@ -85,7 +86,7 @@ def run_for_ever(
     while rounds is None or rounds > 0:
         began = time.monotonic()
         try:
-            report = run_once(project, limits=limits, tell=tell)
+            report = run_once(project, limits=limits, dry_run=dry_run, tell=tell)
         except Exception as error:
             # Whatever a store, a catalog or Spark raised this time: the next round begins from what is there then.
             report = RunReport(None, None, 4, UnreadableError.unexpected("this round", error))

@@ -157,9 +157,10 @@ def run(
             report = run_once(loaded, as_of=time_of(as_of), limits=limits, dry_run=dry_run, tell=working.tell)
         tell(report)
         raise typer.Exit(report.exit_code)
-    if dry_run or as_of is not None:
-        raise InputError("--every runs by the real clock, and for real", hint="leave out --dry-run and --as-of")
-    run_for_ever(loaded, parse_duration(every, hours=True), limits=limits, tell=render.note, after=tell)
+    if as_of is not None:
+        raise InputError("--every runs by the real clock", hint="leave out --as-of")
+    rhythm = parse_duration(every, hours=True)
+    run_for_ever(loaded, rhythm, limits=limits, dry_run=dry_run, tell=render.note, after=tell)
 
 
 def unmark(
