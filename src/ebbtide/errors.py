@@ -86,6 +86,10 @@ class MarkedError(RefusedError):
     """A reader met a transaction that is scheduled for deletion, and did not say that it may."""
 
 
+class BusyError(RefusedError):
+    """Somebody else is at it now, and will be done: another scan of the project."""
+
+
 class LeaseError(RefusedError):
     """One sweeper per project: another one holds the lease, or this one lost it. `fence` is the number that counts."""
 

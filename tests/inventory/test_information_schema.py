@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ebbtide.app.scan import Unwatched
+from ebbtide.errors import UnreadableError
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.read import _WORTH_A_JOB
 from ebbtide.inventory.scan import ScanReport, scan
@@ -87,3 +88,26 @@ def test_a_scan_that_finds_no_dataset_still_gives_empty_sections(spark: SparkSes
     found = Inventory.open(tmp_path / "inventory")
     assert all(found.frame(spark, section).count() == 0 for section in SPEC if section != "scan_errors")
     assert found.errors_frame(spark).count() == 0
+
+
+@pytest.mark.parametrize("section", ["files", "partitions"])
+def test_a_segment_that_later_scans_removed_is_an_error_and_not_an_empty_one(
+    spark: SparkSession, tmp_path: Path, section: str
+) -> None:
+    """Who plans with references that are missing removes what they protect. Nothing here has partitions: a section
+    without a row has no file either, and is empty as long as its segment is there.
+    """
+    lake = SmallLake(tmp_path)
+    lake.create("t", 1)
+    run(lake, spark)
+    opened = Inventory.open(tmp_path / "inventory")
+    lake.append("t")
+    run(lake, spark)
+    before = opened.rows(section)
+    assert opened.frame(spark, section).count() == len(before), "one scan leaves what was there before it"
+    assert (len(before) > 0) == (section == "files")
+    lake.append("t")
+    run(lake, spark)
+    for ask in (lambda: opened.frame(spark, section), lambda: opened.rows(section), lambda: opened.is_small):
+        with pytest.raises(UnreadableError, match="is gone"):
+            ask()

@@ -5,10 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import fields, replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -18,7 +22,7 @@ from ebbtide.plan.plan import Plan, plan_digest
 from ebbtide.plan.world import HOLDS, World
 from ebbtide.spark.session import FEW_ROWS
 from tests.plan.test_worked_example import example
-from tests.plan.worlds import NOW, Table, plan, policies, world
+from tests.plan.worlds import NOW, Table, ago, plan, policies, world
 
 RULES = """\
 policies:
@@ -51,22 +55,47 @@ def recomputed(file: dict[str, Any], policies_: dict[str, Any]) -> str:
     return plan_digest(NOW, root.hexdigest(), policies_)
 
 
-def test_the_digest_does_not_depend_on_how_a_session_is_prepared(spark: SparkSession, tmp_path: Path) -> None:
-    """Few rows or many: compiled or interpreted, as local relations or as checkpoints, in one partition or several."""
-    rules = policies(tmp_path, RULES)
-    few = plan(spark, rules, world(spark, *lake()))
+@contextmanager
+def for_many_rows(spark: SparkSession) -> Iterator[None]:
     before = {key: spark.conf.get(key, None) for key in FEW_ROWS}
     for key in FEW_ROWS:
         spark.conf.unset(key)
     spark.conf.set("spark.sql.shuffle.partitions", "3")
     spark.conf.set("spark.ebbtide.fewRows", "false")
     try:
-        many = plan(spark, rules, world(spark, *lake()))
-        assert (few.digest, few.counts, few.totals) == (many.digest, many.counts, many.totals)
-        assert sorted(few.paths()) == sorted(many.paths())
+        yield
     finally:
         for key, value in before.items():
             spark.conf.set(key, str(value))
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [RULES, 'policies:\n  - {name: v, select: {tables: ["**"]}, versions: {older_than: 1d}}\n'],
+    ids=["transactions and versions", "versions"],
+)
+def test_the_digest_does_not_depend_on_how_a_session_is_prepared(
+    spark: SparkSession, tmp_path: Path, rules: str
+) -> None:
+    """Few rows or many: compiled or interpreted, as local relations or as checkpoints, in one partition or several."""
+    policies_ = policies(tmp_path, rules)
+    due = [row for row in plan(spark, policies_, world(spark, *lake())).rows() if row["decision"] == "mark"]
+    assert due
+    state: dict[str, Any] = {
+        "marks": [
+            (r["dataset"], r["target"], r["object"], r["policy"], r["fingerprint"], ago(20), ago(10), None)
+            for r in due[:-1]
+        ],
+        "unmarks": [(due[0]["dataset"], None, due[0]["object"], None, "needed")],
+        "holds": [(due[-1]["dataset"], date(2020, 1, 1), date(2020, 1, 2), "counsel", "case 7")],
+    }
+    few = plan(spark, policies_, world(spark, *lake()), **state)
+    assert few.counts["unmarked"] > 0
+    assert few.counts["sweep"] + few.counts["wait"] > 0
+    with for_many_rows(spark):
+        many = plan(spark, policies_, world(spark, *lake()), **state)
+        assert (few.digest, few.counts, few.totals) == (many.digest, many.counts, many.totals)
+        assert sorted(few.paths()) == sorted(many.paths())
 
 
 def test_the_digest_does_not_depend_on_order_or_partitioning(spark: SparkSession, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from ebbtide.app.state import open_state
 from ebbtide.config import Project
 from ebbtide.errors import InputError
 from ebbtide.inventory.information_schema import Inventory
-from ebbtide.model.ids import DatasetId
+from ebbtide.model.ids import DatasetId, encode_part
 
 
 def known_dataset(inventory: Inventory, dataset: str) -> str:
@@ -41,10 +41,10 @@ def known_object(inventory: Inventory, dataset: str, target: str, object_id: str
     if target not in _SECTIONS or dataset not in inventory.current.entries:
         return
     section, column = _SECTIONS[target]
-    known = {str(row[column]) for row in inventory.rows(section, table_id=dataset)}
-    _check(
-        known, object_id, f"{dataset} has no {target} {object_id}", "`ebbtide history` lists them; scan if it is new"
-    )
+    # As they are written on a command line: a NULL's `col=%00` is `col=%2500` there.
+    known = {encode_part(str(row[column])) for row in inventory.rows(section, table_id=dataset)}
+    asked = encode_part(object_id)
+    _check(known, asked, f"{dataset} has no {target} {asked}", "`ebbtide history` lists them; scan if it is new")
 
 
 def _one_of(known: Collection[str], table_id: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from ebbtide.app.ebbtide import Ebbtide
 from ebbtide.errors import RefusedError
+from ebbtide.model.ids import object_name
 
 _MARKER = ".ebbtide-demo"
 
@@ -95,7 +96,7 @@ def _retain(tide: Ebbtide, tell: Story) -> None:
     partitions = [key for key in marked.marked if key.target == "partitions"]
     tell.step(f"{len(marked.marked)} objects are scheduled for deletion, {len(partitions)} of them partitions")
     rescued = next(key for key in partitions if key.dataset == "events.web.clicks")
-    named = f"{rescued.dataset}#{rescued.target}:{rescued.object}"
+    named = object_name(rescued.dataset, rescued.target, rescued.object)
     unmark_object(tide.project, named, reason="a dispute is open", as_of=today)
     tell.step(f"somebody needs {named}: unmarked, and it stays so")
     for days in (8, 16):

@@ -66,7 +66,7 @@ def look(project: Project, *, now: datetime, watcher: Watcher | None = None) -> 
 
 
 def search(project: Project, inventory: Inventory, listing: Listing, references: DataFrame) -> Orphans:
-    """What of the listing is not among the references of the inventory, which must have been read after it."""
+    """What of the listing is not among the references: all files of this inventory, which was read after it."""
     from ebbtide.plan.world import settled
 
     if not listing.is_before(inventory.current):

@@ -6,13 +6,13 @@ import json
 import os
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ebbtide.app.actor import actor
 from ebbtide.app.ledger import Ledger, open_ledger
@@ -21,7 +21,7 @@ from ebbtide.app.scan import run_scan, start_session
 from ebbtide.app.world import Inputs, needs_listing, read_inputs, read_state, some_policies
 from ebbtide.config import Project
 from ebbtide.config.project import Limits
-from ebbtide.errors import InputError, RefusedError
+from ebbtide.errors import BusyError, InputError, RefusedError
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.listing import last_listing
 from ebbtide.model.durations import add, parse_duration
@@ -33,8 +33,11 @@ if TYPE_CHECKING:
 
     from ebbtide.plan.plan import Plan
 
+_T = TypeVar("_T")
 _PATIENCE = 600
-"""Seconds: a sweep has changed metadata when it reads again, and should not stop there."""
+"""Seconds. A round that has begun should not end because somebody looks at the lake, least of all a sweep that has
+changed metadata.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +55,21 @@ class Round:
         return self.inputs.inventory.unread()
 
     def rescan(self) -> Inventory:
-        """Read what changed since, and open the inventory as it is now. A scan of somebody else is waited for."""
-        for left in reversed(range(_PATIENCE)):
-            try:
-                run_scan(self.inputs.project, now=datetime.now(UTC))
-                break
-            except RefusedError:
-                if not left:
-                    raise
-                time.sleep(1)
+        """Read what changed since, and open the inventory as it is now."""
+        _in_turn(lambda: run_scan(self.inputs.project, now=datetime.now(UTC)))
         return Inventory.open(self.inputs.project.inventory)
+
+
+def _in_turn(read: Callable[[], _T]) -> _T:
+    """Read when a scan of somebody else is over."""
+    until = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            return read()
+        except BusyError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(1)
 
 
 @contextmanager
@@ -82,8 +90,8 @@ def plan_round(
     # List first, read references second. A plan file was made from the listing before it, or from none.
     listing = last_listing(project.inventory) if plan_file is not None else None
     if plan_file is None and needs_listing(policies, snapshot):
-        listing = list_project(project, now=datetime.now(UTC))
-    run_scan(project, now=datetime.now(UTC))
+        listing = _in_turn(lambda: list_project(project, now=datetime.now(UTC)))
+    _in_turn(lambda: run_scan(project, now=datetime.now(UTC)))
     inputs = read_inputs(project, policies, snapshot, Inventory.open(project.inventory), listing)
     with inputs.plan(now=now, limits=limits) as plan:
         if asked is not None:

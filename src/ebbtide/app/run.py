@@ -15,6 +15,7 @@ from ebbtide.config import Project
 from ebbtide.config.project import Limits
 from ebbtide.errors import EbbtideError, InputError, RefusedError, UnreadableError
 from ebbtide.model.durations import Duration
+from ebbtide.sweep.limits import refuse_over
 from ebbtide.sweep.mark import MarkReport
 from ebbtide.sweep.values import SweepReport
 
@@ -41,7 +42,7 @@ def run_once(
     dry_run: bool = False,
     tell: Callable[[str], None] = lambda _: None,
 ) -> RunReport:
-    """Mark what is due and sweep what is past its grace, by one plan. A limit on one does not stop the other."""
+    """Mark what is due and sweep what is past its grace, by one plan. The lake's limit on either stops both."""
     try:
         ledger, now = open_for_writing(project, as_of)
         if dry_run:
@@ -56,10 +57,9 @@ def run_once(
 def _both(round_: Round, mark: Callable[[], MarkReport], sweep: Callable[[], SweepReport]) -> RunReport:
     marked = swept = refused = None
     try:
+        for verb in ("mark", "sweep"):
+            refuse_over(round_.plan, verb)
         marked = mark()
-    except RefusedError as error:
-        refused = error
-    try:
         swept = sweep()
     except RefusedError as error:
         refused = error

@@ -44,8 +44,8 @@ def warn(lines: Iterable[str]) -> None:
         note(f"warning: {line}")
 
 
-def write_json(value: Any) -> None:
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, default=plain) + "\n")
+def write_json(value: Any, *, indent: int | None = 2) -> None:
+    sys.stdout.write(json.dumps(value, indent=indent, ensure_ascii=False, default=plain) + "\n")
     sys.stdout.flush()  # a closed pipe must show here, where it is met in silence, not at the interpreter's end
 
 

@@ -11,6 +11,7 @@ from rich.markup import escape
 
 from ebbtide.cli import render
 from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, UnsafeOption, open_project, time_of
+from ebbtide.model.ids import object_name
 
 hold = typer.Typer(no_args_is_help=True, help="Litigation holds: nothing inside one goes by any verb.")
 
@@ -143,7 +144,9 @@ def run(
         if json:
             found = {"mark": report.marked and _marked(report.marked), "sweep": report.swept and _swept(report.swept)}
             told = {"warnings": list(report.warnings), "unread": list(report.unread), "exit_code": report.exit_code}
-            render.write_json({**found, **told})
+            error = report.error and {"message": report.error.message, "hint": report.error.hint}
+            # For ever: a round a line.
+            render.write_json({**found, **told, "error": error}, indent=2 if every is None else None)
         render.warn(report.warnings)
         for part, said in ((report.marked, _tell_marked), (report.swept, _tell_swept)):
             if part is not None:
@@ -319,7 +322,8 @@ def _tell_marked(report: Any, dry_run: bool) -> None:
     word = "would be marked" if dry_run else "marked"
     render.note(f"{len(report.marked)} {word}, {report.before} marked before, {len(report.sent_back)} sent back")
     for result in (*report.pinned, *report.sent_back):
-        render.note(f"  {result.key.dataset}#{result.key.target}:{result.key.object}: {result.because}")
+        key = result.key
+        render.note(f"  {object_name(key.dataset, key.target, key.object)}: {result.because}")
     for text in report.over:
         render.complain(text, "look at the plan; raise `limits:` in ebbtide.yml, or pass --max-share")
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ebbtide.errors import InputError, RefusedError
+from ebbtide.errors import BusyError, InputError
 from ebbtide.model.paths import is_inside
 
 _POINTER = "CURRENT"
@@ -95,7 +95,7 @@ def only_one(inventory: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise RefusedError("another scan of this project is running", hint="wait for it to finish") from None
+            raise BusyError("another scan of this project is running", hint="wait for it to finish") from None
         yield
 
 

@@ -17,7 +17,7 @@ from ebbtide.inventory.compact import current_rows
 from ebbtide.inventory.current import Current
 from ebbtide.inventory.listing import SMALL
 from ebbtide.inventory.schema import SECTIONS
-from ebbtide.inventory.segments import read_section, section_file
+from ebbtide.inventory.segments import existing_file, read_section
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -78,8 +78,8 @@ class Inventory:
         from ebbtide.spark.frames import small_frame
 
         schema = from_arrow_schema(SECTIONS[section])
-        paths = [section_file(self.folder, section, segment) for segment in sorted(self.current.segments)]
-        present = [path.resolve().as_uri() for path in paths if path.exists()]
+        paths = [existing_file(self.folder, section, segment) for segment in sorted(self.current.segments)]
+        present = [path.resolve().as_uri() for path in paths if path is not None]
         if not present:
             return small_frame(spark, [], schema).drop("scan_id")
         rows = spark.read.schema(schema).parquet(*present)
@@ -94,8 +94,8 @@ class Inventory:
         rows = 0
         for segment in self.current.segments:
             for section in ("files", "transactions", "partitions"):
-                path = section_file(self.folder, section, segment)
-                rows += pq.read_metadata(path).num_rows if path.exists() else 0
+                path = existing_file(self.folder, section, segment)
+                rows += 0 if path is None else _values(pq.read_metadata(path))
             if rows > SMALL:
                 return False
         # A plan looks at every reference of a dataset with each of its versions.
@@ -126,3 +126,9 @@ class Inventory:
 
         rows = [(e.table_id, list(e.locked_by), e.error) for e in self.current.entries.values()]
         return small_frame(spark, rows, "table_id string, locked_by array<string>, scan_error string")
+
+
+def _values(file: pq.FileMetaData) -> int:
+    """How many rows, or elements of the list that has the most: a file may be in very many runs of versions."""
+    groups = [file.row_group(n) for n in range(file.num_row_groups)]
+    return sum(max(group.column(n).num_values for n in range(group.num_columns)) for group in groups)

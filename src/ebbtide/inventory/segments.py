@@ -14,14 +14,34 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from ebbtide.errors import UnreadableError
 from ebbtide.inventory.rows import Row
 from ebbtide.inventory.schema import SECTIONS
 
 _FLUSH_ROWS = 50_000
+_ALWAYS = "tables"
 
 
 def section_file(inventory: Path, section: str, segment: str) -> Path:
     return inventory / section / f"{segment}.parquet"
+
+
+def existing_file(inventory: Path, section: str, segment: str) -> Path | None:
+    """The file of a section, or None where the segment has no row of it.
+
+    A segment that is gone is an error, not an empty one: references would be missing, and what they protect would go.
+    Two scans since the state was loaded are enough for that. Every segment has rows of `tables`.
+    """
+    path = section_file(inventory, section, segment)
+    if path.exists():
+        return path
+    if not section_file(inventory, _ALWAYS, segment).exists():
+        raise UnreadableError(
+            "the inventory",
+            f"its segment {segment} is gone",
+            hint="another scan replaced it: run this again; if that does not help, `ebbtide scan --full`",
+        )
+    return None
 
 
 class SegmentWriter:
@@ -67,14 +87,16 @@ def read_section(
     """The rows of a section, segment by segment, stale ones included; only those of one dataset where it is named."""
     where = None if table_id is None else pc.field("table_id") == table_id
     for segment in sorted(set(segments)):
-        path = section_file(inventory, section, segment)
-        if path.exists():
+        if path := existing_file(inventory, section, segment):
             yield pq.read_table(path, filters=where, schema=SECTIONS[section])
 
 
 def remove_unused(inventory: Path, used: set[str]) -> None:
-    """Remove the segments that nothing names any more (and what a scan left that was killed)."""
-    for section in SECTIONS:
+    """Remove the segments that nothing names any more (and what a scan left that was killed).
+
+    `tables` first: whoever misses another section of a segment then sees that all of it is going (`existing_file`).
+    """
+    for section in (_ALWAYS, *SECTIONS):
         for path in (inventory / section).glob("*.parquet"):
             if path.stem not in used:
                 with suppress(FileNotFoundError):

@@ -16,6 +16,11 @@ def encode_part(part: str) -> str:
     return part.translate(_ESCAPES)
 
 
+def object_name(dataset: str, target: str, object_id: str) -> str:
+    """An object as every command takes it, `dataset#target:id`. `dataset` is already written as its id is."""
+    return f"{dataset}#{target}:{encode_part(object_id)}"
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class DatasetId:
     """One table of one format. `str()` gives `catalog.namespace.table`."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from ebbtide.errors import RefusedError
 from ebbtide.plan.plan import Plan
 
+_HINT = "look at the plan; if it is right, raise `limits: {lake_max_share: …}` in ebbtide.yml, or pass --max-objects"
+
 
 def refuse_over(plan: Plan, verb: str) -> None:
     """Stop where the whole run would take too much."""
     for over in plan.over:
         if over.dataset is None and over.verb == verb:
-            raise RefusedError(
-                over.text, hint="look at the plan; raise `limits:` in ebbtide.yml, or pass --max-share or --max-objects"
-            )
+            raise RefusedError(over.text, hint=_HINT)
 
 
 def left_out(plan: Plan, verb: str) -> tuple[str, ...]:

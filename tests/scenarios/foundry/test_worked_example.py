@@ -22,7 +22,7 @@ from tests.tide import Tide
 
 MARKED = "This transaction has been scheduled for deletion."
 SWEPT = "Transaction data has been deleted."
-NAMES = ("base", "dropped", "tagged", "held", "override", "overlap", "rescued", "late", "late_tag")
+NAMES = ("base", "dropped", "tagged", "held", "override", "overlap", "rescued", "late", "late_tag", "late_hold")
 POLICIES = """
 policies:
   - name: override
@@ -111,6 +111,7 @@ def example(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ex
     )
     driver.create_branch(tables["late"], "late", ids["late"]["T2"])
     driver.create_tag(tables["late_tag"], "late", ids["late_tag"]["T2"])
+    add_hold(tide.project, str(tables["late_hold"].id), owner="counsel", reason="case 8", as_of=tide.at(3))
     told = _named(tide, tables["dropped"], ids["dropped"])
     rows = {name: driver.rows(tables[name]) for name in NAMES}
     files = tide.files()
@@ -140,7 +141,7 @@ def test_a_tag_keeps_the_view_that_ends_at_it(example: Example) -> None:
     assert example.marked_of("tagged", example.marked) == {"T2", "T5"}
     states = example.states("tagged")
     assert states["T1"] == ("live", None)
-    assert states["T5"] == ("swept", SWEPT)
+    assert (states["T2"], states["T5"]) == (("swept", SWEPT), ("swept", SWEPT))
     tagged = example.tide.spark.read.option("tag", "keep").table(example.tables["tagged"].sql)
     assert [row["name"] for row in tagged.collect()] == ["T1"]
 
@@ -188,6 +189,16 @@ def test_a_late_tag_sends_the_marked_back(example: Example) -> None:
     assert ids["T5"] not in sent
     late = example.tide.spark.read.option("tag", "late").table(example.tables["late_tag"].sql)
     assert sorted(row["name"] for row in late.collect()) == ["T1", "T2"]
+
+
+def test_a_hold_between_mark_and_sweep_sends_the_marked_back(example: Example) -> None:
+    table, ids = example.tables["late_hold"], example.ids["late_hold"]
+    assert example.marked_of("late_hold", example.marked) == {"T1", "T2", "T5"}
+    sent = {r.key.object: r.because for r in example.swept.results if r.state == "unmarked"}
+    assert {ids["T1"], ids["T2"], ids["T5"]} <= sent.keys()
+    assert "case 8" in sent[ids["T1"]]
+    assert {state for state, _ in example.states("late_hold").values()} == {"live"}
+    assert sorted(row["name"] for row in example.driver.rows(table, version=ids["T5"])) == ["T1", "T2", "T5"]
 
 
 def test_rows_of_every_head_are_what_they_were(example: Example) -> None:
