@@ -53,7 +53,7 @@ def main() -> None:
             for result in BENCHMARKS[name](Path(folder)):
                 print(result.line(), flush=True)
                 results.append(result)
-        text = re.sub(rf"\n*## {name}\n.*?(?=\n## |\Z)", "", text, flags=re.DOTALL).rstrip()
+        text = re.sub(rf"\n*## {name}\n.*?(?=\n+## |\Z)", "", text, flags=re.DOTALL).rstrip()
         text += "\n\n" + section(name, results)
         _FILE.write_text(text)
 
