@@ -40,14 +40,14 @@ FAST := tests/model tests/config tests/cli tests/state tests/ledger \
 
 .PHONY: test-fast
 test-fast: setup
-	@$(BIN)/python -m pytest -q -n 2 $(FAST)
+	@$(BIN)/python -m pytest -q -n 2 --dist worksteal $(FAST)
 
 # The tests of plans and of checks have a plain session of their own, which no other test may meet in its process.
 PLAIN := tests/plan tests/governance/sql
 
 .PHONY: test-plan
 test-plan: setup
-	@$(BIN)/python -m pytest -q -n 2 $(PLAIN)
+	@$(BIN)/python -m pytest -q -n 2 --dist loadfile $(PLAIN)
 
 .PHONY: test-lake
 test-lake: setup setup-dbt

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from ebbtide.app.ledger import open_ledger
-from ebbtide.app.round import Round, open_for_writing, plan_round
+from ebbtide.app.ledger import open_for_writing, open_ledger
+from ebbtide.app.round import Round, plan_round
 from ebbtide.ledger.audit import audit
 from ebbtide.spark.session import formats_of_session
 from ebbtide.sweep.sweep import Sweeper

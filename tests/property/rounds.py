@@ -12,8 +12,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from ebbtide.app.ledger import open_for_writing
 from ebbtide.app.mark import mark_round
-from ebbtide.app.round import Round, open_for_writing, plan_round, sweeper
+from ebbtide.app.round import Round, plan_round, sweeper
 from ebbtide.app.sweep import sweep_round
 from ebbtide.state.lease import Lease
 from tests.oracle import lake_by_hand as oracle

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from ebbtide.app.round import open_for_writing, plan_round, sweeper
+from ebbtide.app.ledger import open_for_writing
+from ebbtide.app.round import plan_round, sweeper
 from ebbtide.app.sweep import sweep_round
 from ebbtide.app.unmark import unmark_object
 from ebbtide.sweep.values import SweepReport

@@ -7,7 +7,7 @@ from typing import Any
 
 from ebbtide.app.actor import actor
 from ebbtide.app.datasets import known_owner
-from ebbtide.app.round import open_for_writing
+from ebbtide.app.ledger import open_for_writing
 from ebbtide.app.state import open_state
 from ebbtide.config import Project
 from ebbtide.errors import InputError

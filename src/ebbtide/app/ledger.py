@@ -61,6 +61,12 @@ def open_ledger(project: Project | Path, *, as_of: datetime | None = None) -> Le
     return Ledger(database, home, Clock(lambda: as_of or datetime.now(UTC), project.clock == "simulated"))
 
 
+def open_for_writing(project: Project, as_of: datetime | None) -> tuple[Ledger, datetime]:
+    """The ledger, and the time that counts: the real one, or `--as-of` where the project's clock is simulated."""
+    ledger = open_ledger(project, as_of=as_of)
+    return ledger, ledger.clock.now()
+
+
 def init(ledger: Ledger, *, origin: str | None = None) -> VerifierKey:
     """Make the ledger: origin, key and first entry. Done before, it only says which key signs."""
     if origin is not None:

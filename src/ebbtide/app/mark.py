@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
-from ebbtide.app.round import Round, open_for_writing, plan_round, sweeper
+from ebbtide.app.ledger import open_for_writing
+from ebbtide.app.round import Round, plan_round, sweeper
 from ebbtide.config import Project
 from ebbtide.config.project import Limits
 from ebbtide.state.lease import Lease

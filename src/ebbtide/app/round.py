@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ebbtide.app.actor import actor
-from ebbtide.app.ledger import Ledger, open_ledger
+from ebbtide.app.ledger import Ledger
 from ebbtide.app.orphans import list_project
 from ebbtide.app.scan import run_scan, start_session
 from ebbtide.app.world import Inputs, needs_listing, read_inputs, read_state, some_policies
@@ -143,12 +143,6 @@ def _refuse_another(asked: _Asked, plan: Plan) -> None:
         raise RefusedError(f"{asked.path} was changed: its objects are not those of its digest", hint=hint)
     if asked.files is not None and any(one != other for one, other in zip_longest(asked.files, plan.paths())):
         raise RefusedError(f"{asked.path}.files was changed: they are not the files of the plan", hint=hint)
-
-
-def open_for_writing(project: Project, as_of: datetime | None) -> tuple[Ledger, datetime]:
-    """The ledger, and the time that counts: the real one, or `--as-of` where the project's clock is simulated."""
-    ledger = open_ledger(project, as_of=as_of)
-    return ledger, ledger.clock.now()
 
 
 def sweeper(ledger: Ledger) -> Lease:

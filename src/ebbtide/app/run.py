@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
+from ebbtide.app.ledger import open_for_writing
 from ebbtide.app.mark import exit_code as mark_exit_code
 from ebbtide.app.mark import mark_round, would_mark
-from ebbtide.app.round import Round, open_for_writing, plan_round, sweeper
+from ebbtide.app.round import Round, plan_round, sweeper
 from ebbtide.app.sweep import exit_code, sweep_round, would_sweep
 from ebbtide.config import Project
 from ebbtide.config.project import Limits
