@@ -36,6 +36,9 @@ _SECTIONS = {
 """Where the inventory has the objects of a target, and what it calls them."""
 
 
+_OTHERWISE = "`ebbtide plan --json` and `history` have them; scan if it is new; write %25 for a %"
+
+
 def known_object(inventory: Inventory, dataset: str, target: str, object_id: str) -> None:
     """Refuse an object that the inventory should list and does not: who mistypes an id believes it is safe."""
     if target not in _SECTIONS or dataset not in inventory.current.entries:
@@ -44,7 +47,8 @@ def known_object(inventory: Inventory, dataset: str, target: str, object_id: str
     # As they are written on a command line: a NULL's `col=%00` is `col=%2500` there.
     known = {encode_part(str(row[column])) for row in inventory.rows(section, table_id=dataset)}
     asked = encode_part(object_id)
-    _check(known, asked, f"{dataset} has no {target} {asked}", "`ebbtide history` lists them; scan if it is new")
+    shown = asked if asked.isprintable() else repr(asked)
+    _check(known, asked, f"{dataset} has no {target} {shown}", _OTHERWISE)
 
 
 def _one_of(known: Collection[str], table_id: str) -> str:
