@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import pyarrow as pa
 from pyiceberg.catalog.sql import SqlCatalog
@@ -18,7 +17,7 @@ from ebbtide.app.mark import run_mark
 from ebbtide.app.run import run_once
 from ebbtide.app.scan import start_session
 from ebbtide.config import load_project
-from ebbtide.spark.session import activate
+from ebbtide.spark.session import activate, of_formats
 
 TABLES, WARM, SHARE, COMMITS, ROUNDS = 100, 10, 10, 6, 3
 PROJECT = """
@@ -90,7 +89,8 @@ def _pass(root: Path, tables: int) -> float:
 
 def _script(root: Path, name: str, tables: int) -> float:
     """Every table after the other, as people do it today: in a session that knows Iceberg and nothing else."""
-    spark = _of_iceberg_alone(SparkSession.active())
+    spark = of_formats(SparkSession.active(), "iceberg")
+    activate(spark)
     _lake(root, name, tables)
     settings = {
         "": "org.apache.iceberg.spark.SparkCatalog", ".type": "jdbc", ".uri": f"jdbc:sqlite:{root}/catalog.db",
@@ -107,18 +107,3 @@ def _script(root: Path, name: str, tables: int) -> float:
         spark.sql(f"CALL {name}.system.expire_snapshots('{table}', {newer}, 1)").collect()
         spark.sql(f"CALL {name}.system.remove_orphan_files(table => '{table}', older_than => {older})").collect()
     return time.monotonic() - began
-
-
-def _of_iceberg_alone(spark: SparkSession) -> SparkSession:
-    """A session on the same context without the other formats' rules, which look at every node of every query."""
-    any_: Any = spark
-    settings, name = any_._jsc.sc().conf(), "spark.sql.extensions"
-    all_formats = settings.get(name)
-    settings.set(name, "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions")
-    try:
-        made = any_._jvm.SparkSession(any_._jsc.sc(), any_._jvm.java.util.HashMap())
-    finally:
-        settings.set(name, all_formats)
-    alone = SparkSession(spark.sparkContext, made)
-    activate(alone)
-    return alone

@@ -58,20 +58,19 @@ def read_inputs(
 ) -> Inputs:
     """The world as the inventory and a listing before it have it, with every `auto` of the policies settled."""
     from ebbtide.plan.promises import derive_auto
-    from ebbtide.plan.world import has_few_rows, settled
+    from ebbtide.plan.world import settled_if_few
 
     listing = listing if needs_listing(policies, snapshot) else None
     spark = start_plan_session(project, inventory, listing)
     world = world_of(label_inventory(project, inventory), inventory, spark)
     world = replace(world, marked_days=_marked_days(spark, snapshot))
-    if has_few_rows(world.files):
-        # A plan asks for these in every query, each of which would open the segments and look for the newest scans.
-        world = replace(
-            world,
-            branches=settled(world.branches),
-            transactions=settled(world.transactions),
-            files=settled(world.files),
-        )
+    # A plan asks for these in every query, each of which would open the segments and look for the newest scans.
+    world = replace(
+        world,
+        branches=settled_if_few(world.branches),
+        transactions=settled_if_few(world.transactions),
+        files=settled_if_few(world.files),
+    )
     if listing is not None:
         world = with_orphans(world, project, inventory, listing, spark)
     return Inputs(project, spark, derive_auto(policies, world, tick=tick_of(project)), inventory, snapshot, world)

@@ -96,7 +96,7 @@ def remove_unused(inventory: Path, used: set[str]) -> None:
 
     `tables` first: whoever misses another section of a segment then sees that all of it is going (`existing_file`).
     """
-    for section in (_ALWAYS, *SECTIONS):
+    for section in sorted(SECTIONS, key=lambda name: name != _ALWAYS):
         for path in (inventory / section).glob("*.parquet"):
             if path.stem not in used:
                 with suppress(FileNotFoundError):

@@ -20,7 +20,7 @@ from ebbtide.plan.durations import micros_of, move_instant
 from ebbtide.plan.references import lines, references_of_transactions, supersession
 from ebbtide.plan.select import owner, selected_branches, setting
 from ebbtide.plan.verdict import MARK_TYPE, READY, VERDICT, verdict
-from ebbtide.plan.world import ANY_ORDER, DROPS_FILES, World, has_few_rows, joined, no_texts, only_if, settled
+from ebbtide.plan.world import ANY_ORDER, DROPS_FILES, World, joined, no_texts, only_if, settled, settled_if_few
 
 _PLACES = "array<struct<branch:string,rank:int,views_after:bigint>>"
 _KEPT_ON_PAIMON, _KEPT_ELSEWHERE = 10, 1
@@ -66,9 +66,8 @@ def timeline(
         references = references_of_transactions(world, datasets.select("table_id", "refs"), shared)
         facts = facts.join(references, key, "left").withColumn("referenced_by", F.coalesce("referenced_by", no_texts()))
     rows = facts.drop("parent_id", "starts_view", "transaction_id").join(datasets, "table_id")
-    if has_few_rows(rows):
-        # Each of the many steps below analyses the whole query anew, and there they have none behind them.
-        rows = settled(rows)
+    # Each of the many steps below analyses the whole query anew.
+    rows = settled_if_few(rows)
     rows = rows.withColumn("held", joined(whole_holds(), F.col("held_days")))
     rows = _with_supersession(_with_owners(policies, rows))
     return _decide(policies, rows, targets, now)

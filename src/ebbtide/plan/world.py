@@ -91,6 +91,11 @@ def settled(frame: DataFrame) -> DataFrame:
     return DataFrame(spark._jsparkSession.createDataFrame(java.collectAsList(), java.schema()), spark)
 
 
+def settled_if_few(frame: DataFrame) -> DataFrame:
+    """The frame settled where the session is prepared for few rows, and as it is elsewhere."""
+    return settled(frame) if has_few_rows(frame) else frame
+
+
 def has_few_rows(frame: DataFrame) -> bool:
     """Whether the frame's session is prepared for few rows."""
     return frame.sparkSession.conf.get("spark.ebbtide.fewRows", "false") == "true"

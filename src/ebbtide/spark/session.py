@@ -215,7 +215,7 @@ def plan_session(spark: SparkSession, *, few_rows: bool) -> SparkSession:
     key = _key(spark)
     if key not in _PLAIN:
         _forget_ended(_PLAIN, spark)
-        _PLAIN[key] = _without_extensions(spark)
+        _PLAIN[key] = of_formats(spark)
     plain: Any = _PLAIN[key]
     made = _another(spark, plain._jsparkSession.newSession())
     for name, value in {**{name: _BASE[name] for name in _ALWAYS}, **(FEW_ROWS if few_rows else {})}.items():
@@ -223,7 +223,8 @@ def plan_session(spark: SparkSession, *, few_rows: bool) -> SparkSession:
     return made
 
 
-def _without_extensions(spark: SparkSession) -> SparkSession:
+def of_formats(spark: SparkSession, *formats: str) -> SparkSession:
+    """A new session beside `spark`, on its context, with the extensions of these formats alone."""
     any_: Any = spark
     if profile() != "spark35":  # elsewhere there is no Hudi, and sessions are made in another way
         return _another(spark, any_._jsparkSession.newSession())
@@ -231,8 +232,8 @@ def _without_extensions(spark: SparkSession) -> SparkSession:
     if not settings.contains(name):
         return _another(spark, any_._jsparkSession.newSession())
     extensions = settings.get(name)
-    # A new session takes the extensions of its context, and there is no other way to leave them out.
-    settings.remove(name)
+    # A new session takes the extensions of its context, and there is no other way to leave some out.
+    settings.set(name, ",".join(_EXTENSIONS[f] for f in _EXTENSIONS if f in formats))
     try:
         return _another(spark, any_._jvm.SparkSession(any_._jsc.sc(), any_._jvm.java.util.HashMap()))
     finally:
