@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -160,6 +161,12 @@ def test_a_closed_pipe_is_met_in_silence(project: Path) -> None:
         assert process.stderr is not None
         process.stdout.close()
         assert process.stderr.read() == b""
+
+
+def test_the_version_is_the_one_that_is_installed(tmp_path: Path) -> None:
+    declared = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]["version"]
+    said = ebbtide("--version", cwd=tmp_path)
+    assert (said.returncode, said.stdout) == (0, f"ebbtide {declared}\n")
 
 
 def test_help_names_every_verb(tmp_path: Path) -> None:

@@ -25,8 +25,22 @@ plan.register(app)
 retention.register(app)
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"ebbtide {version('ebbtide')}")
+        raise typer.Exit
+
+
 @app.callback()
-def main(ctx: typer.Context, project: ProjectOption = None) -> None:
+def main(
+    ctx: typer.Context,
+    project: ProjectOption = None,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version and end.")
+    ] = False,
+) -> None:
     ctx.obj = project
 
 
