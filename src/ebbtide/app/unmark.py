@@ -20,15 +20,13 @@ def unmark_object(
     project: Project,
     text: str,
     *,
-    reason: str,
+    reason: str = "",
     until: datetime | None = None,
     as_of: datetime | None = None,
     dry_run: bool = False,
 ) -> dict[str, Any]:
     """Pin the object's native id: no policy removes it, as whatever target, until it is released or `until` comes."""
     dataset, target, object_id = parse_object(text)
-    if not reason.strip():
-        raise InputError("an unmark needs a reason", hint="say it with --reason")
     inventory = Inventory.open(project.inventory)
     known_owner(project, inventory, dataset)
     ledger, now = open_for_writing(project, as_of)

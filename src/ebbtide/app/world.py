@@ -196,7 +196,7 @@ def _mark(m: Mark) -> tuple[object, ...]:
 
 
 def _unmark(pin: Unmark) -> tuple[object, ...]:
-    return (pin.dataset, None, pin.object, pin.until, pin.reason)
+    return (pin.dataset, None, pin.object, pin.until, pin.reason or None)
 
 
 def _hold(hold: Hold) -> tuple[object, ...]:

@@ -37,7 +37,7 @@ def _version(asked: bool) -> None:
 def main(
     ctx: typer.Context,
     project: ProjectOption = None,
-    version: Annotated[
+    _version_asked: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version and end.")
     ] = False,
 ) -> None:
