@@ -102,9 +102,12 @@ class Tide:
             if path.is_file()
         }
 
-    def ledger_kinds(self) -> list[str]:
-        """The kinds of all entries of the ledger, in order."""
+    def ledger_entries(self) -> list[dict[str, Any]]:
+        """What all entries of the ledger say, in order."""
         from ebbtide.app.ledger import open_ledger
 
         with open_ledger(self.project).reading() as log:
-            return [json.loads(body)["kind"] for _, _, body in log.rows(0, log.size) if body]
+            return [json.loads(body) for _, _, body in log.rows(0, log.size) if body]
+
+    def ledger_kinds(self) -> list[str]:
+        return [entry["kind"] for entry in self.ledger_entries()]

@@ -169,7 +169,7 @@ def _mark_and_sweep(place: Place) -> SweepReport:
         with ledger.database.reader() as state:
             snapshot = state.snapshot()
         plan: Any = SmallPlan(inventory, snapshot.marks)
-        lake = Lake({"c": place.catalog}, None, None, place.scan, lambda _: [])  # type: ignore[arg-type]
+        lake = Lake({"c": place.catalog}, None, None, place.scan, lambda _: {})  # type: ignore[arg-type]
         report = Sweeper(lake, ledger, lease, run, lambda _: None).sweep(
             plan, None, inventory, PolicySet(()), snapshot  # type: ignore[arg-type]
         )  # fmt: skip

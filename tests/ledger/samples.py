@@ -84,7 +84,9 @@ ALL: tuple[Entry, ...] = (
     Intent(
         at=AT, act="b", verb="delete", requests=("r1", "r2"), version="1", metadata="sha256:cc", forced_by="actor-2"
     ),
-    Outcome(at=AT, act="a", result="partial", removed=FILES, left=FILES, because="hmac-sha256:dd", metadata="m"),
+    Outcome(
+        at=AT, act="a", result="partial", removed=FILES, left=FILES, findings=1, because="hmac-sha256:dd", metadata="m"
+    ),
     RequestReceived(at=AT, request="r", law="gdpr", commitments=("aa",), received_at=AT, due_at=AT),
     RequestMoved(at=AT, request="r", state="planned", deadline=AT),
     Verified(at=AT, request="r", place="lake.a.t", scanner="1", inventory="i", commitments=("aa",), found=0, unread=1),

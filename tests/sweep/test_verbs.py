@@ -156,7 +156,7 @@ def _swept_as_planned_and_the_proof_fails(
     tide: Tide, one: Table, file: Path, plan: dict[str, Any], ebbtide: Callable[..., Ran]
 ) -> None:
     """Exactly the plan; but somebody loses a live file meanwhile, and the sweep says so, whoever's fault it was."""
-    before, victim = tide.files(), _live_data(tide, one)
+    before, victim, entries = tide.files(), _live_data(tide, one), len(tide.ledger_entries())
     content, free = victim.read_bytes(), Sweeper._free
 
     def losing(self: Sweeper, act: Act) -> None:
@@ -172,6 +172,7 @@ def _swept_as_planned_and_the_proof_fails(
     said = json.loads(out)
     assert (code, said["findings"]) == (1, [f"{one.id}: a referenced file is missing"])
     assert "the proof failed" in err
+    assert [entry["findings"] for entry in tide.ledger_entries()[entries:] if entry["kind"] == "act.outcome"] == [1, 0]
     victim.write_bytes(content)
 
     going = {(row["dataset"], row["object"]) for row in plan["objects"] if row["decision"] == "sweep"}

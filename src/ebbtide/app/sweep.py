@@ -84,7 +84,7 @@ def would_sweep(round_: Round) -> SweepReport:
     )  # fmt: skip
 
 
-def _prove(round_: Round, touched: Sequence[str]) -> list[str]:
+def _prove(round_: Round, touched: Sequence[str]) -> dict[str, list[str]]:
     """Every file that the touched datasets reference is there and can be read: by who knows nothing of the sweep."""
     from ebbtide.inventory.information_schema import Inventory
     from ebbtide.sweep.gather import as_scanned
@@ -97,5 +97,9 @@ def _prove(round_: Round, touched: Sequence[str]) -> list[str]:
         if (found := as_scanned(inventory, dataset)) is not None
     ]
     findings = check_datasets(work, round_.spark)
-    told = [f"{missing.dataset}: a referenced file is missing" for missing in findings.missing]
-    return told + [f"{unread.dataset}: {unread.reason}" for unread in findings.unreadable]
+    told: dict[str, list[str]] = {str(found.id): [] for _, found in work}
+    for missing in findings.missing:
+        told[missing.dataset].append("a referenced file is missing")
+    for unread in findings.unreadable:
+        told[unread.dataset].append(unread.reason)
+    return told

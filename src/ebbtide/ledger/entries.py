@@ -208,7 +208,11 @@ class Intent(Entry):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome(Entry):
-    """What came of an intent: `done`, `partial`, `failed` or `nothing`. What is left is said, never only logged."""
+    """What came of an intent: `done`, `partial`, `failed` or `nothing`. What is left is said, never only logged.
+
+    `findings` is how many things the proof after it found wrong with the dataset: files that are referenced and are not
+    there, or cannot be read. It is absent where nothing was proved, as of a table that went.
+    """
 
     KIND = "act.outcome"
 
@@ -220,6 +224,7 @@ class Outcome(Entry):
     metadata: str | None = None
     removed: Files | None = None
     left: Files | None = None
+    findings: int | None = None
     because: str | None = None
 
     def __post_init__(self) -> None:

@@ -68,7 +68,8 @@ class Committed:
 class Freed:
     """What became of files. Who asks lists them afterwards: this is what was said, not what is.
 
-    `failed` are paths with the store's or the format's own error; `because` says why nothing was tried.
+    `failed` are paths with the store's or the format's own error, empty folders that stayed among them; `because` says
+    why nothing was tried.
     """
 
     failed: Mapping[str, str] = field(default_factory=dict)

@@ -181,7 +181,15 @@ def _listed(connection: Connection, digest: str) -> dict[str, int]:
     return {path: int(size) for path, _, size in lines}
 
 
-def finish(ledger: Ledger, lease: Lease, run: str, act: Act, results: Collection[Result], token: str | None) -> None:
+def finish(
+    ledger: Ledger,
+    lease: Lease,
+    run: str,
+    act: Act,
+    results: Collection[Result],
+    token: str | None,
+    findings: int | None,
+) -> None:
     """Write the outcome of an act, and what became of each of its marks, in one transaction."""
     removed, left = act.removed, act.left
     with ledger.sweeping(lease) as step:
@@ -215,7 +223,7 @@ def finish(ledger: Ledger, lease: Lease, run: str, act: Act, results: Collection
         step.append(
             Outcome(
                 at=at, act=act.id, result=outcome, version=act.committed.version, metadata=token and _hash(token),
-                removed=gone if gone.count else None, left=still if still.count else None,
+                removed=gone if gone.count else None, left=still if still.count else None, findings=findings,
                 because=_said(act),
             )
         )  # fmt: skip
@@ -227,7 +235,7 @@ def _said(act: Act) -> str | None:
         return "the format refused or failed"
     if act.freed.because or act.freed.failed:
         return (
-            f"{len(act.freed.failed)} files could not be removed"
+            f"{len(act.freed.failed)} files or folders could not be removed"
             if act.freed.failed
             else "the format kept what is left"
         )

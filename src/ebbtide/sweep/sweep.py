@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ebbtide.config.policies import PolicySet
@@ -56,7 +56,8 @@ class Lake:
     spark: SparkSession
     plans: SparkSession
     rescan: Callable[[], Inventory]
-    prove: Callable[[Sequence[str]], list[str]]
+    prove: Callable[[Sequence[str]], Mapping[str, Sequence[str]]]
+    """Datasets, and what is wrong with each; one that is not in the answer was not proved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +121,14 @@ class Sweeper:
             _look(act)
         touched = sorted({act.dataset for act in acts} & after.current.entries.keys())
         self.tell(f"proof: {len(touched)} datasets")
-        findings = self.lake.prove(touched)
+        proofs = self.lake.prove(touched)
         results = [*before, *(Result(o.key, "failed", f"failed: {act.error}") for act in refused for o in act.objects)]
         for act in acts:
             mine = results_of(act, after, planned[act.dataset])
             entry = after.current.entries.get(act.dataset)
-            intents.finish(self.ledger, self.lease, self.run, act, mine, entry.token if entry else None)
+            proof = proofs.get(act.dataset)
+            findings = None if proof is None else len(proof)
+            intents.finish(self.ledger, self.lease, self.run, act, mine, entry.token if entry else None, findings)
             results += mine
         removed = {path: size for act in acts for path, size in act.removed.items()}
         errors = [f"{act.dataset}: {act.error}" for act in (*acts, *refused) if act.error]
@@ -135,8 +138,9 @@ class Sweeper:
             for path, why in sorted(act.freed.failed.items())
         ]
         return SweepReport(
-            self.run, tuple(results), len(removed), sum(removed.values()), tuple(errors), findings=tuple(findings)
-        )
+            self.run, tuple(results), len(removed), sum(removed.values()), tuple(errors),
+            findings=tuple(f"{dataset}: {said}" for dataset, proof in proofs.items() for said in proof),
+        )  # fmt: skip
 
     def _each(self, acts: Collection[Act], work: Callable[[Act], None]) -> None:
         """Several datasets at once; the acts of one dataset one after the other, in order."""
@@ -212,7 +216,8 @@ class Sweeper:
             location = act.removal.found.location
             root = location.rpartition("/")[0] if act.removal.table else location
             inside = {path.rpartition("/")[0] for path in paths if is_inside(path, location)}
-            remove_empty_folders({folder for folder in inside if folder != root}, root)
+            stayed = remove_empty_folders({folder for folder in inside if folder != root}, root)
+            act.freed = replace(act.freed, failed={**act.freed.failed, **stayed})
 
     def _remove(self, act: Act, paths: Collection[str]) -> Freed:
         """Orphans, and what an earlier act left. An orphan that was written since it was listed stays."""
@@ -222,7 +227,8 @@ class Sweeper:
         failed = remove_files(going, act.catalog.options, self.lease.check)
         folders = {path.rpartition("/")[0] for path in paths}
         if (root := act.root) is not None:
-            remove_empty_folders({folder for folder in folders if folder != root and is_inside(folder, root)}, root)
+            inside = {folder for folder in folders if folder != root and is_inside(folder, root)}
+            failed |= remove_empty_folders(inside, root)
         return Freed(failed=failed | kept)
 
 

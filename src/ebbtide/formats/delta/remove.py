@@ -122,7 +122,7 @@ def _free_table(
     # Delta makes folders that stay empty (`_delta_log/_commits`), and where there is a log's folder there is a table.
     location = normalise(removal.found.location)
     entries = open_store(location, catalog.options).list(location, recursive=True)
-    remove_empty_folders({entry.path for entry in entries if entry.is_folder}, location)
+    failed |= remove_empty_folders({entry.path for entry in entries if entry.is_folder}, location)
     JavaTable(removal.found, catalog, spark).forget()
     return Freed(failed=failed)
 
