@@ -254,13 +254,9 @@ def test_tables_that_no_catalog_lists_are_reported_and_views_are_not(lake: Lake,
 
 def plan_of(lake: Lake, seen: Look) -> Any:
     spark, project = lake.spark, lake.project
-    world = with_orphans(
-        world_of(label_inventory(project, seen.inventory), seen.inventory, spark),
-        project,
-        seen.inventory,
-        seen.listing,
-        spark,
-    )
+    labelled = label_inventory(project, seen.inventory)
+    world = world_of(labelled, seen.inventory, spark)
+    world = with_orphans(world, project, seen.inventory, labelled, seen.listing, spark)
     holds = spark.createDataFrame([], HOLDS)
     return build_plan(load_policies(lake.root), world, None, None, holds, now=datetime.now(UTC))
 
@@ -289,8 +285,9 @@ def test_one_dataset_that_cannot_be_read_keeps_every_orphan(lake: Lake) -> None:
         listing = list_project(lake.project, now=datetime.now(UTC))
         run_scan(lake.project, now=datetime.now(UTC), full=True)
         inventory = Inventory.open(lake.project.inventory)
-        world = world_of(label_inventory(lake.project, inventory), inventory, lake.spark)
-        errors = with_orphans(world, lake.project, inventory, listing, lake.spark).errors
+        labelled = label_inventory(lake.project, inventory)
+        world = world_of(labelled, inventory, lake.spark)
+        errors = with_orphans(world, lake.project, inventory, labelled, listing, lake.spark).errors
     finally:
         manifest.write_bytes(content)
     assert len(errors) == 1

@@ -86,6 +86,48 @@ def test_what_dropped_tables_left_is_planned_explained_held_and_rescued(spark: S
     assert "former.db." in str(caught.value.hint)
 
 
+LABELLED = """
+policies:
+  - {name: strays, select: {tables: ["former.**"], exclude: {any_labels: [Team.them]}}, orphans: {older_than: 3d}}
+floors:
+  - {any_labels: [LegalHold.is_true], keep_at_least: 7y, basis: tax code}
+"""
+CLASSIFIERS = """
+classifiers:
+  - {name: LegalHold, kind: table, propagate: false, labels: [is_true]}
+  - {name: Team, kind: table, propagate: false, labels: [us, them]}
+"""
+
+
+def test_labels_hold_what_is_left_of_a_dropped_table(spark: SparkSession, tmp_path: Path) -> None:
+    """A floor or an exclusion by label, in YAML or in the table's properties, does not end with the drop."""
+    root = tmp_path / "p"
+    lake = _lake(root, LABELLED)
+    for kind in ("classifiers", "tables"):
+        (root / kind).mkdir()
+    (root / "classifiers" / "c.yml").write_text(CLASSIFIERS)
+    (root / "tables" / "t.yml").write_text("tables:\n  - {name: former.db.yaml, labels: [LegalHold.is_true]}\n")
+    names = ("yaml", "property", "theirs", "nobodys")
+    folders = {name: lake.create(name) for name in names}
+    for name, label in (("property", "LegalHold.is_true"), ("theirs", "Team.them")):
+        with lake.tables.load_table(("db", name)).transaction() as change:
+            change.set_properties({"ebbtide.labels": label})
+    project = load_project(root)
+    run_scan(project, now=NOW)
+    for name, folder in folders.items():
+        lake.tables.drop_table(("db", name))
+        shutil.rmtree(folder / "metadata")
+        for path in folder.rglob("*"):
+            os.utime(path, (then := time.time() - 10 * 86_400, then))
+    run_scan(project, now=NOW)
+    run_scan(project, now=NOW)  # also what was forgotten longer ago
+
+    assert {key.dataset for key in run_mark(project, as_of=NOW).marked} == {"former.db.nobodys"}
+    for name in ("yaml", "property"):
+        told = explain_object(project, f"former.db.{name}#orphans:file://{folders[name]}/data", now=NOW)
+        assert (told["planned"]["decision"], told["planned"]["protected_by"]) == ("keep", ["floor:7y (tax code)"])
+
+
 def test_a_table_that_was_dropped_comes_back_whole(spark: SparkSession, tmp_path: Path) -> None:
     """A drop without purge is undone by registering the table again: until then nothing of it may go."""
     root = tmp_path / "p"

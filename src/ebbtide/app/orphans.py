@@ -18,6 +18,7 @@ from ebbtide.errors import InputError, RefusedError
 from ebbtide.inventory.areas import Condemned, owner_of, places
 from ebbtide.inventory.current import Current
 from ebbtide.inventory.information_schema import Inventory
+from ebbtide.inventory.labelled import Labelled
 from ebbtide.inventory.listing import Listing, list_storage
 from ebbtide.inventory.orphans import Orphans, Unregistered, find_orphans
 from ebbtide.inventory.scan import Watcher
@@ -78,7 +79,9 @@ def search(project: Project, inventory: Inventory, listing: Listing, references:
     return replace(found, files=settled(found.files))
 
 
-def with_orphans(world: World, project: Project, inventory: Inventory, listing: Listing, spark: SparkSession) -> World:
+def with_orphans(
+    world: World, project: Project, inventory: Inventory, labelled: Labelled, listing: Listing, spark: SparkSession
+) -> World:
     """The plan's world with what the listing found. Whatever could not be read or listed keeps all of it."""
     from pyspark.sql import functions as F
 
@@ -87,7 +90,9 @@ def with_orphans(world: World, project: Project, inventory: Inventory, listing: 
     found = search(project, inventory, listing, world.files)
     former = None
     if found.former:
-        names = small_frame(spark, sorted(found.former.items()), "table_id string, format string")
+        # Its labels outlive a table: a floor or an exclusion by label holds what is left of it.
+        known = [(name, format_, labelled.of_former(name)) for name, format_ in sorted(found.former.items())]
+        names = small_frame(spark, known, "table_id string, format string, labels array<string>")
         missing = [field for field in world.tables.schema if field.name not in names.columns]
         former = names.withColumns({field.name: F.lit(None).cast(field.dataType) for field in missing})
     # Without any, the plan need not look for them: the usual case, night after night.

@@ -62,7 +62,8 @@ def read_inputs(
 
     listing = listing if needs_listing(policies, snapshot) else None
     spark = start_plan_session(project, inventory, listing)
-    world = world_of(label_inventory(project, inventory), inventory, spark)
+    labelled = label_inventory(project, inventory)
+    world = world_of(labelled, inventory, spark)
     world = replace(world, marked_days=_marked_days(spark, snapshot))
     # A plan asks for these in every query, each of which would open the segments and look for the newest scans.
     world = replace(
@@ -72,7 +73,7 @@ def read_inputs(
         files=settled_if_few(world.files),
     )
     if listing is not None:
-        world = with_orphans(world, project, inventory, listing, spark)
+        world = with_orphans(world, project, inventory, labelled, listing, spark)
     return Inputs(project, spark, derive_auto(policies, world, tick=tick_of(project)), inventory, snapshot, world)
 
 

@@ -48,11 +48,15 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Former:
-    """A dataset that its catalog listed once, and where it lay. What is still there belongs to nobody else."""
+    """A dataset that its catalog listed once, and where it lay. What is still there belongs to nobody else.
+
+    `said` are those of its properties that hold labels: what they protect, they protect in what is left of it.
+    """
 
     table_id: str
     format: str
     location: str
+    said: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +117,10 @@ def load(inventory: Path) -> Current | None:
     rows = pq.read_table(inventory / head["entries"]).to_pylist()
     entries = {row["table_id"]: Entry(**{**row, "locked_by": tuple(row["locked_by"])}) for row in rows}
     errors = tuple(CatalogError(**error) for error in head["catalog_errors"])
-    former = tuple(Former(**each) for each in head.get("former", ()))
+    former = tuple(
+        Former(**{**each, "said": tuple((key, text) for key, text in each.get("said", ()))})
+        for each in head.get("former", ())
+    )
     return Current(head["scan_id"], datetime.fromisoformat(head["scanned_at"]).astimezone(UTC), entries, errors, former)
 
 

@@ -18,6 +18,15 @@ from ebbtide.inventory.lineage.values import ColumnRef, Problem, ProblemKind
 _TABLE_PROPERTY, _COLUMN_PROPERTY, _END = "ebbtide.labels", "ebbtide.column.", ".labels"
 
 
+def label_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """Those of a table's properties that hold labels."""
+    return {
+        key: text
+        for key, text in properties.items()
+        if key == _TABLE_PROPERTY or (key.startswith(_COLUMN_PROPERTY) and key.endswith(_END))
+    }
+
+
 @dataclass(slots=True)
 class Declared:
     """Labels with where each is said, reclassifications, schedules and time grains."""
@@ -60,12 +69,12 @@ class Collector:
 
     def properties(self, table_id: str, properties: Mapping[str, str]) -> None:
         """`ebbtide.labels` and `ebbtide.column.<name>.labels`, each a comma-separated list."""
-        for key, text in properties.items():
+        for key, text in label_properties(properties).items():
             labels = [label.strip() for label in text.split(",") if label.strip()]
             where = f"{table_id}: property {key}"
             if key == _TABLE_PROPERTY:
                 self.table_labels(table_id, labels, where)
-            elif key.startswith(_COLUMN_PROPERTY) and key.endswith(_END):
+            else:
                 name = key[len(_COLUMN_PROPERTY) : -len(_END)]
                 self.column_labels(table_id, name, labels, where)
 

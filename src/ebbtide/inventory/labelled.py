@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ebbtide.config import Project
-from ebbtide.config.classifiers import load_classifiers
+from ebbtide.config.classifiers import PII, load_classifiers
 from ebbtide.config.tables import TableSettings, load_tables
 from ebbtide.errors import InputError
-from ebbtide.inventory.declared import Collector
+from ebbtide.inventory.declared import Collector, Declared
 from ebbtide.inventory.information_schema import Inventory
-from ebbtide.inventory.labels import Labels, propagate
+from ebbtide.inventory.labels import USER, Labels, propagate
 from ebbtide.inventory.lineage.cache import FlowCache
 from ebbtide.inventory.lineage.dbt import Dbt, read_dbt
 from ebbtide.inventory.lineage.graph import Graph, build_graph, cycles
@@ -60,12 +60,13 @@ class Lineage:
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """Lineage and labels of one inventory."""
+    """Lineage and labels of one inventory. `left` is what properties said of tables that no catalog lists any more."""
 
     lineage: Lineage
     labels: Labels
     settings: Mapping[str, TableSettings]
     known: frozenset[str]
+    left: Declared
 
     @property
     def problems(self) -> list[Problem]:
@@ -89,6 +90,16 @@ class Labelled:
                 )
             )  # fmt: skip
         return _table(rows, TABLE_LABELS)
+
+    def of_former(self, table_id: str) -> list[str]:
+        """What is said of a table that no catalog lists any more. Nothing flows into it, and a PII column counts."""
+        found: set[str] = set()
+        for declared in (self.labels.declared, self.left):
+            found |= declared.tables.get(table_id, {}).keys()
+            columns = (said for ref, said in declared.columns.items() if ref.table_id == table_id)
+            if any(label.startswith(f"{PII}.") for said in columns for label in said):
+                found.add(USER)
+        return sorted(found)
 
     def columns(self) -> pa.Table:
         """What the section `columns` says of labels, a row per column of a table that a catalog has."""
@@ -134,6 +145,9 @@ def label_inventory(project: Project, inventory: Inventory) -> Labelled:
     collector.settings(settings)
     for table_id, found_properties in _properties(inventory).items():
         collector.properties(table_id, found_properties)
+    left = Collector(classifiers, {})  # of its own: a label that is wrong there is nobody's problem any more
+    for former in inventory.current.former:
+        left.properties(former.table_id, dict(former.said))
     _collect_dbt(collector, dbt, _names(project, inventory), {flow.target for flow in flows})
     declared = collector.declared
     for ref in (*declared.columns, *declared.reclassify):
@@ -144,7 +158,7 @@ def label_inventory(project: Project, inventory: Inventory) -> Labelled:
     found = [*problems, *(p for flow in flows for p in flow.problems), *cycles(graph)]
     lineage = Lineage(graph, tuple(flows), tuple(sorted(set(found), key=lambda p: (p.where, p))), traced)
     labels = propagate(graph, declared, classifiers)
-    return Labelled(lineage, labels, settings, frozenset(inventory.current.entries))
+    return Labelled(lineage, labels, settings, frozenset(inventory.current.entries), left.declared)
 
 
 def _flows(

@@ -16,6 +16,8 @@ from ebbtide.formats.registry import load_format
 from ebbtide.inventory import current as currents
 from ebbtide.inventory.compact import compact
 from ebbtide.inventory.current import CatalogError, Current, Entry, Former
+from ebbtide.inventory.declared import label_properties
+from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.read import Order, Outcome, Sessions, Work, read_all
 from ebbtide.inventory.segments import remove_unused
 from ebbtide.model.dataset import Catalog, Found, NotFound
@@ -80,7 +82,7 @@ def scan(
             CatalogError(a.catalog.name, a.error.message, a.error.hint) for a in answers if a.error is not None
         )
         locked = currents.lock_shared_locations(entries)
-        after = Current(order.scan_id, now, locked, errors, _former(answers, before, locked))
+        after = Current(order.scan_id, now, locked, errors, _former(answers, Inventory(inventory, before), locked))
         after = compact(inventory, after)
         currents.save(inventory, after)
         # Whoever loaded the state before this scan may still be reading its segments.
@@ -146,17 +148,25 @@ def _below(answer: _Answer, before: Current) -> Iterator[Entry]:
             yield replace(entry, error=f"{above}: {missing[above].reason}", hint=missing[above].hint)
 
 
-def _former(answers: list[_Answer], before: Current, entries: Mapping[str, Entry]) -> tuple[Former, ...]:
+def _former(answers: list[_Answer], before: Inventory, entries: Mapping[str, Entry]) -> tuple[Former, ...]:
     """Datasets that catalogs no longer list, or list elsewhere. A catalog that did not answer has lost none."""
     formats = {answer.catalog.name: answer.catalog.format for answer in answers if answer.error is None}
-    gone = {
-        Former(entry.table_id, formats[entry.catalog], entry.location)
-        for entry in before.entries.values()
-        if entry.catalog in formats and entry.location
-    }
     here = {(entry.table_id, entry.location) for entry in entries.values()}
-    found = [each for each in {*before.former, *gone} if (each.table_id, each.location) not in here]
-    return tuple(sorted(found, key=lambda each: (each.location, each.table_id)))
+    gone = [
+        entry
+        for entry in before.current.entries.values()
+        if entry.catalog in formats and entry.location and (entry.table_id, entry.location) not in here
+    ]
+    said = {
+        row["table_id"]: tuple(sorted(label_properties(row["properties"] or {}).items()))
+        for row in (before.rows("tables") if gone else ())
+    }
+    found = {(each.table_id, each.location): each for each in before.current.former}
+    for entry in gone:
+        labels = said.get(entry.table_id, ())
+        found[entry.table_id, entry.location] = Former(entry.table_id, formats[entry.catalog], entry.location, labels)
+    kept = [each for place, each in found.items() if place not in here]
+    return tuple(sorted(kept, key=lambda each: (each.location, each.table_id)))
 
 
 def _entry(catalog: str, found: Found, outcome: Outcome, known: Entry | None, order: Order) -> Entry:
