@@ -8,6 +8,7 @@
     ├── RefusedError             exit 3: refused for safety
     │   ├── MarkedError          a reader met a transaction that is scheduled for deletion
     │   ├── LeaseError           another sweeper is at work, or this one's lease is over
+    │   ├── OverLimitError       more rows of a dataset would go than its limit allows
     │   ├── RewoundError         the ledger is behind, or beside, what was signed before
     │   └── StateVersionError    the state belongs to an older or newer Ebbtide
     ├── SetupError               exit 2: Java, jars or an extra are missing
@@ -72,6 +73,10 @@ class RefusedError(EbbtideError):
     """Refused for safety: protected, changed, past a limit, or not known well enough."""
 
     exit_code = 3
+
+
+class OverLimitError(RefusedError):
+    """More rows of a dataset would go than a limit allows; none went."""
 
 
 class ConflictError(EbbtideError):

@@ -13,6 +13,7 @@ from sqlalchemy import update
 
 from ebbtide.app.scan import Unwatched
 from ebbtide.config.policies import PolicySet
+from ebbtide.config.project import Limits
 from ebbtide.formats.base import Depth
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.scan import scan
@@ -170,7 +171,7 @@ def _mark_and_sweep(place: Place) -> SweepReport:
             snapshot = state.snapshot()
         plan: Any = SmallPlan(inventory, snapshot.marks)
         lake = Lake({"c": place.catalog}, None, None, place.scan, lambda _: {})  # type: ignore[arg-type]
-        report = Sweeper(lake, ledger, lease, run, lambda _: None).sweep(
+        report = Sweeper(lake, ledger, lease, run, lambda _: None, Limits()).sweep(
             plan, None, inventory, PolicySet(()), snapshot  # type: ignore[arg-type]
         )  # fmt: skip
         with ledger.sweeping(lease) as step:

@@ -98,7 +98,7 @@ def test_a_dataset_that_is_no_more_owns_what_it_left_and_nothing_else(spark: Spa
     missing = [field for field in seen.tables.schema if field.name not in names.columns]
     former = names.withColumns({field.name: F.lit(None).cast(field.dataType) for field in missing})
     seen = replace(seen, former=former, listed_at=NOW + timedelta(0))
-    rules = policy(tmp_path, "orphans: {older_than: 3d}, tables: {older_than: 1d}, rows: {where: 'true'}")
+    rules = policy(tmp_path, "orphans: {older_than: 3d}, tables: {older_than: 1d}, rows: {where: 'x = 1'}")
     with plan(spark, rules, seen) as made:
         gone = [row for row in made.rows() if row["dataset"] == "lake.db.gone"]
         assert [(row["target"], row["decision"], row["bytes"]) for row in gone] == [("orphans", "mark", 7)]

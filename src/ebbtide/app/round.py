@@ -48,6 +48,7 @@ class Round:
     spark: SparkSession
     inputs: Inputs
     plan: Plan
+    limits: Limits
 
     @property
     def unread(self) -> tuple[str, ...]:
@@ -96,7 +97,7 @@ def plan_round(
     with inputs.plan(now=now, limits=limits) as plan:
         if asked is not None:
             _refuse_another(asked, plan)
-        yield Round(ledger, spark, inputs, plan)
+        yield Round(ledger, spark, inputs, plan, limits or project.limits)
 
 
 @dataclass(frozen=True, slots=True)

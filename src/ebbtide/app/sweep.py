@@ -47,10 +47,15 @@ def sweep_round(round_: Round, lease: Lease, tell: Callable[[str], None]) -> Swe
         run = step.state.start_run("sweep", at=ledger.clock.now()).id
     catalogs, prove = inputs.project.catalogs, lambda touched: _prove(round_, touched)
     lake = Lake(catalogs, round_.spark, inputs.spark, round_.rescan, prove)
-    report = Sweeper(lake, ledger, lease, run, tell).sweep(
+    report = Sweeper(lake, ledger, lease, run, tell, round_.limits).sweep(
         round_.plan, inputs.world, inputs.inventory, inputs.policies, inputs.snapshot
     )
-    report = replace(report, over=left_out(round_.plan, "sweep"), warnings=round_.plan.warnings, unread=round_.unread)
+    report = replace(
+        report,
+        over=(*left_out(round_.plan, "sweep"), *report.over),
+        warnings=round_.plan.warnings,
+        unread=round_.unread,
+    )
     with ledger.sweeping(lease) as step:
         summary = f"{report.removed_files} files, {report.removed_bytes} bytes, {len(report.errors)} errors"
         step.state.finish_run(run, exit_code=exit_code(report), summary=summary, at=ledger.clock.now())

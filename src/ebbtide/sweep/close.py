@@ -15,6 +15,8 @@ from ebbtide.sweep.values import OUTSIDE, UNREAD, Act, Going, Result
 
 def results_of(act: Act, after: Inventory, planned: Seen) -> list[Result]:
     """A result for every object of the act; `planned` is what the plan was made from."""
+    if act.error is not None and act.over:
+        return [Result(going.key, "waiting", act.error) for going in act.objects]
     if act.error is not None:
         return [Result(going.key, "failed", f"failed: {act.error}") for going in act.objects]
     if act.leftover:

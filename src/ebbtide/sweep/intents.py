@@ -232,7 +232,7 @@ def finish(
 def _said(act: Act) -> str | None:
     """Why it did not all go, without a path: an error of a store may quote one."""
     if act.error:
-        return "the format refused or failed"
+        return "a limit of the run" if act.over else "the format refused or failed"
     if act.freed.because or act.freed.failed:
         return (
             f"{len(act.freed.failed)} files or folders could not be removed"

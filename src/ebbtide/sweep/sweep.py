@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ebbtide.config.policies import PolicySet
-from ebbtide.errors import EbbtideError, LeaseError, in_a_line
+from ebbtide.config.project import Limits
+from ebbtide.errors import EbbtideError, LeaseError, OverLimitError, in_a_line
 from ebbtide.formats.base import YES, Capability, supports
 from ebbtide.formats.registry import load_format
 from ebbtide.inventory.information_schema import Inventory
@@ -35,6 +36,7 @@ from ebbtide.sweep import intents
 from ebbtide.sweep.close import Seen, results_of
 from ebbtide.sweep.gather import acts_of, decided, going_now
 from ebbtide.sweep.leftover import leftovers, sort_out
+from ebbtide.sweep.limits import most_rows
 from ebbtide.sweep.listing import still_there
 from ebbtide.sweep.mark import send_back
 from ebbtide.sweep.values import OUTSIDE, UNREAD, Act, Result, SweepReport
@@ -69,6 +71,7 @@ class Sweeper:
     lease: Lease
     run: str
     tell: Callable[[str], None]
+    limits: Limits
 
     def sweep(
         self, plan: Plan, world: World, inventory: Inventory, policies: PolicySet, snapshot: Snapshot
@@ -109,6 +112,10 @@ class Sweeper:
         self, acts: list[Act], refused: list[Act], inventory: Inventory, before: Iterable[Result]
     ) -> SweepReport:
         planned = {act.dataset: Seen(act.dataset, inventory) for act in acts}
+        for act in acts:
+            if act.removal is not None and act.removal.rows:
+                most = most_rows(inventory, act.dataset, self.limits)
+                act.removal = replace(act.removal, rows=tuple(replace(row, most=most) for row in act.removal.rows))
         self.tell(f"{len(planned)} datasets: metadata")
         self._each(acts, self._commit)
         after_commit = self.lake.rescan()
@@ -131,7 +138,7 @@ class Sweeper:
             intents.finish(self.ledger, self.lease, self.run, act, mine, entry.token if entry else None, findings)
             results += mine
         removed = {path: size for act in acts for path, size in act.removed.items()}
-        errors = [f"{act.dataset}: {act.error}" for act in (*acts, *refused) if act.error]
+        errors = [f"{act.dataset}: {act.error}" for act in (*acts, *refused) if act.error and not act.over]
         errors += [
             f"{act.dataset}: {path.rpartition('/')[2]}: {why}"
             for act in acts
@@ -139,6 +146,7 @@ class Sweeper:
         ]
         return SweepReport(
             self.run, tuple(results), len(removed), sum(removed.values()), tuple(errors),
+            over=tuple(f"{act.dataset}: {act.error}" for act in acts if act.over),
             findings=tuple(f"{dataset}: {said}" for dataset, proof in proofs.items() for said in proof),
         )  # fmt: skip
 
@@ -156,6 +164,8 @@ class Sweeper:
                         work(act)
                     except LeaseError:
                         raise
+                    except OverLimitError as error:
+                        act.error, act.over = error.message, True
                     except Exception as error:
                         act.error = _said(error)
 

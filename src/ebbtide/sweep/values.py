@@ -87,6 +87,8 @@ class Act:
     """Files that an earlier act named and left, and that the format may remove with those of this one."""
     there: frozenset[str] = frozenset()
     error: str | None = None
+    over: bool = False
+    """Whether the error is a limit of the run: then nothing failed, and the dataset is left out."""
 
     @property
     def paths(self) -> dict[str, int]:
