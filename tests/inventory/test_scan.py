@@ -222,14 +222,29 @@ def test_datasets_that_share_a_location_lock_each_other(lake: SmallLake, invento
     lake.create("nested", location=inside)
     lake.create("a_2")
     lake.tables.register_table("db.twin", f"file://{lake.metadata_file('c')}")
+    (lake.root / "other").symlink_to(lake.root / "lake")
+    lake.create("linked", location=f"file://{lake.root}/other/db/b")
     run(inventory, lake.catalog)
     locked = {table: list(e.locked_by) for table, e in Inventory.open(inventory).current.entries.items() if e.locked_by}
     assert locked == {
         "lake.db.a": ["lake.db.nested"],
         "lake.db.nested": ["lake.db.a"],
+        "lake.db.b": ["lake.db.linked"],
+        "lake.db.linked": ["lake.db.b"],
         "lake.db.c": ["lake.db.twin"],
         "lake.db.twin": ["lake.db.c"],
     }
+
+
+def test_a_file_that_is_reached_through_a_link_is_known_by_its_own_name_too(lake: SmallLake, inventory: Path) -> None:
+    (lake.root / "other").symlink_to(lake.root / "lake")
+    (file, *_) = (path for path in (lake.root / "lake" / "db" / "a").rglob("*.parquet"))
+    lake.create("borrower", 0)
+    linked = str(file).replace(f"{lake.root}/lake/", f"{lake.root}/other/")
+    lake.tables.load_table("db.borrower").add_files([f"file://{linked}"])
+    run(inventory, lake.catalog)
+    rows = Inventory.open(inventory).rows("files", table_id="lake.db.borrower")
+    assert {row["path"] for row in rows if row["role"] == "data"} == {f"file://{linked}", f"file://{file}"}
 
 
 def test_many_small_scans_leave_few_segments(lake: SmallLake, inventory: Path, monkeypatch: pytest.MonkeyPatch) -> None:

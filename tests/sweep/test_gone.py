@@ -128,6 +128,25 @@ def test_labels_hold_what_is_left_of_a_dropped_table(spark: SparkSession, tmp_pa
         assert (told["planned"]["decision"], told["planned"]["protected_by"]) == ("keep", ["floor:7y (tax code)"])
 
 
+def test_a_hold_and_an_unmark_go_with_a_table_that_is_renamed(spark: SparkSession, tmp_path: Path) -> None:
+    root = tmp_path / "p"
+    lake = _lake(
+        root, "policies:\n  - {name: old, select: {tables: ['**']}, versions: {older_than: 7d, keep_min: 1}}\n"
+    )
+    for name in ("held", "rescued"):
+        lake.create(name, 4)
+    project, first = load_project(root), lake.tables.load_table("db.rescued").metadata.snapshots[0].snapshot_id
+    run_scan(project, now=NOW)
+    add_hold(project, "former.db.held", owner="counsel", reason="case 7", as_of=NOW)
+    unmark_object(project, f"former.db.rescued#versions:{first}", as_of=NOW)
+    for name in ("held", "rescued"):
+        lake.tables.rename_table(f"db.{name}", f"db.{name}_2")
+
+    marked = run_mark(project, as_of=NOW + timedelta(days=40)).marked
+    assert {key.dataset for key in marked} == {"former.db.rescued_2"}
+    assert (len(marked), str(first) in {key.object for key in marked}) == (2, False)
+
+
 def test_a_table_that_was_dropped_comes_back_whole(spark: SparkSession, tmp_path: Path) -> None:
     """A drop without purge is undone by registering the table again: until then nothing of it may go."""
     root = tmp_path / "p"

@@ -42,7 +42,7 @@ def departed_users(
     labelled = label_inventory(project, inventory)
     carried = [(subject, carriers(subject, labelled, inventory)) for subject in subjects]
     spark, plans = start_session(project), start_plan_session(project, inventory, None)
-    world, holds = world_of(labelled, inventory, plans), state_frames(plans, read_state(project))[2]
+    world, holds = world_of(labelled, inventory, plans), state_frames(plans, read_state(project), inventory)[2]
     if file and not dry_run:
         destroy_left_keys(ledger)
     found = []

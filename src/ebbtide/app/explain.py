@@ -41,8 +41,8 @@ def explain_object(project: Project, text: str, *, now: datetime) -> dict[str, A
     listing = listing_before(project, inventory) if target == "orphans" else None
     inputs = read_inputs(project, policies, read_state(project), inventory, listing)
     found = explain(
-        inputs.policies, inputs.world, *state_frames(inputs.spark, inputs.snapshot), dataset=dataset, target=target,
-        object_id=object_id, now=now, limits=project.limits, tick=tick_of(project),
+        inputs.policies, inputs.world, *state_frames(inputs.spark, inputs.snapshot, inputs.inventory),
+        dataset=dataset, target=target, object_id=object_id, now=now, limits=project.limits, tick=tick_of(project),
     )  # fmt: skip
     return {
         "as_of": as_text(now),

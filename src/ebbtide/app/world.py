@@ -42,7 +42,7 @@ class Inputs:
         """Decide on every object at `now`."""
         from ebbtide.plan.build import build_plan
 
-        frames = state_frames(self.spark, self.snapshot)
+        frames = state_frames(self.spark, self.snapshot, self.inventory)
         return build_plan(
             self.policies, self.world, *frames, now=now, limits=limits or self.project.limits,
             tick=tick_of(self.project),
@@ -147,19 +147,43 @@ def read_state(project: Project) -> Snapshot:
         return replace(found, holds=named)
 
 
-def state_frames(spark: SparkSession, snapshot: Snapshot) -> tuple[DataFrame | None, DataFrame | None, DataFrame]:
+def state_frames(
+    spark: SparkSession, snapshot: Snapshot, inventory: Inventory
+) -> tuple[DataFrame | None, DataFrame | None, DataFrame]:
     """Marks, unmarks and holds as the plan takes them. A hold on a subject names no dataset: erasure traces it."""
     from ebbtide.plan.world import HOLDS, MARKS, UNMARKS
     from ebbtide.spark.frames import small_frame
 
+    renamed = _renamed(inventory)
     marks = [_mark(mark) for mark in snapshot.marks]
-    unmarks = [_unmark(pin) for pin in snapshot.unmarks if pin.released_at is None]
-    holds = [_hold(hold) for hold in snapshot.holds if hold.dataset is not None]
+    unmarks = [
+        (name, *_unmark(pin)[1:])
+        for pin in snapshot.unmarks
+        if pin.released_at is None
+        for name in (pin.dataset, *renamed.get(pin.dataset, ()))
+    ]
+    holds = [
+        (name, *_hold(hold)[1:])
+        for hold in snapshot.holds
+        if hold.dataset is not None
+        for name in (hold.dataset, *renamed.get(hold.dataset, ()))
+    ]
     return (
         small_frame(spark, marks, MARKS) if marks else None,
         small_frame(spark, unmarks, UNMARKS) if unmarks else None,
         small_frame(spark, holds, HOLDS),
     )
+
+
+def _renamed(inventory: Inventory) -> dict[str, list[str]]:
+    """Datasets by the names that others had who lay where they lie: what a person ordered goes with a rename."""
+    here: dict[str, list[str]] = {}
+    for entry in inventory.current.entries.values():
+        here.setdefault(entry.location, []).append(entry.table_id)
+    found: dict[str, list[str]] = {}
+    for former in inventory.current.former:
+        found.setdefault(former.table_id, []).extend(n for n in here.get(former.location, ()) if n != former.table_id)
+    return found
 
 
 def _marked_days(spark: SparkSession, snapshot: Snapshot) -> DataFrame | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -17,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ebbtide.errors import BusyError, InputError
-from ebbtide.model.paths import is_inside
+from ebbtide.model.paths import is_inside, local_path
 
 _POINTER = "CURRENT"
 _LAYOUT = 2
@@ -151,10 +152,13 @@ def save(inventory: Path, current: Current) -> None:
 
 
 def lock_shared_locations(entries: Iterable[Entry]) -> dict[str, Entry]:
-    """Every entry with the datasets that claim its location, or one inside or around it (hazard 3)."""
+    """Every entry with the datasets that claim its location, or one inside or around it (hazard 3).
+
+    Locally a folder may be reached by more than one name: links are followed.
+    """
     by_location: dict[str, list[Entry]] = {}
     for entry in entries:
-        by_location.setdefault(entry.location, []).append(entry)
+        by_location.setdefault(_real(entry.location), []).append(entry)
     sharing: dict[str, set[str]] = {}
 
     def share(some: list[Entry], others: list[Entry]) -> None:
@@ -177,3 +181,8 @@ def lock_shared_locations(entries: Iterable[Entry]) -> dict[str, Entry]:
         for here in by_location.values()
         for entry in here
     }
+
+
+def _real(location: str) -> str:
+    place = local_path(location) if location else None
+    return location if place is None else f"file://{os.path.realpath(place)}"

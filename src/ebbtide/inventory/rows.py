@@ -6,12 +6,14 @@ was read, so that the plan finds them as columns.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from datetime import datetime
 
 from ebbtide.inventory.spans import Spans
 from ebbtide.model.dataset import Reading
 from ebbtide.model.history import Kind, RefKind, build_history
+from ebbtide.model.paths import is_inside, local_path
 
 Row = tuple[object, ...]
 
@@ -67,7 +69,7 @@ def rows_of(reading: Reading, capabilities: list[str], scan_id: str, now: dateti
         [
             (
                 *key,
-                f.path,
+                path,
                 f.role,
                 f.bytes,
                 f.first_transaction,
@@ -78,8 +80,18 @@ def rows_of(reading: Reading, capabilities: list[str], scan_id: str, now: dateti
                 spans.of(f),
             )
             for f in reading.files
+            for path in _names(f.path, reading.location)
         ],
     )
+
+
+def _names(path: str, location: str) -> Iterator[str]:
+    """A file that lies elsewhere than its table may be another's that is reached through a link: its own name, too."""
+    yield path
+    if not is_inside(path, location) and (place := local_path(path)) is not None:
+        real = f"file://{os.path.realpath(place)}"
+        if real != path:
+            yield real
 
 
 def _carried(reading: Reading) -> dict[str, list[str]]:

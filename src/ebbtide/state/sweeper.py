@@ -55,8 +55,10 @@ class SweepWriter(StateWriter):
         for mark_id in mark_ids:
             self._set_mark(mark_id, MarkState.SWEEPING, act=act)
 
-    def acted(self, mark_id: str, *, at: datetime) -> Mark:
-        """Rows were deleted under this mark: what is left of them lies in versions from before."""
+    def acted(self, mark_id: str, *, at: datetime | None) -> Mark:
+        """Rows were deleted under this mark: what is left of them lies in versions from before. None: it is to be done
+        again.
+        """
         return self._set_mark(mark_id, self.get_mark(mark_id).state, acted_at=at)
 
     def wait(self, mark_id: str, *, waits_for: Sequence[str]) -> Mark:

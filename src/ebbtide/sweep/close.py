@@ -27,6 +27,8 @@ def results_of(act: Act, after: Inventory, planned: Seen) -> list[Result]:
 
 _WITH_ROWS = ("data", "log", "delete file", "deletion vector", "changelog", "change data")
 
+_HIDING = ("delete file", "deletion vector")
+
 
 class Seen:
     """What an inventory says of one dataset, read when this is made: later scans drop what an older one was made of.
@@ -63,6 +65,11 @@ class Seen:
         ]
         begin = self._first_with_rows() if older else None
         return [] if begin is None else sorted(id_ for id_, position in older if position >= begin)
+
+    def hidden(self) -> int:
+        """Delete files and deletion vectors of heads: what they hide may be what was to go."""
+        files = self._after.table("files", table_id=self._dataset).select(["role", "live"])
+        return int(files.filter(pc.field("live") & pc.field("role").isin(_HIDING)).num_rows)
 
     def _first_with_rows(self) -> int | None:
         files = self._after.table("files", table_id=self._dataset).select(["role", "versions"])
@@ -133,6 +140,10 @@ def _rows(going: Going, seen: Seen, planned: Seen) -> Result:
     older = seen.before(acted)
     if older:
         return Result(going.key, "waiting", f"version:{older[0]}", acted)
+    if hidden := seen.hidden():
+        return Result(
+            going.key, "waiting", f"{hidden} delete files in the head, which only hide rows: compact it", acted
+        )
     return Result(going.key, "swept", "no version from before the delete is left", acted)
 
 

@@ -172,7 +172,7 @@ def removal_of(found: Found, objects: Iterable[Going], rows: Mapping[str, Rows])
             heads = row["drops_from"] if going.in_head else ()
             drops += [Drop(branch, key.object, tuple(sorted(going.in_head)), key.object) for branch in heads]
         elif key.target == "rows" and (going.mark is None or going.mark.acted_at is None):
-            deletes.append(_row_delete(going, rows))
+            deletes.append(row_delete(going, rows))
         elif key.target == "branches":
             branches.append(key.object)
         elif key.target == "tables":
@@ -190,7 +190,8 @@ def _lifted(going: Going) -> Iterator[Drop]:
             yield Drop(branch, going.key.object, paths)
 
 
-def _row_delete(going: Going, rows: Mapping[str, Rows]) -> RowDelete:
+def row_delete(going: Going, rows: Mapping[str, Rows]) -> RowDelete:
+    """What the mark of a row object froze."""
     # The object of a rows target is its policy; the mark's fingerprint says that the policy is still the same.
     asked = rows[going.key.object]
     return RowDelete(going.key.object, asked.column, going.row["cutoff"], asked.where)

@@ -199,7 +199,7 @@ def finish(
             mark = marks.get(result.key)
             if mark is None or step.state.get_mark(mark.id).state is not MarkState.SWEEPING:
                 continue
-            if result.acted_at is not None:
+            if result.acted_at is not None or result.again:
                 step.state.acted(mark.id, at=result.acted_at)
             if result.state == "swept":
                 step.state.sweep(mark.id, because=result.because, at=at)

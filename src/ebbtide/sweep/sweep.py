@@ -14,9 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ebbtide.config.policies import PolicySet
+from ebbtide.config.policies import PolicySet, Rows
 from ebbtide.config.project import Limits
-from ebbtide.errors import EbbtideError, LeaseError, OverLimitError, in_a_line
+from ebbtide.errors import ConflictError, EbbtideError, LeaseError, OverLimitError, in_a_line
 from ebbtide.formats.base import YES, Capability, supports
 from ebbtide.formats.registry import load_format
 from ebbtide.inventory.information_schema import Inventory
@@ -36,9 +36,9 @@ from ebbtide.sweep import intents
 from ebbtide.sweep.close import Seen, results_of
 from ebbtide.sweep.gather import acts_of, decided, going_now
 from ebbtide.sweep.leftover import leftovers, sort_out
-from ebbtide.sweep.limits import most_rows
 from ebbtide.sweep.listing import still_there
 from ebbtide.sweep.mark import send_back
+from ebbtide.sweep.rows import most_rows, rows_proved, still_match
 from ebbtide.sweep.values import OUTSIDE, UNREAD, Act, Result, SweepReport
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Sweeper:
         back = send_back(self.ledger, self.lease, self.run, snapshot, decided(plan, "unmarked", "held"))
         waits = decided(plan, "wait")
         going = going_now(plan, world, marks)
-        rows = {policy.name: policy.rows for policy in policies.policies if policy.rows is not None}
+        asked = {policy.name: policy.rows for policy in policies.policies if policy.rows is not None}
         found = sort_out(going, snapshot.marks, waits, self.lake.catalogs)
         left = {mark.key for mark in found.left}
         waiting = self._wait(marks, {key: row for key, row in waits.items() if key not in left})
@@ -91,9 +91,9 @@ class Sweeper:
         acts += leftovers(self.ledger, found.left, self.lake.catalogs, inventory)
         if not acts:
             return SweepReport(self.run, (*back, *waiting))
-        begun = intents.begin(self.ledger, self.lease, self.run, acts, snapshot, rows)
+        begun = intents.begin(self.ledger, self.lease, self.run, acts, snapshot, asked)
         refused = [act for act in acts if act.error is not None]
-        return self._carry_out(begun, refused, inventory, (*back, *waiting))
+        return self._carry_out(begun, refused, inventory, asked, (*back, *waiting))
 
     def _wait(self, marks: Mapping[ObjectKey, Mark], waiting: Mapping[ObjectKey, Mapping[str, object]]) -> list[Result]:
         """Say in the state what each marked object waits for."""
@@ -109,7 +109,12 @@ class Sweeper:
         return results
 
     def _carry_out(
-        self, acts: list[Act], refused: list[Act], inventory: Inventory, before: Iterable[Result]
+        self,
+        acts: list[Act],
+        refused: list[Act],
+        inventory: Inventory,
+        asked: Mapping[str, Rows],
+        before: Iterable[Result],
     ) -> SweepReport:
         planned = {act.dataset: Seen(act.dataset, inventory) for act in acts}
         for act in acts:
@@ -131,7 +136,9 @@ class Sweeper:
         proofs = self.lake.prove(touched)
         results = [*before, *(Result(o.key, "failed", f"failed: {act.error}") for act in refused for o in act.objects)]
         for act in acts:
-            mine = results_of(act, after, planned[act.dataset])
+            mine = [
+                rows_proved(act, each, asked, self.lake.spark) for each in results_of(act, after, planned[act.dataset])
+            ]
             entry = after.current.entries.get(act.dataset)
             proof = proofs.get(act.dataset)
             findings = None if proof is None else len(proof)
@@ -178,6 +185,10 @@ class Sweeper:
             return
         self.lease.check()
         act.committed = load_format(act.catalog.format).commit(act.removal, act.catalog, self.lake.spark)
+        for delete in act.removal.rows:
+            back = delete.object in act.committed.sent_back
+            if not back and still_match(act.removal.found, act.catalog, delete, self.lake.spark):
+                raise ConflictError("rows match after they were deleted", hint="the next sweep deletes them again")
 
     def _mark_needed(self, acts: Collection[Act], inventory: Inventory) -> None:
         """What anything references after the commits stays. What could not be read again needs everything."""

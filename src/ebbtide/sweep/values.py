@@ -121,13 +121,15 @@ class Act:
 class Result:
     """What became of one object: `swept`, `waiting`, `unmarked` (sent back) or `failed`, and why.
 
-    `acted_at` is the commit that deleted rows under it: versions from before still hold them.
+    `acted_at` is the commit that deleted rows under it: versions from before still hold them. `again` asks for that
+    delete once more: rows came back.
     """
 
     key: ObjectKey
     state: str
     because: str
     acted_at: datetime | None = None
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)

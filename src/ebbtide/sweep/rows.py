@@ -1,0 +1,54 @@
+"""What a sweep knows of rows, which no file list names: how many may go, and whether they are gone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+
+from ebbtide.config.policies import Rows
+from ebbtide.config.project import Limits
+from ebbtide.errors import EbbtideError, in_a_line
+from ebbtide.formats.registry import load_format
+from ebbtide.formats.row_deletes import rows_of
+from ebbtide.inventory.information_schema import Inventory
+from ebbtide.model.dataset import Catalog, Found
+from ebbtide.model.removal import RowDelete
+from ebbtide.sweep.gather import row_delete
+from ebbtide.sweep.values import Act, Result
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def most_rows(inventory: Inventory, dataset: str, limits: Limits) -> float | None:
+    """The largest share of a head's rows that a run may delete; None where all of them may go.
+
+    The limits speak of bytes: each row is taken for as large as the others.
+    """
+    files = inventory.table("files", table_id=dataset).select(["live", "role", "bytes"])
+    live = pc.sum(files.filter(pc.field("live") & pc.field("role").isin(["data", "log"]))["bytes"]).as_py() or 0
+    share = limits.max_share if live == 0 else max(limits.max_share, limits.min_bytes / live)
+    return None if share >= 1 else share
+
+
+def still_match(found: Found, catalog: Catalog, delete: RowDelete, spark: SparkSession) -> bool:
+    """Whether the head has a row that was to go: a delete may hit nothing, and a restore brings rows back."""
+    matching = rows_of(replace(delete, most=None), load_format(catalog.format).rows(found.id, catalog, spark))
+    return isinstance(matching, str) or not matching.frame.isEmpty()
+
+
+def rows_proved(act: Act, result: Result, asked: Mapping[str, Rows], spark: SparkSession) -> Result:
+    """Rows are gone when the head shows none, never because they were deleted once (spec §2)."""
+    if result.key.target != "rows" or result.state != "swept" or act.found is None or act.along:
+        return result
+    (going,) = (going for going in act.objects if going.key == result.key)
+    try:
+        if not still_match(act.found, act.catalog, row_delete(going, asked), spark):
+            return result
+    except Exception as error:
+        said = error.message if isinstance(error, EbbtideError) else in_a_line(error)
+        return Result(result.key, "failed", f"failed: {said}", result.acted_at)
+    return Result(result.key, "waiting", "rows that match came back: they are deleted again", again=True)
