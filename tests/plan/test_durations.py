@@ -57,6 +57,17 @@ def test_instants_agree_on_every_day_of_eight_years(spark: SparkSession, zone: s
             assert row[f"o{n}"] == is_older(at, duration, NOW), (at, duration)
 
 
+def test_the_longest_durations_are_for_ever(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([(date(1, 1, 1),), (date(2026, 1, 31),)], "day date")
+    instant = F.timestamp_micros(F.unix_date("day").cast("long") * F.lit(86_400_000_000))
+    for text in ("999999y", "300000y", "9999y", "999999m", "999999w"):
+        duration = parse_duration(text)
+        day = durations.day_is_older(F.col("day"), duration, NOW)
+        older = frame.select(day, durations.instant_is_older(instant, duration, NOW)).collect()
+        assert [tuple(row) for row in older] == [(False, False)] * 2, text
+        assert not is_older(date(1, 1, 1), duration, NOW)
+
+
 def test_texts_in_columns_agree_and_nonsense_is_null(spark: SparkSession) -> None:
     texts = [*TEXTS, "+7d", "-3m"]
     days = [date(2024, 1, 31), date(2024, 2, 29), date(2026, 12, 31)]

@@ -154,3 +154,25 @@ def test_a_hold_on_days_holds_versions_that_have_nothing_but_logs_of_them(spark:
     holds = [("cdc.db.t", old, old, "legal", None)]
     made = decided(plan(spark, rules, world(spark, table), marks=[mark(free)], holds=holds))
     assert made["versions:T1"]["decision"] == "held"
+
+
+def test_the_longest_floor_and_the_largest_counts_keep_everything(spark: SparkSession, tmp_path: Path) -> None:
+    rules = policies(tmp_path, """\
+policies:
+  - {name: v, select: {tables: [lake.v.*]}, versions: {older_than: 0d, keep_min: 1}}
+  - {name: min, select: {tables: [lake.min.*]}, versions: {older_than: 0d, keep_min: 1000000}}
+  - {name: max, select: {tables: [lake.max.*]}, versions: {keep_max: 1000000}}
+  - {name: views, select: {tables: [lake.views.*]}, transactions: {older_than: 0d, keep_views: 1000000}}
+  - {name: old, select: {tables: [lake.old.*]}, versions: {older_than: 300000y}, tables: {older_than: 999999y}}
+  - {name: t, select: {tables: [lake.t.*]}, tables: {older_than: 1d}}
+floors:
+  - {tables: [lake.v.*, lake.t.*], keep_at_least: 999999y, basis: for ever}
+""")  # fmt: skip
+    names = ("v.t", "min.t", "max.t", "old.t", "t.t")
+    tables = [Table(f"lake.{name}").commit("T1", 9).commit("T2", 8).commit("T3", 7) for name in names]
+    views = Table("lake.views.t").commit("T1", 9).commit("T2", 8, kind=Kind.SNAPSHOT)
+    views.commit("T3", 7, kind=Kind.SNAPSHOT)
+    long = Table("lake.v.long", "delta", floors={"delta.deletedFileRetentionDuration": "interval 99999999999 hours"})
+    found = decided(plan(spark, rules, world(spark, *tables, views, long.commit("T1", 9).commit("T2", 8))))
+    assert {row["decision"] for row in found.values()} == {"keep"}
+    assert {key.split("#")[0] for key in found} == {f"lake.{name}" for name in (*names, "views.t", "v.long")}

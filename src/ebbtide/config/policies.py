@@ -47,6 +47,8 @@ def _not_empty(values: Any) -> Any:
 Retention = Annotated[Duration | Literal["auto"], _duration(auto=True)]
 Days = Annotated[Duration, _duration()]
 Hours = Annotated[Duration, _duration(hours=True)]
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
+"""How many of something. More than a million is a slip, and far more would not fit the plan's numbers."""
 Texts = Annotated[tuple[str, ...], AfterValidator(_not_empty)]
 
 
@@ -102,7 +104,7 @@ class Transactions(_Strict):
     """The data that a transaction brought in. `keep_views`: the last n views of each branch, the latest included."""
 
     older_than: Retention
-    keep_views: int = Field(1, ge=1)
+    keep_views: Count = 1
     allow_latest_view: bool = False
     staged: bool = False
 
@@ -111,9 +113,9 @@ class Versions(_Strict):
     """Old versions for time travel. Without `keep_min` it is 10 on Paimon and 1 elsewhere."""
 
     older_than: Annotated[Duration | Literal["auto"], _duration(hours=True, auto=True)] | None = None
-    keep_min: int | None = Field(None, ge=1)
-    keep_max: int | None = Field(None, ge=1)
-    limit: int | None = Field(None, ge=1)
+    keep_min: Count | None = None
+    keep_max: Count | None = None
+    limit: Count | None = None
 
     @model_validator(mode="after")
     def _sensible(self) -> Versions:

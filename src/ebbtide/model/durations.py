@@ -17,6 +17,7 @@ from ebbtide.errors import InputError
 
 _TEXT = re.compile(r"([+-]?)([0-9]+)([hdwmy])")
 _LONGEST_HOURS = {"h": 1, "d": 24, "w": 7 * 24, "m": 31 * 24, "y": 366 * 24}
+_MOST_MONTHS = 10_000 * 12  # longer than the calendar: more would overflow Spark's instants, and turn the answer round
 _MOST_DIGITS = 6  # 999999 of anything is for ever; more would only overflow
 
 When = TypeVar("When", date, datetime)
@@ -34,8 +35,9 @@ class Duration:
 
     @property
     def months(self) -> int:
-        """The calendar part; 0 for hours, days and weeks."""
-        return self.count * {"m": 1, "y": 12}.get(self.unit, 0)
+        """The calendar part, at most the whole calendar; 0 for hours, days and weeks."""
+        months = self.count * {"m": 1, "y": 12}.get(self.unit, 0)
+        return max(-_MOST_MONTHS, min(months, _MOST_MONTHS))
 
     @property
     def exact(self) -> timedelta:

@@ -27,6 +27,7 @@ _MICROS = {
     **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1_000_000),
     **dict.fromkeys(("ms", "milli", "millis", "millisecond", "milliseconds"), 1_000),
 }
+_FOR_EVER = 1e17  # three thousand years; a sum of whole numbers could overflow, and keep nothing
 
 
 def rules() -> dict[str, Column]:
@@ -114,11 +115,12 @@ def _whole(text: Column) -> Column:
 
 
 def _micros(text: Column) -> Column:
-    """The length of `7 d`, `1h` or `INTERVAL 1 week 2 days`; NULL where any part is not understood."""
+    """The length of `7 d`, `1h` or `INTERVAL 1 week 2 days`; NULL where any part is not understood, or for ever."""
     text = F.lower(F.trim(text))
     units = F.create_map(*(F.lit(part) for pair in _MICROS.items() for part in pair))
     numbers = F.regexp_extract_all(text, F.lit(_AMOUNT), F.lit(1))
     names = F.regexp_extract_all(text, F.lit(_AMOUNT), F.lit(2))
-    parts = F.zip_with(numbers, names, lambda number, name: number.cast("bigint") * units[name])
+    parts = F.zip_with(numbers, names, lambda number, name: number.cast("double") * units[name])
     understood = text.rlike(rf"^(?:interval +)?(?:{_AMOUNT} *)+\z")
-    return F.when(understood, F.aggregate(parts, F.lit(0).cast("bigint"), lambda total, part: total + part))
+    total = F.aggregate(parts, F.lit(0.0), lambda total, part: total + part)
+    return F.when(understood & (total < _FOR_EVER), total.cast("bigint"))

@@ -16,7 +16,7 @@ def limit_versions(policies: PolicySet, rows: DataFrame) -> DataFrame:
         return rows
     would = F.col("v.exists") & (F.col("v.decision") == "mark")
     oldest_first = Window.partitionBy("table_id", "owner_v", would).orderBy("superseded_at", "position")
-    limit = setting(limits, F.col("owner_v"), "int")
+    limit = setting(limits, F.col("owner_v"), "bigint")
     beyond = would & F.coalesce(F.row_number().over(oldest_first) > limit, F.lit(False))
     later = F.concat(F.col("v.because"), F.lit("; the limit of "), limit.cast("string"), F.lit(" a run is reached"))
     return (

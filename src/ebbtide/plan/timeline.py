@@ -184,7 +184,7 @@ def _transaction(policies: PolicySet, rows: DataFrame, now: datetime) -> DataFra
     each = [p.transactions for p in policies.policies]
     months, micros, text = _ages([None if t is None else t.older_than for t in each], number)
     due = F.coalesce(move_instant(F.col("committed_at"), months, micros) < F.lit(now), F.lit(False))
-    views = setting([1 if t is None else t.keep_views for t in each], number, "int")
+    views = setting([1 if t is None else t.keep_views for t in each], number, "bigint")
     may_stage = F.coalesce(setting([bool(t and t.staged) for t in each], number, "boolean"), F.lit(False))
     own_staging = F.when(may_stage, F.array(F.concat(F.lit("staged:"), "object_id"))).otherwise(no_texts())
     kept_views = F.transform(
@@ -229,12 +229,12 @@ def _version(policies: PolicySet, rows: DataFrame, now: datetime) -> DataFrame:
     superseded = F.col("superseded_at")
     old = F.coalesce(move_instant(superseded, months, micros) < F.lit(now), F.lit(False))
     least = F.coalesce(
-        setting([None if v is None else v.keep_min for v in each], number, "int"),
+        setting([None if v is None else v.keep_min for v in each], number, "bigint"),
         F.when(F.col("format") == "paimon", _KEPT_ON_PAIMON).otherwise(_KEPT_ELSEWHERE),
     )
-    most = setting([None if v is None else v.keep_max for v in each], number, "int")
+    most = setting([None if v is None else v.keep_max for v in each], number, "bigint")
     least = F.when(
-        setting([None if v is None else v.keep_min for v in each], number, "int").isNull(), F.least(least, most)
+        setting([None if v is None else v.keep_min for v in each], number, "bigint").isNull(), F.least(least, most)
     ).otherwise(least)
     crowded = (
         superseded.isNotNull()
