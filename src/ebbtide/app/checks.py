@@ -119,8 +119,10 @@ def _asked(drifts: Sequence[Drift], labelled: Labelled) -> list[tuple[str, str, 
 
 def _frame(spark: SparkSession, table: pa.Table, path: Path) -> DataFrame:
     """Through a file: a million edges would be slow to hand over value by value."""
+    from ebbtide.spark.frames import own_parquet
+
     pq.write_table(table, path)
-    return spark.read.parquet(path.resolve().as_uri())
+    return own_parquet(spark, path.resolve().as_uri())
 
 
 def as_json(outcome: Outcome) -> dict[str, Any]:

@@ -75,14 +75,14 @@ class Inventory:
         from pyspark.sql import functions as F
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        from ebbtide.spark.frames import small_frame
+        from ebbtide.spark.frames import own_parquet, small_frame
 
         schema = from_arrow_schema(SECTIONS[section])
         paths = [existing_file(self.folder, section, segment) for segment in sorted(self.current.segments)]
         present = [path.resolve().as_uri() for path in paths if path is not None]
         if not present:
             return small_frame(spark, [], schema).drop("scan_id")
-        rows = spark.read.schema(schema).parquet(*present)
+        rows = own_parquet(spark, *present, schema=schema)
         frame = rows.join(F.broadcast(self._scans(spark)), ["table_id", "scan_id"], "left_semi").drop("scan_id")
         if section == "tables":
             frame = frame.join(F.broadcast(self._locks(spark)), "table_id")

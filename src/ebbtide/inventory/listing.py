@@ -75,7 +75,9 @@ class Listing:
         """`root, path, bytes, modified_at, exact`, a row an object, without the roots that failed."""
         from pyspark.sql import functions as F
 
-        rows = spark.read.parquet(self.file.resolve().as_uri())
+        from ebbtide.spark.frames import own_parquet
+
+        rows = own_parquet(spark, self.file.resolve().as_uri())
         return rows.where(~F.col("root").isin(sorted(self.failed))) if self.failed else rows
 
 

@@ -1,4 +1,4 @@
-"""Small tables of the driver as DataFrames.
+"""Our own tables as DataFrames: small ones of the driver, and Parquet files that we wrote.
 
 `createDataFrame` makes a list of tuples into a Python RDD, whose rows pass through a Python worker in every query that
 uses them. As Arrow they are handed over once, and stay in the JVM.
@@ -28,6 +28,15 @@ def small_frame(spark: SparkSession, rows: Iterable[Sequence[object]], schema: s
     # Objects, so that an integer column with a NULL in it stays one.
     columns = {name: pd.Series([row[n] for row in values], dtype=object) for n, name in enumerate(struct.names)}
     return spark.createDataFrame(pd.DataFrame(columns), struct)
+
+
+def own_parquet(spark: SparkSession, *paths: str, schema: StructType | None = None) -> DataFrame:
+    """Parquet files that Ebbtide wrote. Arrow's days are those of one calendar, also before 1582-10-15.
+
+    Spark asks for a decision where it finds such a day, or fails; users' tables are left to their session's settings.
+    """
+    reader = spark.read.option("datetimeRebaseMode", "CORRECTED")
+    return (reader if schema is None else reader.schema(schema)).parquet(*paths)
 
 
 def _in_java(spark: SparkSession, schema: StructType) -> Any:
