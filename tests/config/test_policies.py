@@ -27,8 +27,18 @@ promises:
 """
 
 
-def write(root: Path, text: str, name: str = "a.yml") -> Path:
+CLASSIFIERS = """\
+classifiers:
+  - {name: TableContent, kind: table, propagate: true, labels: [user_data]}
+  - {name: LegalHold, kind: table, propagate: false, labels: [is_true]}
+"""
+
+
+def write(root: Path, text: str, name: str = "a.yml", classifiers: str | None = CLASSIFIERS) -> Path:
     (root / "policies").mkdir(exist_ok=True)
+    if classifiers is not None:
+        (root / "classifiers").mkdir(exist_ok=True)
+        (root / "classifiers" / "c.yml").write_text(classifiers)
     (root / "policies" / name).write_text(text)
     return root
 
@@ -168,6 +178,23 @@ def test_a_guard_age_below_a_day_passes_only_when_it_is_called_unsafe(tmp_path: 
     with pytest.raises(InputError, match="lies in the future"):
         load_policies(write(tmp_path, text.replace("0d", "-1d")), unsafe=True)
     assert load_policies(write(tmp_path, text.replace("0d", "1d"))).policies
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "floors:\n  - {any_labels: [Finance.invoice], keep_at_least: 10y, basis: HGB}\n",
+        "promises:\n  - {all_labels: [Finance.invoice], gone_within: 10d}\n",
+        "policies:\n  - {name: a, select: {any_labels: [Finance.invoice]}, orphans: {}}\n",
+        "policies:\n  - {name: a, select: {tables: [a], exclude: {any_labels: [Finance.invoice]}}, orphans: {}}\n",
+    ],
+)
+@pytest.mark.parametrize("classifiers", [None, CLASSIFIERS])
+def test_a_label_that_no_classifier_defines_is_refused(tmp_path: Path, text: str, classifiers: str | None) -> None:
+    """Also where there are no classifiers at all: a floor that cannot work is not passed over in silence."""
+    with pytest.raises(InputError, match=r"a\.yml:2: unknown classifier 'Finance'") as caught:
+        load_policies(write(tmp_path, text, classifiers=classifiers))
+    assert ("classifiers/" if classifiers is None else "known: ") in str(caught.value.hint)
 
 
 def test_two_policies_of_one_name_are_refused_across_files(tmp_path: Path) -> None:

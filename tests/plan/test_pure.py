@@ -78,7 +78,7 @@ def test_the_digest_does_not_depend_on_how_a_session_is_prepared(
     spark: SparkSession, tmp_path: Path, rules: str
 ) -> None:
     """Few rows or many: compiled or interpreted, as local relations or as checkpoints, in one partition or several."""
-    policies_ = policies(tmp_path, rules)
+    policies_ = policies(tmp_path, rules, labels=("X.y",))
     due = [row for row in plan(spark, policies_, world(spark, *lake())).rows() if row["decision"] == "mark"]
     assert due
     state: dict[str, Any] = {
@@ -99,7 +99,7 @@ def test_the_digest_does_not_depend_on_how_a_session_is_prepared(
 
 
 def test_the_digest_does_not_depend_on_order_or_partitioning(spark: SparkSession, tmp_path: Path) -> None:
-    rules = policies(tmp_path, RULES)
+    rules = policies(tmp_path, RULES, labels=("X.y",))
     tables = lake()
     first = plan(spark, rules, world(spark, *tables))
     random.Random(3).shuffle(tables)
@@ -133,7 +133,7 @@ def _explained_like_planned(spark: SparkSession, rules: Any, world_: World, made
 
 
 def test_every_input_that_matters_changes_the_digest(spark: SparkSession, tmp_path: Path) -> None:
-    rules = policies(tmp_path, RULES)
+    rules = policies(tmp_path, RULES, labels=("X.y",))
     base = plan(spark, rules, world(spark, example())).digest
     later = plan(spark, rules, world(spark, example()), now=NOW.replace(hour=13)).digest
     held = plan(spark, rules, world(spark, example()), holds=[("lake.db.t", None, None, "o", "r")]).digest

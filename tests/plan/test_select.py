@@ -12,13 +12,13 @@ from tests.plan.worlds import Table, decided, plan, policies, world
 
 POLICIES = """\
 policies:
-  - {name: both, select: {all_labels: [PII.tag, Region.eu]}, tables: {older_than: 1d}}
+  - {name: both, select: {all_labels: [Team.hr, Region.eu]}, tables: {older_than: 1d}}
   - name: some
-    select: {any_labels: [PII.tag, Region.us], exclude: {tables: ["lake.hr.*"], properties: {keep: "yes"}}}
+    select: {any_labels: [Team.hr, Region.us], exclude: {tables: ["lake.hr.*"], properties: {keep: "yes"}}}
     tables: {older_than: 1d}
   - {name: property, select: {properties: {owner: risk, tier: 1}}, tables: {older_than: 1d}}
   - name: format
-    select: {formats: [delta, hudi], exclude: {formats: [hudi], all_labels: [Region.us, PII.tag]}}
+    select: {formats: [delta, hudi], exclude: {formats: [hudi], all_labels: [Region.us, Team.hr]}}
     tables: {older_than: 1d}
   - {name: name, select: {tables: ["lake.hr.*"], formats: [iceberg]}, tables: {older_than: 1d}}
   - {name: branch, select: {formats: [hudi], branches: ["x*"], exclude: {branches: [xy]}}, branches: {unused_for: 1d}}
@@ -37,8 +37,8 @@ def table(name: str, *labels: str, format_: str = "iceberg", **properties: str) 
 @pytest.fixture(scope="module")
 def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Plan:
     tables = [
-        table("a.both", "Region.eu", "PII.tag", "X.y"),
-        table("a.one", "PII.tag"),
+        table("a.both", "Region.eu", "Team.hr", "X.y"),
+        table("a.one", "Team.hr"),
         table("a.us", "Region.us", owner="risk", tier="1"),
         table("a.kept", "Region.us", keep="yes"),
         table("a.kept_not", "Region.us", keep="no"),
@@ -47,13 +47,14 @@ def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Plan:
         table("a.risk", owner="risk", tier="1"),
         table("a.delta", format_="delta"),
         table("a.delta_us", "Region.us", format_="delta", keep="yes"),
-        table("a.delta_pii", "Region.us", "PII.tag", format_="delta", keep="yes"),
+        table("a.delta_pii", "Region.us", "Team.hr", format_="delta", keep="yes"),
         table("a.hudi", format_="hudi").branch("x1", "T1").branch("xy", "T1").branch("y", "T1"),
-        table("hr.people", "PII.tag"),
-        table("hr.log", "PII.tag", format_="delta"),
+        table("hr.people", "Team.hr"),
+        table("hr.log", "Team.hr", format_="delta"),
         table("hr.deep.people"),
     ]
-    return plan(spark, policies(tmp_path_factory.mktemp("select"), POLICIES), world(spark, *tables))
+    labels = ("Team.hr", "Region.eu", "Region.us", "Regio.eu")
+    return plan(spark, policies(tmp_path_factory.mktemp("select"), POLICIES, labels=labels), world(spark, *tables))
 
 
 @pytest.fixture(scope="module")

@@ -133,8 +133,15 @@ def _frame(spark: SparkSession, section: str, rows: list[tuple[object, ...]], ex
     return made.drop("scan_id")
 
 
-def policies(folder: Path, text: str) -> PolicySet:
-    (folder / "policies").mkdir(exist_ok=True)
+def policies(folder: Path, text: str, *, labels: Sequence[str] = ()) -> PolicySet:
+    """The policies of a project whose classifiers define these labels."""
+    known = [label.split(".") for label in labels]
+    for kind in ("classifiers", "policies"):
+        (folder / kind).mkdir(exist_ok=True)
+    for name in {name for name, _ in known}:
+        words = [word for other, word in known if other == name]
+        line = f"classifiers: [{{name: {name}, kind: table, propagate: false, labels: [{', '.join(words)}]}}]\n"
+        (folder / "classifiers" / f"{name}.yml").write_text(line)
     (folder / "policies" / "p.yml").write_text(text)
     return load_policies(folder, unsafe=True)
 

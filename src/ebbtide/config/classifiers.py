@@ -72,6 +72,8 @@ class Classifiers:
             )
 
     def _near(self, label: str, kind: Kind) -> str:
+        if not self.by_name:
+            return "there are no classifiers: define it in classifiers/*.yml"
         known = [f"{c.name}.{value}" for c in self.by_name.values() if c.kind is kind for value in c.labels]
         return yaml.nearest(label, known)
 

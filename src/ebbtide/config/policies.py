@@ -271,9 +271,8 @@ def load_policies(root: Path, *, unsafe: bool = False) -> PolicySet:
         for _, file, where in files:
             _refuse_young_guards(file, where)
     classifiers = load_classifiers(root / "classifiers")
-    if classifiers.by_name:
-        for _, file, where in files:
-            _check_labels(file, where, classifiers)
+    for _, file, where in files:
+        _check_labels(file, where, classifiers)
     return PolicySet(
         tuple(policy for _, file, _ in files for policy in file.policies),
         tuple(promise for _, file, _ in files for promise in file.promises),
