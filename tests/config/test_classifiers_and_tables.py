@@ -88,6 +88,8 @@ def test_a_project_without_the_folders_has_none(tmp_path: Path) -> None:
         (("schedule: 1d", "schedule: daily"), 3, "not a period: 'daily'", "+1d"),
         (("schedule: 1d", "schedule: -1d"), 3, "not a period: '-1d'", "+1d"),
         (("schedule: 1d", "schedule: 0d"), 3, "not a period", "+1d"),
+        (("schedule: 1d", "schedule: 1٢d"), 3, "not a period", "+1d"),
+        (("schedule: 1d", 'schedule: "1d\\n"'), 3, "not a period", "+1d"),
         (("time_grain: +7d", "time_grain: +7h"), 4, "not a period", "d, w, m or y"),
         (("covers: trailing", "covers: behind"), 5, "covers", None),
         (("    enforce: true", "    enforced: true"), 12, "unknown key", "did you mean 'enforce'?"),
@@ -113,6 +115,7 @@ def test_what_is_wrong_in_a_table_is_named_with_file_line_and_hint(
     [
         (("kind: column", "kind: colum"), 2, "unknown kind 'colum'", "did you mean 'column'?"),
         (("name: PII", "name: P.II"), 2, "cannot name a classifier", "letters"),
+        (("name: PII", 'name: "PII\\n"'), 2, "cannot name a classifier", "letters"),
         (("name: PII", "name: TimeGrain"), 2, "TimeGrain is built in", "time_grain"),
         (("[tag, email]", "[]"), 2, "says nothing", "at least one"),
         (("[tag, email]", "[tag, tag]"), 2, "stands twice", "remove"),

@@ -18,6 +18,10 @@ from ebbtide.model.partition_dates import days_of_transform, parse_day
         ("", None),
         (" 2026-01-31", None),
         ("2026-01-31T00", None),
+        ("2026-01-31\n", None),
+        ("2024-02\n", None),
+        ("٢٠٢٦-٠١-٠١", None),
+        ("２０２６０１３１", None),
     ],
 )
 def test_only_whole_dates_and_months_are_dates(text: str, expected: tuple[date, date] | None) -> None:
@@ -28,7 +32,8 @@ def test_a_declared_pattern_covers_what_it_names() -> None:
     assert parse_day("31.01.2026", "dd.MM.yyyy") == (date(2026, 1, 31), date(2026, 1, 31))
     assert parse_day("2026/02", "yyyy/MM") == (date(2026, 2, 1), date(2026, 2, 28))
     assert parse_day("2026", "yyyy") == (date(2026, 1, 1), date(2026, 12, 31))
-    assert parse_day("2026-01-31", "dd.MM.yyyy") is None
+    for text in ("2026-01-31", "31.01.2026\n", "٣١.٠١.٢٠٢٦", " 1.01.2026", "1.1.2026"):
+        assert parse_day(text, "dd.MM.yyyy") is None
 
 
 @pytest.mark.parametrize(

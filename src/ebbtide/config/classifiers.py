@@ -15,7 +15,7 @@ from ebbtide.config.project import WrongValueError
 from ebbtide.errors import InputError
 
 PII, TABLE_CONTENT, LEGAL_HOLD, TIME_GRAIN = "PII", "TableContent", "LegalHold", "TimeGrain"
-_WORD = re.compile(r"^[A-Za-z_][A-Za-z0-9_-]*$")
+_WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
 class Kind(StrEnum):
@@ -100,7 +100,7 @@ class _Classifier(BaseModel):
     @field_validator("name")
     @classmethod
     def _word(cls, value: str) -> str:
-        if not _WORD.match(value):
+        if not _WORD.fullmatch(value):
             raise WrongValueError(f"{value!r} cannot name a classifier", "letters, digits, _ and -")
         if value == TIME_GRAIN:
             raise WrongValueError(f"{value} is built in", "write `time_grain: +7d` on a table instead")
@@ -112,7 +112,7 @@ class _Classifier(BaseModel):
         if not values:
             raise WrongValueError("a classifier without labels says nothing", "give it at least one label")
         for value in values:
-            if not _WORD.match(value):
+            if not _WORD.fullmatch(value):
                 raise WrongValueError(f"{value!r} cannot be a label", "letters, digits, _ and -, without a dot")
         if len(set(values)) < len(values):
             raise WrongValueError("a label stands twice", "remove one of them")

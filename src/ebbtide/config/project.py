@@ -14,8 +14,8 @@ from ebbtide.errors import InputError
 from ebbtide.model.dataset import Catalog
 
 FORMATS = ("iceberg", "delta", "hudi", "paimon")
-_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*$")
-_BYTES = re.compile(r"^(\d+)\s*(B|KiB|MiB|GiB|TiB)?$")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_BYTES = re.compile(r"([0-9]+)\s*(B|KiB|MiB|GiB|TiB)?")
 _UNITS = {None: 0, "B": 0, "KiB": 1, "MiB": 2, "GiB": 3, "TiB": 4}
 
 
@@ -82,7 +82,7 @@ class Limits(_Strict):
     @classmethod
     def _bytes(cls, value: Any) -> Any:
         if isinstance(value, str):
-            match = _BYTES.match(value)
+            match = _BYTES.fullmatch(value)
             if not match:
                 raise WrongValueError(f"not a size: {value!r}", "write a number and B, KiB, MiB, GiB or TiB")
             return int(match.group(1)) << (10 * _UNITS[match.group(2)])
@@ -105,12 +105,12 @@ class _ProjectFile(_Strict):
     lineage: LineageSettings = Field(default_factory=LineageSettings)
     limits: Limits = Field(default_factory=Limits)
     warehouses: list[Warehouse] = Field(default_factory=list)
-    tick: str = Field("1d", pattern=r"^[1-9]\d*[hdw]$")
+    tick: str = Field("1d", pattern=r"^[1-9][0-9]*[hdw]$")
 
     @model_validator(mode="after")
     def _names(self) -> _ProjectFile:
         for name in self.catalogs:
-            if not _NAME.match(name) or name == "spark_catalog":
+            if not _NAME.fullmatch(name) or name == "spark_catalog":
                 raise WrongValueError(
                     f"catalog name {name!r} cannot be used", "letters, digits and _; not spark_catalog"
                 )

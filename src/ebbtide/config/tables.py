@@ -18,11 +18,11 @@ from ebbtide.model.contract import LONGEST, SHORTEST
 from ebbtide.model.durations import parse_duration
 from ebbtide.model.ids import DatasetId
 
-_PATTERN = re.compile(r"^(yyyy|MM|dd|HH|mm|ss|[-/._ T:])+$")
+_PATTERN = re.compile(r"(yyyy|MM|dd|HH|mm|ss|[-/._ T:])+")
 # Types go into CREATE TABLE as they are: words, sizes and what nests them, nothing that ends a statement.
 _TYPE = re.compile(r"[A-Za-z_]\w*(?:\([0-9, ]+\))?|(?:array|map|struct)<[\w<>(),: ]+>", re.IGNORECASE)
 _TRANSFORM = re.compile(r"\w+|(?:years|months|days|hours)\(\w+\)|(?:bucket|truncate)\(\d+, ?\w+\)")
-_PERIOD = re.compile(r"^\+?([1-9]\d*)([dwmy])$")
+_PERIOD = re.compile(r"\+?([1-9][0-9]*)([dwmy])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class TableSettings:
 
 
 def _period(text: str) -> str:
-    match = _PERIOD.match(text)
+    match = _PERIOD.fullmatch(text)
     if not match:
         raise WrongValueError(f"not a period: {text!r}", "write a number and d, w, m or y, such as +1d or +1m")
     return f"+{match[1]}{match[2]}"
@@ -87,7 +87,7 @@ Period = Annotated[str, AfterValidator(_period)]
 
 
 def _date_pattern(text: str) -> str:
-    if "yyyy" not in text or not _PATTERN.match(text):
+    if "yyyy" not in text or not _PATTERN.fullmatch(text):
         raise WrongValueError(f"not a date pattern: {text!r}", "yyyy, MM, dd, HH with separators, such as dd.MM.yyyy")
     return text
 

@@ -13,8 +13,8 @@ Days = tuple[date, date]
 """First and last day, both covered."""
 
 _EPOCH = date(1970, 1, 1)
-_DAY = re.compile(r"^(\d{4})-(\d{2})-(\d{2})$|^(\d{4})(\d{2})(\d{2})$")
-_MONTH = re.compile(r"^(\d{4})-(\d{2})$")
+_DAY = re.compile(r"(\d{4})-(\d{2})-(\d{2})|(\d{4})(\d{2})(\d{2})", re.ASCII)
+_MONTH = re.compile(r"(\d{4})-(\d{2})", re.ASCII)
 # The letters of Java's date patterns that a partition format may use, as Python spells them.
 _JAVA = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}
 
@@ -23,16 +23,21 @@ def parse_day(text: str, fmt: str | None = None) -> Days | None:
     """First and last day of a partition value: `yyyy-MM-dd`, `yyyyMMdd`, `yyyy-MM`, or the given Java pattern."""
     if fmt is not None:
         return _parse_with(text, fmt)
-    if match := _DAY.match(text):
+    if match := _DAY.fullmatch(text):
         year, month, day = (int(part) for part in match.groups() if part is not None)
         return _span(year, month, day)
-    if match := _MONTH.match(text):
+    if match := _MONTH.fullmatch(text):
         return _span(int(match.group(1)), int(match.group(2)), None)
     return None
 
 
 def _parse_with(text: str, fmt: str) -> Days | None:
-    pattern = re.sub("yyyy|MM|dd|HH|mm|ss", lambda m: _JAVA[m.group(0)], fmt.replace("'", ""))
+    plain = fmt.replace("'", "")
+    # Python also takes digits of other scripts, and fewer of them than the pattern has letters.
+    shape = re.sub("|".join(_JAVA), lambda m: f"[0-9]{{{len(m.group(0))}}}", re.escape(plain))
+    if not re.fullmatch(shape, text):
+        return None
+    pattern = re.sub("|".join(_JAVA), lambda m: _JAVA[m.group(0)], plain)
     try:
         day = datetime.strptime(text, pattern).date()  # noqa: DTZ007 - a day has no zone
     except ValueError:

@@ -7,7 +7,7 @@ import re
 from ebbtide.ledger.entries import salted
 from ebbtide.state.values import Mark
 
-_DATES = re.compile(r"\d{4}(-?\d{2}(-?\d{2}([T ]\d{2}.*)?)?)?")
+_DATES = re.compile(r"\d{4}(-?\d{2}(-?\d{2}([T ]\d{2}.*)?)?)?", re.ASCII)
 
 
 def object_in_ledger(mark: Mark) -> str:
