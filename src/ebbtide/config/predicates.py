@@ -12,13 +12,16 @@ if TYPE_CHECKING:
     from sqlglot import expressions as exp
 
 _MOVING = {
-    "current_catalog", "current_database", "current_date", "current_schema", "current_time", "current_timestamp",
-    "current_timezone", "current_user", "curdate", "input_file_block_length", "input_file_block_start",
-    "input_file_name", "java_method", "localtimestamp", "monotonically_increasing_id", "now", "rand", "randn", "random",
-    "reflect", "session_user", "shuffle", "spark_partition_id", "try_reflect", "unix_timestamp", "user", "uuid",
-    "version",
+    "curdate", "current_catalog", "current_database", "current_date", "current_schema", "current_time",
+    "current_timestamp", "current_timezone", "current_user", "curtime", "getdate", "input_file_block_length",
+    "input_file_block_start", "input_file_name", "java_method", "localtimestamp", "monotonically_increasing_id",
+    "now", "rand", "randn", "random", "randstr", "reflect", "session_user", "shuffle", "spark_partition_id",
+    "sysdate", "try_reflect", "uniform", "unix_timestamp", "user", "uuid", "version",
 }  # fmt: skip
 """Functions whose answer depends on more than the row: the time, the session, where a file lies."""
+
+_MOVING_WORDS = {"current_time", "sysdate"}
+"""Those that stand without brackets where sqlglot sees a column. A column of that name is put in backticks."""
 
 _MOVING_TEXTS = re.compile(r"\s*(now|today|yesterday|tomorrow)(\s+\S+)?\s*", re.IGNORECASE)
 """What Spark reads as a moment of its own clock wherever a text becomes a date or a time, quietly or by a cast."""
@@ -62,6 +65,9 @@ def _moving(condition: exp.Condition) -> Iterator[str]:
         name = (function.name if isinstance(function, exp.Anonymous) else function.sql_name()).lower()
         if name in _MOVING:
             yield name
+    for column in condition.find_all(exp.Column):
+        if column.name.lower() in _MOVING_WORDS and not column.table and not column.this.quoted:
+            yield column.name
     for literal in condition.find_all(exp.Literal):
         if literal.is_string and _MOVING_TEXTS.fullmatch(literal.name):
             yield repr(literal.name)
