@@ -11,7 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PlainValidator, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from ebbtide.config import yaml
 from ebbtide.config.classifiers import TIME_GRAIN, Classifiers, Kind, load_classifiers
@@ -55,6 +64,14 @@ Texts = Annotated[tuple[str, ...], AfterValidator(_not_empty)]
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    @field_validator("*", mode="before")
+    @classmethod
+    def _is_there(cls, value: Any, info: ValidationInfo) -> Any:
+        # A key that was left empty would be one that is not there: `tables:` would select every table.
+        if value is None:
+            raise WrongValueError(f"{info.field_name!r} is empty", "leave the key out, or write its value")
+        return value
+
 
 class _Selection(_Strict):
     tables: Texts | None = None
@@ -77,7 +94,10 @@ class _Selection(_Strict):
     def _texts(cls, value: Any) -> Any:
         if not isinstance(value, dict):
             return value
-        return {key: str(v).lower() if isinstance(v, bool) else str(v) for key, v in _not_empty(value).items()}
+        for key, v in _not_empty(value).items():
+            if v is None:
+                raise WrongValueError(f"property {key!r} has no value", "write the value in quotes")
+        return {key: str(v).lower() if isinstance(v, bool) else str(v) for key, v in value.items()}
 
     @property
     def is_empty(self) -> bool:
@@ -86,6 +106,12 @@ class _Selection(_Strict):
 
 class Exclude(_Selection):
     """What is left out of a selection: a dataset to which any of the keys applies (rather too much than too little)."""
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Exclude:
+        if self.is_empty:
+            raise WrongValueError("the exclusion is empty", "leave the key out where nothing is excluded")
+        return self
 
 
 class Select(_Selection):

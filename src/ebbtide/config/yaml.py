@@ -22,10 +22,24 @@ class _Document:
     def __init__(self, path: Path, node: yaml.Node | None) -> None:
         self.path = path
         self.lines: dict[Place, int] = {}
+        self._inside: set[int] = set()
         self.values = {} if node is None else self._value(node, ())
 
     def _value(self, node: yaml.Node, place: Place) -> Any:
-        self.lines.setdefault(place, node.start_mark.line + 1)
+        line = node.start_mark.line + 1
+        self.lines.setdefault(place, line)
+        if isinstance(node, yaml.ScalarNode):
+            return self._scalar(node, line)
+        if id(node) in self._inside:
+            hint = "let the alias stand for something else"
+            raise InputError("a value that holds itself", where=f"{self.path}:{line}", hint=hint)
+        self._inside.add(id(node))
+        try:
+            return self._collection(node, place)
+        finally:
+            self._inside.remove(id(node))
+
+    def _collection(self, node: yaml.Node, place: Place) -> Any:
         if isinstance(node, yaml.MappingNode):
             values: dict[str, Any] = {}
             for key_node, value_node in node.value:
@@ -36,9 +50,16 @@ class _Document:
                 self.lines[(*place, key)] = line
                 values[key] = self._value(value_node, (*place, key))
             return values
-        if isinstance(node, yaml.SequenceNode):
-            return [self._value(item, (*place, n)) for n, item in enumerate(node.value)]
-        return yaml.SafeLoader("").construct_object(node)
+        return [self._value(item, (*place, n)) for n, item in enumerate(node.value)]
+
+    def _scalar(self, node: yaml.ScalarNode, line: int) -> Any:
+        try:
+            return yaml.SafeLoader("").construct_object(node)
+        except (ValueError, KeyError, AttributeError):  # a day that does not exist, or a word under `!!int`
+            kind = node.tag.rpartition(":")[2]
+            raise InputError(
+                f"cannot be read: {node.value!r} is no {kind}", where=f"{self.path}:{line}", hint=_MEANT_AS_TEXT
+            ) from None
 
     def where(self, place: Place) -> str:
         while place and place not in self.lines:
@@ -65,12 +86,25 @@ def load_with_places(path: Path, model: type[Model]) -> tuple[Model, Callable[[P
         mark = error.problem_mark or error.context_mark
         where = f"{path}:{mark.line + 1}" if mark else str(path)
         raise InputError(f"not YAML: {error.problem or error.context}", where=where, hint=_QUOTE) from None
+    except RecursionError:
+        where = f"{path}:{_deepest_line(text)}"
+        raise InputError("nested too deeply", where=where, hint="close brackets that were left open") from None
     except yaml.YAMLError as error:
         raise InputError(f"not YAML: {error}", where=str(path), hint=_QUOTE) from None
     try:
         return model.model_validate(document.values), document.where
     except ValidationError as error:
         raise _explain(error, document, model) from None
+
+
+def _deepest_line(text: str) -> int:
+    """Where the nesting first is as deep as anywhere."""
+    depth = deepest = line = 0
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > deepest:
+            deepest, line = depth, event.start_mark.line + 1
+    return line
 
 
 def _explain(error: ValidationError, document: _Document, model: type[BaseModel]) -> InputError:
@@ -94,6 +128,7 @@ def _explain(error: ValidationError, document: _Document, model: type[BaseModel]
 
 
 _QUOTE = "put a text with a colon, a star or a bracket in quotes, and indent by spaces"
+_MEANT_AS_TEXT = "put it in quotes where a text is meant"
 _HINTS = {
     "greater_than_equal": "write {ge} or more",
     "less_than_equal": "write {le} or less",
