@@ -92,6 +92,7 @@ def test_a_project_without_the_folders_has_none(tmp_path: Path) -> None:
         (("schedule: 1d", 'schedule: "1d\\n"'), 3, "not a period", "+1d"),
         (("time_grain: +7d", "time_grain: +7h"), 4, "not a period", "d, w, m or y"),
         (("covers: trailing", "covers: behind"), 5, "covers", None),
+        (("    enforce: true", "    enforce: 'on'"), 12, "enforce", "true or false"),
         (("    enforce: true", "    enforced: true"), 12, "unknown key", "did you mean 'enforce'?"),
         (("lake.app.plain", "plain"), 13, "not a dataset: 'plain'", "catalog.namespace.table"),
         (("lake.app.plain", "lake.app.daily_user_events"), 13, "described twice", "app.yml:2"),
@@ -121,6 +122,7 @@ def test_what_is_wrong_in_a_table_is_named_with_file_line_and_hint(
         (("[tag, email]", "[tag, tag]"), 2, "stands twice", "remove"),
         (("propagate: false", "propagate: true"), 4, "LegalHold has a fixed meaning", "propagate: false"),
         (("LegalHold", "PII"), 4, "fixed meaning", "kind: column"),
+        (("propagate: false", "propagate: 0"), 4, "propagate", "true or false"),
         (("propagate: false, ", ""), 4, "is missing", None),
     ],
 )

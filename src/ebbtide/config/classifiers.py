@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, StrictBool, field_validator, model_validator
 
 from ebbtide.config import yaml
 from ebbtide.config.project import WrongValueError
@@ -87,7 +87,7 @@ class _Classifier(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
     name: str
     kind: Kind
-    propagate: bool
+    propagate: StrictBool
     labels: tuple[str, ...]
 
     @field_validator("kind", mode="before")

@@ -17,6 +17,7 @@ from pydantic import (
     ConfigDict,
     Field,
     PlainValidator,
+    StrictBool,
     ValidationInfo,
     field_validator,
     model_validator,
@@ -56,7 +57,7 @@ def _not_empty(values: Any) -> Any:
 Retention = Annotated[Duration | Literal["auto"], _duration(auto=True)]
 Days = Annotated[Duration, _duration()]
 Hours = Annotated[Duration, _duration(hours=True)]
-Count = Annotated[int, Field(ge=1, le=1_000_000)]
+Count = Annotated[int, Field(strict=True, ge=1, le=1_000_000)]
 """How many of something. More than a million is a slip, and far more would not fit the plan's numbers."""
 Texts = Annotated[tuple[str, ...], AfterValidator(_not_empty)]
 
@@ -131,8 +132,8 @@ class Transactions(_Strict):
 
     older_than: Retention
     keep_views: Count = 1
-    allow_latest_view: bool = False
-    staged: bool = False
+    allow_latest_view: StrictBool = False
+    staged: StrictBool = False
 
 
 class Versions(_Strict):
@@ -242,7 +243,7 @@ class Floor(_Strict):
 
     select: Select
     keep_at_least: Days
-    basis: str = Field(min_length=1)
+    basis: str = Field(min_length=1, pattern=r"\S")
     name: str | None = None
     in_place: ClassVar = tuple(Select.model_fields)
     _move = model_validator(mode="before")(_select_in_place)

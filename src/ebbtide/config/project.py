@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, field_validator, model_validator
 
 from ebbtide.config import yaml
 from ebbtide.errors import InputError
@@ -73,10 +73,10 @@ class LineageSettings(_Strict):
 class Limits(_Strict):
     """How much one run may take. Shares count only where more than `min_bytes` would go."""
 
-    max_share: float = Field(0.3, ge=0, le=1)
-    lake_max_share: float = Field(0.1, ge=0, le=1)
-    min_bytes: int = 1 << 30
-    max_objects: int | None = Field(None, ge=0)
+    max_share: float = Field(0.3, strict=True, ge=0, le=1)
+    lake_max_share: float = Field(0.1, strict=True, ge=0, le=1)
+    min_bytes: int = Field(1 << 30, strict=True)
+    max_objects: int | None = Field(None, strict=True, ge=0)
 
     @field_validator("min_bytes", mode="before")
     @classmethod
@@ -91,7 +91,7 @@ class Limits(_Strict):
 
 class Warehouse(_Strict):
     prefix: str
-    exclusive: bool = False
+    exclusive: StrictBool = False
 
 
 class _ProjectFile(_Strict):

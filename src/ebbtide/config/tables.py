@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, field_validator, model_validator
 
 from ebbtide.config import yaml
 from ebbtide.config.classifiers import Classifiers, Kind
@@ -173,8 +173,8 @@ class _Table(BaseModel):
     labels: tuple[str, ...] = ()
     columns: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     reclassify: dict[str, _Reclassify] = Field(default_factory=dict)
-    is_pii: bool | None = None
-    enforce: bool = False
+    is_pii: StrictBool | None = None
+    enforce: StrictBool = False
     contract: _Contract | None = None
 
     @model_validator(mode="after")

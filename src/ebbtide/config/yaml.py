@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -14,6 +15,7 @@ from ebbtide.errors import InputError
 
 Model = TypeVar("Model", bound=BaseModel)
 Place = tuple[str | int, ...]
+_ODD_NUMBER = re.compile(r"[+-]?(0[0-7_]*[0-7]$|[0-9_]+:)")
 
 
 class _Document:
@@ -54,12 +56,20 @@ class _Document:
 
     def _scalar(self, node: yaml.ScalarNode, line: int) -> Any:
         try:
-            return yaml.SafeLoader("").construct_object(node)
+            value = yaml.SafeLoader("").construct_object(node)
         except (ValueError, KeyError, AttributeError):  # a day that does not exist, or a word under `!!int`
             kind = node.tag.rpartition(":")[2]
             raise InputError(
                 f"cannot be read: {node.value!r} is no {kind}", where=f"{self.path}:{line}", hint=_MEANT_AS_TEXT
             ) from None
+        # YAML 1.1 counts in eights and sixties where people see a number with a zero before it, or a time.
+        if isinstance(value, int | float) and _ODD_NUMBER.match(node.value):
+            raise InputError(
+                f"{node.value!r} would be read as {value}",
+                where=f"{self.path}:{line}",
+                hint=f"write {value}, or {_MEANT_AS_TEXT}",
+            )
+        return value
 
     def where(self, place: Place) -> str:
         while place and place not in self.lines:
@@ -136,6 +146,7 @@ _HINTS = {
     "int_type": "write a whole number",
     "int_parsing": "write a whole number",
     "int_from_float": "write a whole number",
+    "float_type": "write a number",
     "bool_parsing": "write true or false",
     "bool_type": "write true or false",
     "string_pattern_mismatch": "write a text that is not blank",
