@@ -27,6 +27,13 @@ policies:
   - {name: no property, select: {properties: {ownr: risk}}, orphans: {}}
   - {name: no value, select: {properties: {owner: rsik, tier: "1"}}, orphans: {}}
   - {name: no branch, select: {tables: ["lake.**"], branches: [mian, xw]}, branches: {unused_for: 1d}}
+  - {name: excludes, select: {tables: ["lake.**"], exclude: {tables: [lake.hr.poeple]}}, orphans: {}}
+floors:
+  - {tables: [lake.hr.lgo, "lake.hr.*"], keep_at_least: 1d, basis: one is right}
+  - {tables: [lake.hr.lgo], any_labels: [Team.hr], keep_at_least: 1d, basis: tax code}
+  - {any_labels: [Regio.eu], keep_at_least: 1d, basis: nobody has the label yet}
+promises:
+  - {tables: [lake.a.ku], gone_within: 110d}
 """
 
 
@@ -101,4 +108,7 @@ def test_who_selects_nothing_is_told_the_nearest_of_what_there_is(made: Plan) ->
         "policy 'no property' selects nothing; nearest: owner",
         "policy 'no value' selects nothing; nearest: owner=risk",
         "policy 'no branch' selects no branch; nearest: main, x1, xy",
+        "the exclusion of policy 'excludes' names no table that there is; nearest: lake.hr.deep.people, lake.hr.people",
+        "floor '1d (tax code)' names no table that there is; nearest: lake.hr.log, lake.hr.people",
+        "promise 'gone within 110d' names no table that there is; nearest: lake.a.eu, lake.a.us",
     )

@@ -1,4 +1,6 @@
-"""Policies that select nothing, with the nearest names that there are: most often somebody mistyped one."""
+"""Policies that select nothing, and floors, exclusions and promises that name no table, with the nearest names: most
+often somebody mistyped one.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +11,39 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from ebbtide.config.policies import Policy, PolicySet, Select
-from ebbtide.plan.select import Chosen, names_branch
+from ebbtide.plan.select import Chosen, names_branch, pattern
 from ebbtide.plan.world import texts
 
 _BRANCH = "branch:"
 
 
 def warnings(policies: PolicySet, chosen: Chosen, tables: DataFrame) -> list[str]:
-    """A line for every policy that selects no dataset, or no branch of those that it selects."""
+    """A line for every policy that selects no dataset, or no branch of those that it selects.
+
+    Then for whatever else names tables of which there is none. By label, a floor may well wait for its first table.
+    """
     found = {row[0] for row in chosen.select(F.explode("chosen")).distinct().collect()}
     missed = [policy for n, policy in enumerate(policies.policies) if n not in found]
     lines = [f"policy {policy.name!r} selects nothing{near}" for policy, near in _nearest(missed, tables)]
     picky = [(n, p) for n, p in enumerate(policies.policies) if n in found and p.select.branches is not None]
-    return lines + (_without_branch(picky, chosen) if picky else [])
+    return lines + (_without_branch(picky, chosen) if picky else []) + _without_table(policies, tables)
+
+
+def _without_table(policies: PolicySet, tables: DataFrame) -> list[str]:
+    whose = [(f"policy {policy.name!r}", policy.select) for policy in policies.policies]
+    others = [(f"floor {floor.label!r}", floor.select) for floor in policies.floors]
+    others += [(f"promise {p.name or f'gone within {p.gone_within}'!r}", p.select) for p in policies.promises]
+    excluded = [(f"the exclusion of {who}", s.exclude) for who, s in (*whose, *others) if s.exclude is not None]
+    named = [(who, select.tables) for who, select in (*excluded, *others) if select.tables is not None]
+    if not named:
+        return []
+    hits = tables.agg(*(F.max(F.col("table_id").rlike(pattern(patterns))) for _, patterns in named)).first()
+    assert hits is not None
+    missed = [one for one, hit in zip(named, hits, strict=True) if not hit]
+    known = _texts(tables.select("table_id")) if missed else []
+    return [
+        f"{who} names no table that there is{_close((name, known) for name in patterns)}" for who, patterns in missed
+    ]
 
 
 def _nearest(missed: list[Policy], tables: DataFrame) -> Iterable[tuple[Policy, str]]:
