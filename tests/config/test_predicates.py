@@ -21,6 +21,7 @@ from ebbtide.config.project import WrongValueError
         ("at < getdate()", "at every run"),
         ("at < dateadd(DAY, -3, getdate())", "at every run"),
         ("at < sysdate", "at every run"),
+        ("at < localtimestamp", "at every run"),
         ("at < SYSDATE()", "at every run"),
         ("at < curtime()", "at every run"),
         ("randstr(3) = name", "at every run"),

@@ -20,7 +20,7 @@ _MOVING = {
 }  # fmt: skip
 """Functions whose answer depends on more than the row: the time, the session, where a file lies."""
 
-_MOVING_WORDS = {"current_time", "sysdate"}
+_MOVING_WORDS = {"current_time", "localtimestamp", "sysdate"}
 """Those that stand without brackets where sqlglot sees a column. A column of that name is put in backticks."""
 
 _MOVING_TEXTS = re.compile(r"\s*(now|today|yesterday|tomorrow)(\s+\S+)?\s*", re.IGNORECASE)
