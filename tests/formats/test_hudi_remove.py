@@ -13,12 +13,14 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from ebbtide.errors import EbbtideError
 from ebbtide.formats.base import Depth
 from ebbtide.formats.hudi import FORMAT
 from ebbtide.formats.hudi.clean import LATER, NOTHING
 from ebbtide.formats.hudi.remove import _replace
 from ebbtide.formats.hudi.writer import Writer
 from ebbtide.model.dataset import Catalog, Found, Reading, Role
+from ebbtide.model.ids import DatasetId
 from ebbtide.model.paths import normalise
 from ebbtide.model.removal import Committed, Drop, Freed, Removal, RowDelete
 from tests.conformance.driver import Table
@@ -208,6 +210,40 @@ def test_rows_before_the_cutoff_go_and_null_stays(driver: HudiDriver) -> None:
     sent_back = commit(driver, table, rows=odd).sent_back
     assert sent_back["text"] == "the table has no date or timestamp column name"
     assert sent_back["none"].startswith("the predicate does not fit the table")
+
+
+TIMED = {
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "at",
+    "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.TimestampBasedKeyGenerator",
+    "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
+    "hoodie.keygen.timebased.output.dateformat": "yyyy-MM-dd",
+}
+
+
+@pytest.mark.parametrize(("name", "keys", "why"), [("none", {}, "record key"), ("timed", TIMED, "TimestampBased")])
+def test_rows_whose_keys_cannot_be_made_again_are_sent_back_and_nothing_is_begun(
+    driver: HudiDriver, name: str, keys: Mapping[str, str], why: str
+) -> None:
+    location = f"{driver.catalog.warehouse}/db/rm_keys_{name}"
+    table = Table(DatasetId(driver.catalog.name, ("db",), f"rm_keys_{name}"), location, "")
+    driver._columns[location], driver._properties[location] = "id BIGINT, at BIGINT", dict(keys)
+    driver.append(table, [(1, 1767225600000), (2, 1767225600000)])
+    timeline = _timeline(table)
+    assert why in commit(driver, table, rows=(RowDelete("r", where="id = 1"),)).sent_back["r"]
+    assert _timeline(table) == timeline
+
+
+def test_a_partition_that_hudi_refuses_to_drop_leaves_no_instant_behind(driver: HudiDriver) -> None:
+    table = driver.create("rm_clustered", partitioned=True)
+    driver.append(table, [A, C])
+    driver.append(table, [B])
+    driver._call("run_clustering", table, op="schedule")
+    timeline = _timeline(table)
+    with pytest.raises(EbbtideError, match="dropping a partition failed"):
+        _replace(find(driver, table), "day=2026-01-01", {"any"}, driver.spark)
+    assert {name for name in _timeline(table) - timeline if "replacecommit" in name} == set()
+    assert timeline <= _timeline(table), "what others began stays"
 
 
 def test_deleting_and_dropping_clean_and_archive_nothing_as_other_writers_do(driver: HudiDriver) -> None:

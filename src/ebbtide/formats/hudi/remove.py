@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
+from py4j.protocol import Py4JJavaError
+
 from ebbtide.formats.base import Depth
 from ebbtide.formats.hudi.clean import Prefix, clean, prefix_of
 from ebbtide.formats.hudi.files import explain, is_checksum
@@ -26,6 +28,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _ROWS = frozenset({"data", "log"})
+_KEY_GENERATORS = frozenset(
+    f"org.apache.hudi.keygen.{kind}{avro}KeyGenerator"
+    for kind in ("Simple", "Complex", "Nonpartitioned")
+    for avro in ("", "Avro")
+)
+"""Those that need nothing but the table's fields; others ask for settings that a table need not keep, or for code."""
 
 
 def commit(removal: Removal, catalog: Catalog, spark: SparkSession) -> Committed:
@@ -125,7 +133,12 @@ def _replace(found: Found, folder: str, wanted: set[str], spark: SparkSession) -
             instant = client.startDeletePartitionCommit()
             names = writer.java.ArrayList()
             names.add(folder)
-            result = client.deletePartitions(names, instant)
+            try:
+                result = client.deletePartitions(names, instant)
+            except Py4JJavaError:
+                # Left behind, it would hold up everything that Ebbtide does to the table.
+                client.rollback(instant)
+                raise
             replaced = {str(id_) for ids in result.getPartitionToReplaceFileIds().values() for id_ in ids}
             if replaced != wanted:
                 client.rollback(instant)
@@ -139,6 +152,9 @@ def _replace(found: Found, folder: str, wanted: set[str], spark: SparkSession) -
 
 def _delete(found: Found, rows: RowDelete, spark: SparkSession) -> str | None:
     """Delete rows by their keys. Where none match, nothing is committed."""
+    writer = Writer.open(found, spark)
+    if reason := _without_keys(writer):
+        return reason
     frame = spark.read.format("hudi").load(java_path(found.location))
     matching = rows_of(rows, frame)
     if isinstance(matching, str):
@@ -146,10 +162,25 @@ def _delete(found: Found, rows: RowDelete, spark: SparkSession) -> str | None:
     if matching.frame.isEmpty():
         return None
     columns = [name for name in frame.columns if not name.startswith("_hoodie_")]
-    settings = Writer.open(found, spark).settings() | {"hoodie.datasource.write.operation": "delete"}
+    settings = writer.settings() | {"hoodie.datasource.write.operation": "delete"}
     with answered(found, "deleting rows"):
         target = matching.frame.select(*columns).write.format("hudi").options(**settings).mode("append")
         target.save(java_path(found.location))
+    return None
+
+
+def _without_keys(writer: Writer) -> str | None:
+    """Why the keys of the table's rows cannot be made again from their columns alone; None where they can.
+
+    Hudi finds that out after it began the commit, which nobody could tell from another writer's then.
+    """
+    table = writer.meta.getTableConfig()
+    fields = table.getRecordKeyFields()
+    if not fields.isPresent() or not len(fields.get()):
+        return "the table has no record key fields, by which Hudi deletes rows"
+    generator = table.getKeyGeneratorClassName()
+    if generator is not None and generator not in _KEY_GENERATORS:
+        return f"Hudi cannot delete rows by the table's key generator ({generator.rpartition('.')[2]})"
     return None
 
 
