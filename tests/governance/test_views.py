@@ -19,8 +19,8 @@ from tests.inventory.sections import SPEC
 VIEWS = SPEC | {"lineage": "source_column target_column kind provenance"}
 EXACTLY = {
     "lineage": "source_column target_column kind provenance masking source_table target_table",
-    "marks": "table_id target object_id policy fingerprint marked_at grace_until cutoff acted_at id state because "
-    "waits_for rows bytes run act",
+    "marks": "table_id target object_id policy fingerprint marked_at grace_until cutoff acted_at act id state because "
+    "waits_for rows bytes run",
     "unmarks": "table_id target object_id until reason id created_at",
     "holds": "table_id partition_from partition_to owner reason id scope created_at",
     "scan_errors": "catalog table_id error hint",

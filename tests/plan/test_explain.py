@@ -51,7 +51,7 @@ class Asking:
         """`mark` is what was planned when it was marked; its grace ends tomorrow."""
         told = policies(self.root, "policies:\n" + "".join(f"  - {{{rule}}}\n" for rule in rules))
         marks = [] if mark is None else [(dataset, target, id_, mark["policy"], mark["fingerprint"], ago(8),
-                                          ago(-1), mark["cutoff"], None)]  # fmt: skip
+                                          ago(-1), mark["cutoff"], None, None)]  # fmt: skip
         unmarks = [] if unmark is None else [(dataset, None, id_, None, unmark)]
         holds = [] if hold is None else [(dataset, None, None, hold, "case 7")]
         return explain(

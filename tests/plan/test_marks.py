@@ -64,9 +64,10 @@ def mark(
     grace_until: datetime = OVER,
     policy: str | None = None,
     fingerprint: str | None = None,
+    act: str | None = None,
 ) -> tuple[Any, ...]:
     return (row["dataset"], row["target"], row["object"], policy or row["policy"], fingerprint or row["fingerprint"],
-            ago(10), grace_until, row["cutoff"])  # fmt: skip
+            ago(10), grace_until, row["cutoff"], None, act)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -94,6 +95,7 @@ def outcome(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> di
     later.append(Table("lake.p.late", partitions=(replace(part(2), last_transaction="2"),)).commit("1", 100))
     later += [deleted(f"lake.p.{name}", last=20) for name in REMEMBERED]
     later += [deleted("lake.p.waits", last=5), deleted("lake.p.done", last=20), deleted("lake.only.waits", last=20)]
+    later.append(deleted("lake.p.others", last=20))
     sent = {"dataset": "", "target": "partitions", "object": f"0/day={OLD}", "cutoff": None, "fingerprint": "f"}
     marks = [
         mark(t("grace"), grace_until=NOW + timedelta(hours=1)),
@@ -111,10 +113,11 @@ def outcome(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> di
         mark({**first["lake.rows.t#rows:rows"], "cutoff": "2020-01-01"}),
         mark({**first["lake.rows.t#rows:rows"], "object": "withdrawn", "policy": "withdrawn"}),
         mark(first[f"lake.p.late#partitions:0/day={OLD}"]), mark(first[f"lake.p.ready#partitions:0/day={OLD}"]),
-        mark({**sent, "dataset": "lake.p.waits", "policy": "p"}),
-        mark({**sent, "dataset": "lake.p.done", "policy": "p"}),
-        mark({**sent, "dataset": "lake.only.waits", "policy": "only"}),
-        *(mark({**sent, "dataset": f"lake.p.{name}", "policy": "p"}) for name in REMEMBERED),
+        mark({**sent, "dataset": "lake.p.waits", "policy": "p"}, act="a"),
+        mark({**sent, "dataset": "lake.p.done", "policy": "p"}, act="a"),
+        mark({**sent, "dataset": "lake.p.others", "policy": "p"}),
+        mark({**sent, "dataset": "lake.only.waits", "policy": "only"}, act="a"),
+        *(mark({**sent, "dataset": f"lake.p.{name}", "policy": "p"}, act="a") for name in REMEMBERED),
     ]  # fmt: skip
     unmarks = [
         ("lake.t.rescued", "versions", "T1", None, None),
@@ -205,6 +208,13 @@ def test_after_the_delete_versions_go_under_the_same_mark_once_they_are_old(outc
     assert "under the mark of a deleted partition" in outcome["lake.p.done#versions:3"]["because"]
     assert verdict(outcome, f"p.done#partitions:0/day={OLD}") == ("sweep", [])
     assert outcome[f"lake.p.done#partitions:0/day={OLD}"]["files"]["count"] == 1
+
+
+def test_a_partition_that_left_the_head_before_any_act_was_begun_is_sent_back(outcome: Any) -> None:
+    row = outcome[f"lake.p.others#partitions:0/day={OLD}"]
+    assert (row["decision"], row["because"]) == ("unmarked", "unmarked: it is gone: someone else removed it")
+    assert "lake.p.others#versions:3" in outcome
+    assert outcome["lake.p.others#versions:3"]["decision"] == "keep", "its versions do not go along"
 
 
 def test_after_the_delete_a_young_version_makes_the_partition_wait(outcome: Any) -> None:

@@ -161,7 +161,8 @@ def plan(
     now: datetime = NOW,
     limits: Limits | None = None,
 ) -> Plan:
-    whole = [(*mark, *[None] * (9 - len(mark))) for mark in marks]  # most marks have no `acted_at`
+    # Most marks have neither `acted_at` nor `act`.
+    whole = [(*mark, *[None] * (len(MARKS.split(", ")) - len(mark))) for mark in marks]
     return build_plan(
         policies_, world_, spark.createDataFrame(whole, MARKS), spark.createDataFrame(list(unmarks), UNMARKS),
         spark.createDataFrame(list(holds), HOLDS), now=now, limits=limits,

@@ -201,8 +201,7 @@ def state_views(spark: SparkSession, snapshot: Snapshot) -> dict[str, DataFrame]
     from ebbtide.spark.frames import small_frame
 
     marks = [
-        (*_mark(m), m.id, m.state.value, m.because, list(m.waits_for), m.rows, m.bytes, m.run, m.act)
-        for m in snapshot.marks
+        (*_mark(m), m.id, m.state.value, m.because, list(m.waits_for), m.rows, m.bytes, m.run) for m in snapshot.marks
     ]
     unmarks = [(*_unmark(pin), pin.id, pin.created_at) for pin in snapshot.unmarks if pin.released_at is None]
     holds = [(*_hold(hold), hold.id, hold.scope.value, hold.created_at) for hold in snapshot.holds]
@@ -216,7 +215,7 @@ def state_views(spark: SparkSession, snapshot: Snapshot) -> dict[str, DataFrame]
 def _mark(m: Mark) -> tuple[object, ...]:
     return (
         m.key.dataset, m.key.target, m.key.object, m.policy, m.fingerprint, m.marked_at, m.grace_until, m.frozen,
-        m.acted_at,
+        m.acted_at, m.act,
     )  # fmt: skip
 
 

@@ -29,7 +29,7 @@ from ebbtide.plan.world import World, settled
 # What the plan asks of the state, and what people do.
 MARKS = (
     f"{PLANS_MARKS}, id string, state string, because string, waits_for array<string>, rows long, bytes long, "
-    "run string, act string"
+    "run string"
 )
 UNMARKS = f"{PLANS_UNMARKS}, id string, created_at timestamp"
 HOLDS = f"{PLANS_HOLDS}, id string, scope string, created_at timestamp"

@@ -1,7 +1,8 @@
 """Partitions: the days that they cover, their age, and the files that go with them (spec §3).
 
 The partitions of the inventory are those of the main branch's head. A marked partition that is no longer among them
-was deleted by the sweep's commit: what is left of it waits until no retained version references its files.
+was deleted by the sweep's commit, where an act was begun on it: what is left of it waits until no retained version
+references its files. Where none was, somebody else removed it or gave it another name, and it is sent back.
 """
 
 from __future__ import annotations
@@ -108,15 +109,18 @@ def _decide(policies: PolicySet, rows: DataFrame, now: datetime) -> DataFrame:
     fingerprint = F.sha2(
         F.concat_ws("|", "object_id", *(F.coalesce(F.col(c).cast("string"), F.lit("?")) for c in _CONTENTS)), 256
     )
-    # The sweep's own commit took it out of the head: it did not change, it is half gone.
+    # The sweep's own commit took it out of the head: it did not change, it is half gone. An act that died counts.
+    deleted = ~F.col("in_head") & F.col("mark_partitions.act").isNotNull()
     fingerprint = F.when(F.col("in_head"), fingerprint).otherwise(F.col("mark_partitions.fingerprint"))
     rows = rows.withColumns({"_short": too_short, "_past": past, "_day": day, "fingerprint": fingerprint})
+    due = F.when(F.col("in_head"), F.col("_past") & ~F.col("_short")).otherwise(deleted)
 
     def age(_: Column) -> Column:
         which = F.when(oldest, "its first day ").otherwise("its last day ")
         gone = F.concat(which, F.col("_day").cast("string"), F.lit(" is more than "), text, F.lit(" ago"))
         return (
-            F.when(~F.col("in_head"), F.lit("deleted from the head, its files remain"))
+            F.when(deleted, F.lit("deleted from the head, its files remain"))
+            .when(~F.col("in_head"), F.lit("it is gone: someone else removed it"))
             .when(
                 F.col("_short"),
                 F.concat(F.lit("grain: "), text, F.lit(" is not longer than the table's "), "time_grain"),
@@ -127,7 +131,7 @@ def _decide(policies: PolicySet, rows: DataFrame, now: datetime) -> DataFrame:
         )
 
     rows = verdict(
-        rows, policies, owner=number, due=(F.col("_past") & ~F.col("_short")) | ~F.col("in_head"), age=age,
+        rows, policies, owner=number, due=due, age=age,
         protections=joined(under_floor(policies, F.col("last_day"), now, days=True), F.col("floor_gc")),
         blocks=F.col("blocks"), held=holds_on_days(F.col("first_day"), F.col("last_day")),
         mark=F.col("mark_partitions"), fingerprint=F.col("fingerprint"), now=now,

@@ -16,7 +16,8 @@ from ebbtide.config.policies import PolicySet
 from ebbtide.plan.select import setting
 from ebbtide.plan.world import instant_text, joined, no_texts
 
-MARK_TYPE = "struct<policy:string,fingerprint:string,grace_until:timestamp,cutoff:string,acted_at:timestamp>"
+_OF_MARK = ("policy", "fingerprint", "grace_until", "cutoff", "acted_at", "act")
+MARK_TYPE = "struct<policy:string,fingerprint:string,grace_until:timestamp,cutoff:string,acted_at:timestamp,act:string>"
 READY = "ready"
 GOING = ("mark", "marked", READY)
 """The stages of an object that is to go, now or later."""
@@ -25,9 +26,7 @@ GOING = ("mark", "marked", READY)
 def open_marks(marks: DataFrame, *targets: str) -> DataFrame:
     """Per object of the targets its open mark, as one column per target."""
     of_target = {
-        target: F.max(
-            F.when(F.col("target") == target, F.struct("policy", "fingerprint", "grace_until", "cutoff", "acted_at"))
-        ).alias(f"mark_{target}")
+        target: F.max(F.when(F.col("target") == target, F.struct(*_OF_MARK))).alias(f"mark_{target}")
         for target in targets
     }
     return marks.where(F.col("target").isin(*targets)).groupBy("table_id", "object_id").agg(*of_target.values())

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 MARKS = (
     "table_id string, target string, object_id string, policy string, fingerprint string, marked_at timestamp, "
-    "grace_until timestamp, cutoff string, acted_at timestamp"
+    "grace_until timestamp, cutoff string, acted_at timestamp, act string"
 )
 UNMARKS = "table_id string, target string, object_id string, until timestamp, reason string"
 HOLDS = "table_id string, partition_from date, partition_to date, owner string, reason string"

@@ -64,7 +64,7 @@ STATE: dict[str, list[tuple[Any, ...]]] = {
         ("lake.app.held", DAY - timedelta(days=250), DAY - timedelta(days=150), "ann", "case 4"),
         ("lake.app.held_whole", None, None, "ann", "case 5"),
     ],
-    "marks": [("lake.app.state", "partitions", object_of(100), "gdpr-user-data", "x", NOON, NOON, None, None)],
+    "marks": [("lake.app.state", "partitions", object_of(100), "gdpr-user-data", "x", NOON, NOON, None, None, None)],
     "unmarks": [
         ("lake.app.state", "partitions", object_of(101), None, "needed"),
         ("lake.app.state", "versions", object_of(102), datetime(2027, 1, 1, tzinfo=UTC), "needed"),
