@@ -176,3 +176,22 @@ floors:
     found = decided(plan(spark, rules, world(spark, *tables, views, long.commit("T1", 9).commit("T2", 8))))
     assert {row["decision"] for row in found.values()} == {"keep"}
     assert {key.split("#")[0] for key in found} == {f"lake.{name}" for name in (*names, "views.t", "v.long")}
+
+
+def test_an_append_only_table_gives_up_versions_and_nothing_of_its_head(spark: SparkSession, tmp_path: Path) -> None:
+    """Delta refuses whatever would take rows out of it."""
+    old = NOW.date() - timedelta(days=400)
+    rules = policies(
+        tmp_path,
+        "policies:\n"
+        "  - {name: p, select: {tables: ['**']}, partitions: {older_than: 90d}, rows: {where: 'x = 1'},\n"
+        "     versions: {older_than: 7d, keep_min: 1}}\n"
+        "  - {name: t, select: {tables: ['**']}, transactions: {older_than: 30d, allow_latest_view: true}}\n",
+    )
+    table = Table("lake.db.t", "delta", floors={"delta.appendOnly": "true"}, partitions=(day_partition(old),))
+    table.commit("T1", 90, partition=f"0/day={old}").commit("T2", 80).commit("T3", 1)
+    found = decided(plan(spark, rules, world(spark, table)))
+    for key in (f"partitions:0/day={old}", "rows:p", "transactions:T1"):
+        assert found[key]["decision"] == "keep", key
+        assert "floor:delta.appendOnly=true" in found[key]["protected_by"], key
+    assert found["versions:T1"]["decision"] == "mark"

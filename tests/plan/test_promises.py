@@ -84,6 +84,7 @@ CASES: list[tuple[str, dict[str, object], dict[str, str], int | None, str | None
     (TARGETS, {"locked_by": ["lake.app.other"]}, {}, None, "locked:lake.app.other"),
     (TARGETS, {"scan_error": "manifest lost"}, {}, None, "unknown:manifest lost"),
     (TARGETS, {}, {"gc.enabled": "false"}, None, "floor:gc.enabled=false"),
+    (TARGETS, {}, {"delta.appendOnly": "true"}, None, "floor:delta.appendOnly=true"),
     (TARGETS, {}, {"history.expire.min-snapshots-to-keep": "5"}, None,
      "floor:history.expire.min-snapshots-to-keep=5"),
     (TARGETS, {}, {"history.expire.min-snapshots-to-keep": "1"}, 109, None),

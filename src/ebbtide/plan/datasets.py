@@ -35,7 +35,7 @@ def prepare(policies: PolicySet, world: World, holds: DataFrame) -> DataFrame:
     )
     return chosen.withColumn("blocks", _blocks()).select(
         "table_id", "format", "schedule", "time_grain", "covers", "capabilities", "chosen", "floor_numbers", "refs",
-        "holds", "blocks", "floor_counts", "floor_times", "floor_consumers", "floor_gc",
+        "holds", "blocks", "floor_counts", "floor_times", "floor_consumers", "floor_gc", "floor_append",
         *(column for column in chosen.columns if column.startswith("for_")),
     )  # fmt: skip
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from ebbtide.plan.world import joined, no_texts
+from ebbtide.plan.world import joined, no_texts, only_if
 
 _COUNTS = ("history.expire.min-snapshots-to-keep", "snapshot.num-retained.min")
 _SINCE_COMMIT = ("snapshot.time-retained",)
@@ -63,6 +63,11 @@ def rules() -> dict[str, Column]:
         ),
         "floor_gc": F.when(F.lower(F.col("floors")["gc.enabled"]) == "false", F.array(F.lit("floor:gc.enabled=false")))
         .otherwise(no_texts()),
+        # Delta refuses every commit that takes rows out of the head of such a table; older versions may go.
+        "floor_append": only_if(
+            F.coalesce(F.lower(F.col("floors")["delta.appendOnly"]) == "true", F.lit(False)),
+            "floor:delta.appendOnly=true",
+        ),
     }  # fmt: skip
 
 

@@ -96,9 +96,10 @@ def row_objects(
         ),
         no_texts(),
     )  # fmt: skip
+    in_head = F.when(F.col("mark_rows.acted_at").isNull(), F.col("floor_append"))
     rows = verdict(
         rows, policies, owner=number, due=where.isNotNull() | cutoff.isNotNull(), age=age,
-        protections=joined(floors, F.col("floor_gc")), blocks=F.col("blocks"), held=any_holds(),
+        protections=joined(floors, F.col("floor_gc"), in_head), blocks=F.col("blocks"), held=any_holds(),
         mark=F.col("mark_rows"), fingerprint=F.col("fingerprint"), now=now,
     )  # fmt: skip
     return as_objects(rows, "rows", texts("main"))

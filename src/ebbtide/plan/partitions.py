@@ -132,7 +132,10 @@ def _decide(policies: PolicySet, rows: DataFrame, now: datetime) -> DataFrame:
 
     rows = verdict(
         rows, policies, owner=number, due=due, age=age,
-        protections=joined(under_floor(policies, F.col("last_day"), now, days=True), F.col("floor_gc")),
+        protections=joined(
+            under_floor(policies, F.col("last_day"), now, days=True), F.col("floor_gc"),
+            F.when(F.col("in_head"), F.col("floor_append")),
+        ),
         blocks=F.col("blocks"), held=holds_on_days(F.col("first_day"), F.col("last_day")),
         mark=F.col("mark_partitions"), fingerprint=F.col("fingerprint"), now=now,
     )  # fmt: skip

@@ -140,7 +140,7 @@ def _gather(policies: PolicySet, world: World, holds: DataFrame) -> list[tuple[F
     datasets = prepare(policies, world, holds)
     rows = datasets.join(asked, "table_id").join(_dates(world, datasets), "table_id", "left")
     rows = rows.select(
-        "table_id", "labels", "promised", "floor_numbers", "blocks", "floor_gc", "capabilities",
+        "table_id", "labels", "promised", "floor_numbers", "blocks", "floor_gc", "floor_append", "capabilities",
         *(owner(policies, F.col(f"for_{target}"), texts("main")).alias(target)
           for target in ("partitions", "rows", "versions", "orphans")),
         interval_of_text(F.col("time_grain")).alias("grain"),
@@ -169,7 +169,7 @@ def _dates(world: World, datasets: DataFrame) -> DataFrame:
 
 
 def _facts(row: dict[str, Any]) -> Facts:
-    endless = [*row["blocks"], *row["floor_gc"], *row["held"], *row["counts"], *row["consumers"]]
+    endless = [*row["blocks"], *row["floor_gc"], *row["floor_append"], *row["held"], *row["counts"], *row["consumers"]]
     endless += [name for name in row["refs"] if name != "branch:main"]
     endless += [rule["text"] for rule in row["floor_times"] if rule["micros"] is None]
     without = f"{row['undated']} partitions have no date" if row["undated"] else None

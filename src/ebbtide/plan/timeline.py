@@ -175,7 +175,7 @@ def _lifted(policies: PolicySet) -> Column:
     mine = F.transform(
         selected_branches(policies, F.col("owner_t"), F.col("branches")), lambda b: F.concat(F.lit("branch:"), b)
     )
-    can = (F.col("kind") == "APPEND") & F.array_contains("capabilities", DROPS_FILES)
+    can = (F.col("kind") == "APPEND") & F.array_contains("capabilities", DROPS_FILES) & (F.size("floor_append") == 0)
     return F.when(allowed & can, mine).otherwise(no_texts())
 
 
@@ -192,14 +192,15 @@ def _transaction(policies: PolicySet, rows: DataFrame, now: datetime) -> DataFra
         lambda p: F.concat(F.lit("views:"), p["branch"]),
     )
     by_refs = F.array_except(F.array_except(F.concat("in_views_of", "referenced_by"), F.col("lifted")), own_staging)
+    latest = setting([bool(t and t.allow_latest_view) for t in each], number, "boolean") & (F.size("in_views_of") > 0)
     protections = joined(
         by_refs,
+        F.when(latest, F.col("floor_append")),
         F.when(F.size("places") > 0, kept_views),
         only_if(F.col("staged") & ~may_stage, "staged"),
         F.col("kept_by_format"),
         under_floor(policies, F.col("committed_at"), now),
     )
-    latest = setting([bool(t and t.allow_latest_view) for t in each], number, "boolean") & (F.size("in_views_of") > 0)
     why_not = (
         F.when(~latest | (F.size("lifted") > 0), "")
         .when(F.col("kind") != "APPEND", ": rows of mixed age, use partitions or rows")

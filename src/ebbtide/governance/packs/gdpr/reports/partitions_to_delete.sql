@@ -30,6 +30,7 @@ due AS (
     AND as_interval(k.keep) > duration_of_time_grain(k.classifiers)
     AND size(k.blocked) = 0
     AND coalesce(lower(k.floors['gc.enabled']), 'true') <> 'false'
+    AND coalesce(lower(k.floors['delta.appendOnly']), 'false') <> 'true'
 ),
 pinned AS (
   SELECT table_id, object_id
