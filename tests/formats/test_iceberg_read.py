@@ -179,6 +179,33 @@ def test_older_metadata_files_than_the_log_names_are_still_referenced(jdbc: Iceb
     assert on_disk(reading) == paths(reading)
 
 
+def test_metadata_files_that_iceberg_deleted_itself_are_no_references(driver: IcebergDriver) -> None:
+    settings = {"write.metadata.previous-versions-max": "2", "write.metadata.delete-after-commit.enabled": "true"}
+    table = driver.create("short_log", properties=settings)
+    for n in range(6):
+        driver.append(table, [(n, "a", DAY)])
+    reading = read(driver, table)
+    assert on_disk(reading) == paths(reading)
+
+
+def test_metadata_files_are_referenced_where_they_are_and_missing_ones_only_where_nothing_may_delete_them(
+    jdbc: IcebergDriver, tmp_path: Path
+) -> None:
+    table = jdbc.create("moved_log", properties={"write.metadata.previous-versions-max": "2"})
+    for n in range(4):
+        jdbc.append(table, [(n, "a", DAY)])
+    before = paths(read(jdbc, table), Role.METADATA)
+    jdbc.set_property(table, "write.metadata.path", f"file://{tmp_path}")
+    for n in range(4):
+        jdbc.append(table, [(n, "a", DAY)])
+    metadata = paths(read(jdbc, table), Role.METADATA)
+    assert before <= metadata, "another folder than the current one's"
+    assert len(metadata) == 10
+    (logged,) = [p for p in metadata if Path(p).name.startswith("00008")]
+    Path(logged).unlink()
+    assert paths(read(jdbc, table), Role.METADATA) == metadata, "nobody but a fault takes what the log names"
+
+
 def test_partition_dates_come_from_transforms(jdbc: IcebergDriver) -> None:
     jdbc.spark.sql(
         "CREATE TABLE lake.db.transforms (id BIGINT, at TIMESTAMP) USING iceberg "

@@ -12,6 +12,8 @@ from ebbtide.model.history import Ref, RefKind, Transaction
 from ebbtide.model.paths import normalise
 from ebbtide.storage.files import Store
 
+_DELETES_OLD = "write.metadata.delete-after-commit.enabled"
+
 
 def files_of(
     files: MetadataFiles,
@@ -34,23 +36,34 @@ def files_of(
 
 
 def _metadata_files(files: MetadataFiles, sizes: dict[str, int]) -> Iterator[FileRef]:
-    """The current metadata file, every earlier one that the logs still name, and Hadoop's version hint."""
+    """The current metadata file, every earlier one that the logs still name, and Hadoop's version hint.
+
+    What the current log names is referenced, there or not, unless the table lets Iceberg delete old ones after a
+    commit. Those before it are referenced where they are there: nothing tells whether Iceberg deleted the others.
+    """
     current = normalise(files.location)
+    folder = current.rsplit("/", 1)[0]
     yield FileRef(current, Role.METADATA, sizes.get(current), None, True, versions=0)
     seen = {current}
     log = files.table.metadata_log
+    kept = files.table.properties.get(_DELETES_OLD, "false").lower() != "true"
     while log:
+        there: list[str] = []
         for entry in log:
             path = normalise(entry.metadata_file)
-            if path not in seen:
-                seen.add(path)
-                yield FileRef(path, Role.METADATA, sizes.get(path), None, False, versions=0)
+            if path in seen:
+                continue
+            seen.add(path)
+            # One that was written to another folder is not in the listing.
+            if path in sizes or (path.rsplit("/", 1)[0] != folder and files.is_there(entry.metadata_file)):
+                there.append(entry.metadata_file)
+            elif not kept:
+                continue
+            yield FileRef(path, Role.METADATA, sizes.get(path), None, False, versions=0)
         # A log keeps the last hundred; the oldest of them knows those before.
-        oldest = log[0].metadata_file
-        if normalise(oldest) not in sizes:
-            break
-        log = [entry for entry in files.open(oldest).metadata_log if normalise(entry.metadata_file) not in seen]
-    hint = f"{current.rsplit('/', 1)[0]}/version-hint.text"
+        log = files.open(there[0]).metadata_log if there else []
+        kept = False
+    hint = f"{folder}/version-hint.text"
     if hint in sizes:
         yield FileRef(hint, Role.METADATA, sizes[hint], None, True, versions=0)
 

@@ -42,6 +42,9 @@ class MetadataFiles:
     def open(self, location: str) -> TableMetadata:
         return self._read(location, lambda: FromInputFile.table_metadata(self._io.new_input(location)))
 
+    def is_there(self, location: str) -> bool:
+        return self._read(location, lambda: self._io.new_input(location).exists())
+
     def manifests(self, snapshot: Snapshot) -> list[Manifest]:
         """The manifests of one version, as its manifest list names them."""
         if snapshot.snapshot_id not in self._lists:
