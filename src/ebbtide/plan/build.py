@@ -125,7 +125,7 @@ class _Work:
                     waits.append(settled(freed.waits(rows, files, kept, self.shared)))
                 waits.append(freed.oldest_first(rows))
             if any(p.transactions and p.transactions.allow_latest_view for p in self.policies.policies):
-                named.append(_without_waiting(freed.files_of_lifted(rows, files, self.shared), waits[:1]))
+                named.append(_without_waiting(freed.files_of_leaving(rows, files, self.shared), waits[:1]))
         if parts is not None and theirs is not None:
             found = [] if self.marks is None else [settled(partitions.waits_of_partitions(parts, theirs, kept))]
             waits += found
@@ -229,8 +229,8 @@ def _files_with(objects: DataFrame, files: DataFrame) -> DataFrame:
 
 
 def _objects(rows: DataFrame, target: str, part: str, owner: str) -> DataFrame:
-    lifted = F.transform("lifted", lambda name: F.substring(name, len("branch:") + 1, 1 << 20))
-    drops = lifted if target == "transactions" else no_texts()
+    leaves = F.transform("leaves", lambda name: F.substring(name, len("branch:") + 1, 1 << 20))
+    drops = leaves if target == "transactions" else no_texts()
     return rows.where(F.col(f"{part}.exists")).select(
         "table_id", F.lit(target).alias("target"), "object_id", "branches", F.col(owner).alias("policy"), "fingerprint",
         F.lit(None).cast("string").alias("cutoff"),

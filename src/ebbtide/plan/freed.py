@@ -20,7 +20,9 @@ def next_kept(timeline: DataFrame) -> DataFrame:
     # An expired version keeps nothing: what it referenced is gone in part already.
     there = ~F.col("expired")
     going = F.col("t.decision").isin(*GOING) & F.col("t.exists") | F.col("v.decision").isin(*GOING) & F.col("v.exists")
-    ready = (F.col("t.decision") == READY) & F.col("t.exists") | (F.col("v.decision") == READY) & F.col("v.exists")
+    # What is to leave a head first still has its version afterwards, and so has what another target expires.
+    ready = (F.col("t.decision") == READY) & F.col("t.exists") & F.col("expires")
+    ready = ready | (F.col("v.decision") == READY) & F.col("v.exists")
     at = F.struct("position", F.col("object_id").alias("id"))
     # From the newest down, so that the frame grows by one row at a time; a frame that ends at the newest would be
     # computed anew for each row.
@@ -75,7 +77,7 @@ def files_of_history(timeline: DataFrame, free: DataFrame) -> DataFrame:
     """
     going = {name: F.when(F.col(f"{name}.exists") & F.col(f"{name}.decision").isin(*GOING), F.col(f"{name}.decision"))
              for name in ("t", "v")}  # fmt: skip
-    adders = timeline.where(F.size("lifted") == 0).select(
+    adders = timeline.where(F.size("leaves") == 0).select(
         "table_id", F.col("object_id").alias("first_transaction"), going["t"].alias("as_adder")
     )
     found = free.join(adders.where("as_adder IS NOT NULL"), ["table_id", "first_transaction"], "left")
@@ -122,15 +124,15 @@ def _holders(versions: DataFrame, free: DataFrame) -> DataFrame:
     return found.agg(F.max_by("holder", "holder.position").alias("holder")).select("table_id", "path", "holder.*")
 
 
-def files_of_lifted(timeline: DataFrame, files: DataFrame, shared: DataFrame | None) -> DataFrame:
-    """The files that leave the heads with the transactions of the latest view that a policy lifts.
+def files_of_leaving(timeline: DataFrame, files: DataFrame, shared: DataFrame | None) -> DataFrame:
+    """The files that leave the heads with transactions of the latest view whose policy allows it.
 
     Versions between still reference them: the object waits for those after its commit, and they do not make it smaller.
     """
-    lifted = timeline.where((F.size("lifted") > 0) & F.col("t.exists") & F.col("t.decision").isin(*GOING)).select(
+    leaving = timeline.where((F.size("leaves") > 0) & F.col("t.exists") & F.col("t.decision").isin(*GOING)).select(
         "table_id", F.col("object_id").alias("first_transaction"), F.col("t.decision").alias("decision")
     )
-    theirs = files.where(F.col("role").isin(*CONTENT)).join(lifted, ["table_id", "first_transaction"])
+    theirs = files.where(F.col("role").isin(*CONTENT)).join(leaving, ["table_id", "first_transaction"])
     if shared is not None:
         theirs = theirs.join(F.broadcast(shared.select("path")), "path", "left_anti")
     return theirs.select(
@@ -147,24 +149,16 @@ def files_of_lifted(timeline: DataFrame, files: DataFrame, shared: DataFrame | N
 def waits(timeline: DataFrame, files: DataFrame, kept: DataFrame, shared: DataFrame | None) -> DataFrame:
     """What ready transactions wait for: versions and datasets that still reference a file that they added."""
     ready = timeline.where(F.col("t.exists") & (F.col("t.decision") == READY)).select(
-        "table_id", F.col("object_id").alias("first_transaction"), "lifted", "refs"
+        "table_id", F.col("object_id").alias("first_transaction"), "leaves"
     )
     runs = (
         files.where(F.col("role").isin(*CONTENT))
         .join(ready, ["table_id", "first_transaction"])
-        .select("table_id", "path", "first_transaction", "lifted", "refs", F.explode("versions").alias("run"))
+        .select("table_id", "path", "first_transaction", "leaves", F.explode("versions").alias("run"))
         .withColumn("position", F.col("run.first"))
         .join(kept, ["table_id", "position"])
     )
     blocked = F.coalesce(F.col("kept_now.position") <= F.col("run.last"), F.lit(False))
-    in_head = F.exists(
-        "refs",
-        lambda ref: (
-            F.array_contains("lifted", ref["name"])
-            & (F.col("run.first") <= ref["position"])
-            & (ref["position"] <= F.col("run.last"))
-        ),
-    )
     by_version = F.when(blocked, F.array(F.concat(F.lit("version:"), "kept_now.id"))).otherwise(no_texts())
     by_dataset = no_texts()
     if shared is not None:
@@ -176,8 +170,8 @@ def waits(timeline: DataFrame, files: DataFrame, kept: DataFrame, shared: DataFr
     return (
         runs.withColumn("waits", joined(by_version, by_dataset))
         .groupBy("table_id", F.col("first_transaction").alias("object_id"))
-        .agg(F.flatten(F.collect_set("waits")).alias("file_waits"), F.max(in_head).alias("in_head"))
-        # While a lifted head still has the files there is a commit to make: nothing to wait for yet.
+        .agg(F.flatten(F.collect_set("waits")).alias("file_waits"), F.max(F.size("leaves") > 0).alias("in_head"))
+        # While a head still has to give them up there is a commit to make: nothing to wait for yet.
         .select(
             "table_id",
             F.lit("transactions").alias("target"),

@@ -43,6 +43,8 @@ def timeline(
     What no policy and no mark has as a target (`targets`) is not looked at: there is no object of it.
     `marks` are those of the two targets; `held` names transactions that partition holds reach, `taken_along` versions
     that reference files of a partition which a sweep has deleted: they go under its mark (spec §2).
+    `leaves` are the branches whose heads must give up the transaction's files first, because its policy lifts their
+    protection; `expires` says whether the version goes with the transaction.
     """
     concerned = (F.size("for_transactions") > 0) | (F.size("for_versions") > 0)
     if marks is not None:
@@ -152,9 +154,14 @@ def _decide(policies: PolicySet, rows: DataFrame, targets: Set[str], now: dateti
     )
     rows = _transaction(policies, rows, now) if "transactions" in targets else _without(rows, "t_")
     rows = _version(policies, rows, now) if "versions" in targets else _without(rows, "v_")
+    # What left the heads goes like any other transaction; but a version of the latest view, which people read until
+    # then, goes by the versions target where a policy has one.
+    by_versions = F.arrays_overlap("lifted", "in_views_of") & F.col("owner_v").isNotNull()
+    leaves = F.array_intersect("lifted", "referenced_by") if "transactions" in targets else no_texts()
+    rows = rows.withColumns({"leaves": leaves, "expires": (F.size(leaves) == 0) & ~by_versions})
     return rows.select(
-        "table_id", "object_id", "position", "branches", "committed_at", "superseded_at", "refs", "any_order", "lifted",
-        "fingerprint", "owner_t", "owner_v", "expired",
+        "table_id", "object_id", "position", "branches", "committed_at", "superseded_at", "refs", "any_order", "leaves",
+        "expires", "fingerprint", "owner_t", "owner_v", "expired",
         *(F.struct(*(F.col(f"{p}_{name}").alias(name) for name in (*VERDICT, "exists"))).alias(p) for p in "tv"),
     )  # fmt: skip
 
