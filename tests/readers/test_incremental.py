@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
 from pyspark.sql import DataFrame, SparkSession
 
 from ebbtide.errors import FullReadNeededError, InputError, MarkedError
@@ -84,6 +86,22 @@ def test_changed_rows_need_a_full_read(log: Log) -> None:
 def test_an_unknown_place_is_wrong_input(log: Log) -> None:
     with pytest.raises(InputError):
         log.since("77777")
+
+
+def test_what_another_process_committed_is_read_by_a_session_that_knows_the_table(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    log = _log(spark, tmp_path, "iceberg")
+    assert _names(log.since(log.ids[1])) == ["n2"]
+    name = log.table.id.catalog
+    other = SqlCatalog(
+        name, uri=f"sqlite:///{log.tide.root}/catalog-{name}.db", warehouse=f"file://{log.tide.root}/{name}"
+    )
+    for number in (3, 4):
+        rows = {"id": [number], "name": [f"n{number}"], "day": ["2026-01-01"]}
+        other.load_table(("db", "log")).append(pa.table(rows))
+        assert _names(log.since(log.ids[2]))[-1] == f"n{number}"
+    assert _names(log.since(None)) == ["n0", "n1", "n2", "n3", "n4"]
 
 
 def test_what_retention_removed_is_said_and_skipped_only_when_asked(log: Log) -> None:

@@ -141,6 +141,12 @@ def open_table(found: Found, catalog: Catalog, spark: SparkSession) -> JavaTable
     return JavaTable(found, catalog, table, spark._jvm)
 
 
+def forget_cached(id_: DatasetId, spark: SparkSession) -> None:
+    """Let the session load the table anew: it does not see what other processes committed since it read it."""
+    java, name = _catalog_and_name(id_, spark)
+    java.invalidateTable(name)
+
+
 def drop_from_catalog(id_: DatasetId, spark: SparkSession) -> None:
     """Let the catalog forget the table, and leave every file where it is."""
     java, name = _catalog_and_name(id_, spark)
