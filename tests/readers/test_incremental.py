@@ -88,6 +88,20 @@ def test_an_unknown_place_is_wrong_input(log: Log) -> None:
         log.since("77777")
 
 
+def test_a_place_that_main_left_needs_a_full_read(spark: SparkSession, tmp_path: Path) -> None:
+    log = _log(spark, tmp_path, "iceberg")
+    log.driver.rollback(log.table, log.ids[1])
+    with pytest.raises(FullReadNeededError, match="not on main's line"):
+        log.since(log.ids[2])
+    assert _names(log.since(log.ids[0])) == ["n1"]
+    log.driver.replace(log.table, [(9, "other", "2026-01-01")])
+    for allow_retention in (False, True):
+        with pytest.raises(FullReadNeededError, match="not on main's line"):
+            log.since(log.ids[1], allow_retention=allow_retention)
+    with pytest.raises(InputError):
+        log.since("77777")
+
+
 def test_what_another_process_committed_is_read_by_a_session_that_knows_the_table(
     spark: SparkSession, tmp_path: Path
 ) -> None:

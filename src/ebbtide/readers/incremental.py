@@ -68,10 +68,15 @@ def _line(reading: Reading, since: str | None) -> tuple[list[Transaction], bool]
     while at is not None and at != since and at in by_id and not by_id[at].expired:
         line.append(by_id[at])
         at = by_id[at].parent_id
-    if since is not None and at != since and at is None:
+    if since is not None and at is None and since in by_id:
+        raise FullReadNeededError(
+            f"{reading.id}: {since} is not on main's line: main was rolled back or replaced, or a branch has it",
+            hint="read the whole table once, then go on from main's head",
+        )
+    if since is not None and at is None:
         raise InputError(
             f"{reading.id}: {since} is no transaction of main",
-            hint="`ebbtide history` shows them; it may be on a branch",
+            hint="`ebbtide history` shows them",
         )
     line.reverse()
     return line, at == since
