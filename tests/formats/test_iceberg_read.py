@@ -217,6 +217,22 @@ def test_partition_dates_come_from_transforms(jdbc: IcebergDriver) -> None:
     assert sorted(dated.values()) == [("2026-02-03", "2026-02-03"), ("None", "None")]
 
 
+def test_a_date_that_no_calendar_has_is_none_and_the_rest_of_the_table_goes_on(jdbc: IcebergDriver) -> None:
+    """Milliseconds taken for seconds: the year 55840."""
+    fields = {"far_days": "days(at)", "far_at": "at", "far_day": "day", "far_hours": "hours(at)"}
+    for name, field in fields.items():
+        jdbc.spark.sql(
+            f"CREATE TABLE lake.db.{name} (id BIGINT, at TIMESTAMP, day DATE) USING iceberg PARTITIONED BY ({field})"
+        )
+        jdbc.spark.sql(
+            f"INSERT INTO lake.db.{name} SELECT id, at, CAST(at AS DATE) FROM VALUES "
+            "(1, TIMESTAMP '2026-02-03 04:05:06'), (2, timestamp_seconds(1700000000000)) AS t(id, at)"
+        )
+        reading = read(jdbc, Table(DatasetId("lake", ("db",), name), "", f"lake.db.{name}"))
+        assert sorted(str(p.last_day) for p in reading.partitions) == ["2026-02-03", "None"], name
+        assert len({p.id for p in reading.partitions}) == 2
+
+
 def test_months_and_hours_cover_what_they_say(jdbc: IcebergDriver) -> None:
     for transform, expected in (("months", ("2026-02-01", "2026-02-28")), ("hours", ("2026-02-03", "2026-02-03"))):
         name = f"by_{transform}"

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
 from enum import IntEnum
 from io import BytesIO
 from typing import Any
 
 import fastavro
 
-_EPOCH, _EPOCH_DAY = datetime(1970, 1, 1, tzinfo=UTC), date(1970, 1, 1)
+_COUNTED = ("date", "time-micros", "timestamp-micros", "local-timestamp-micros")
 
 
 class Status(IntEnum):
@@ -47,7 +46,10 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One file in a manifest. `by` added it, or for a deleted entry removed it; `values` are its partition tuple."""
+    """One file in a manifest. `by` added it, or for a deleted entry removed it; `values` are its partition tuple.
+
+    Dates are counted in days and times in microseconds, as Iceberg counts them.
+    """
 
     status: Status
     by: int | None
@@ -95,7 +97,7 @@ def entries(content: bytes, manifest: Manifest) -> list[Entry]:
                 content=Content(file(134, 0)),
                 path=file(100),
                 format=str(file(101)).upper(),
-                values=tuple(_plain(v) for v in file(102).values()),
+                values=tuple(file(102).values()),
                 rows=file(103),
                 bytes=file(104),
             )
@@ -131,6 +133,7 @@ def _records(content: bytes) -> Iterator[tuple[Mapping[str, Any], Mapping[int, s
     stream = BytesIO(content)
     reader = fastavro.reader(stream)
     ids = dict(_field_ids(reader.writer_schema))
+    _as_counted(reader.writer_schema)
     for record in reader:
         if not isinstance(record, Mapping):
             raise ValueError("its records are no records")
@@ -152,13 +155,13 @@ def _field_ids(schema: Any) -> Iterator[tuple[int, str]]:
                 yield from _field_ids(field["type"])
 
 
-def _plain(value: Any) -> Any:
-    """A partition value as Iceberg counts it: dates in days, times in microseconds."""
-    if isinstance(value, datetime):
-        moment = value if value.tzinfo else value.replace(tzinfo=UTC)
-        return (moment - _EPOCH) // (_EPOCH.resolution)
-    if isinstance(value, date):
-        return (value - _EPOCH_DAY).days
-    if isinstance(value, time):
-        return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
-    return value
+def _as_counted(schema: Any) -> None:
+    """Let dates and times be read as Iceberg counts them, in days and microseconds: Python's end with the year 9999."""
+    if isinstance(schema, list):
+        for part in schema:
+            _as_counted(part)
+    elif isinstance(schema, dict):
+        if schema.get("logicalType") in _COUNTED:
+            del schema["logicalType"]
+        for field in schema.get("fields", ()):
+            _as_counted(field["type"])

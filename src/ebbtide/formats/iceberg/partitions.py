@@ -51,7 +51,10 @@ def _text(field: PartitionField, source: IcebergType | None, value: object) -> s
     if source is None:
         return str(value)
     # The manifest holds the transform's result; human strings want to know what it was made from.
-    return str(field.transform.to_human_string(source, value))
+    try:
+        return str(field.transform.to_human_string(source, value))
+    except (OverflowError, ValueError):  # a date that Python does not have
+        return str(value)
 
 
 def _days(field: PartitionField, source: IcebergType | None, value: object) -> Days | None:
