@@ -97,6 +97,37 @@ def test_floors_and_holds_keep_whole_targets(
     assert verdict("range") == ("held", "hold:legal", ["hold:legal"])
 
 
+def test_what_would_go_with_a_branch_or_a_table_keeps_it(spark: SparkSession, tmp_path: Path) -> None:
+    def forked(name: str, **settings: Any) -> Table:
+        table = Table(f"lake.branches.{name}", "paimon", **settings).commit("main/1", 100).branch("x", "main/1")
+        return table.commit("x/2", 90, on="x").commit("x/3", 80, on="x").branch("xy", "x/2").commit("main/2", 1)
+
+    consumers = {"consumer:x/job": "x/3", "consumer:other": "main/2"}
+    tables = [
+        forked("tagged").tag("x/own", "main/1").tag("mine", "main/1"), forked("read", floors=consumers),
+        forked("rescued"), forked("shared"),
+        Table("lake.tables.read", "paimon", floors=consumers).commit("T1", 100),
+    ]  # fmt: skip
+    unmarks = [(f"lake.branches.{name}", None, id_, None, None) for name, id_ in
+               (("rescued", "x/3"), ("shared", "x/2"), ("tagged", "main/1"))]  # fmt: skip
+    found = decided(plan(spark, policies(tmp_path, POLICIES), world(spark, *tables), unmarks=unmarks))
+
+    def verdict(key: str) -> tuple[str, str, list[str]]:
+        row = found[f"lake.{key}"]
+        return row["decision"], row["because"], row["protected_by"]
+
+    due, pin = "last written more than 30d ago", "was unmarked by a person until released"
+    assert verdict("branches.tagged#branches:x") == ("keep", f"{due}, but protected", ["tag:x/own"])
+    assert verdict("branches.read#branches:x") == ("keep", f"{due}, but protected", ["floor:consumer:x/job"])
+    assert verdict("branches.rescued#branches:x") == ("unmarked", f"x/3 {pin}", [])
+    assert [verdict(f"branches.{name}#branches:xy")[0] for name in ("tagged", "read", "rescued")] == ["mark"] * 3
+    # Whichever of the two goes first: the other might go as well.
+    both = [verdict(f"branches.shared#branches:{name}") for name in ("x", "xy")]
+    assert both == [("unmarked", f"x/2 {pin}", [])] * 2
+    kept = ["floor:consumer:other", "floor:consumer:x/job"]
+    assert verdict("tables.read#tables:lake.tables.read") == ("keep", f"{due}, but protected", kept)
+
+
 def going(found: dict[str, dict[str, Any]], dataset: str) -> list[int]:
     rows = [row for row in found.values() if row["dataset"] == f"stream.{dataset}" and row["decision"] == "mark"]
     return sorted(int(row["object"].removeprefix("main/")) for row in rows)

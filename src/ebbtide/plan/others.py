@@ -173,13 +173,17 @@ def branch_objects(
     pinned: DataFrame | None,
     now: datetime,
 ) -> DataFrame:
-    """Branches that nobody wrote to for `unused_for`, counted from the head's commit. Never main."""
+    """Branches that nobody wrote to for `unused_for`, counted from the head's commit. Never main.
+
+    What would go with the branch keeps it: a tag that lies in it and a consumer that reads it (Paimon), and a version
+    that a person unmarked and main does not reach (spec §1).
+    """
     number = F.col("owner")
     heads = world.transactions.select("table_id", F.col("transaction_id").alias("head"), "committed_at")
     rows = world.branches.where(F.col("kind") == "branch").join(datasets, "table_id")
     rows = rows.withColumn("owner", owner(policies, F.col("for_branches"), F.array("name"))).where("owner IS NOT NULL")
     rows = rows.join(heads, ["table_id", "head"], "left").withColumn("object_id", F.col("name"))
-    rows = with_state(rows, "branches", marks, pinned)
+    rows = with_state(rows, "branches", marks, None if pinned is None else _of_whole_branches(pinned, world))
     ages = [None if p.branches is None else p.branches.unused_for for p in policies.policies]
     text = setting([None if d is None else str(d) for d in ages], number, "string")
     moved = move_instant(
@@ -198,8 +202,16 @@ def branch_objects(
 
     fingerprint = F.sha2(F.concat_ws("|", "name", F.coalesce("head", F.lit(""))), 256)
     rows = rows.withColumn("fingerprint", fingerprint).withColumn("cutoff", F.lit(None))
+    # Paimon keeps a branch's own tags in its folder and calls them `branch/tag`; elsewhere tags outlive branches.
+    inside = F.filter(
+        "refs",
+        lambda r: (F.col("format") == "paimon") & r["name"].startswith(F.concat(F.lit("tag:"), "name", F.lit("/"))),
+    )
+    readers = F.filter("floor_consumers", lambda rule: rule["line"] == F.col("name"))
     protections = joined(
         only_if(F.coalesce("main", F.lit(True)), "main branch"),
+        F.transform(inside, lambda ref: ref["name"]),
+        F.transform(readers, lambda rule: rule["text"]),
         under_floor(policies, F.col("committed_at"), now),
         F.col("floor_gc"),
     )
@@ -208,6 +220,17 @@ def branch_objects(
         held=any_holds(), mark=F.col("mark_branches"), fingerprint=F.col("fingerprint"), now=now,
     )  # fmt: skip
     return as_objects(rows, "branches", F.array("name"))
+
+
+def _of_whole_branches(pinned: DataFrame, world: World) -> DataFrame:
+    """What was unmarked as a branch, or as a version of one that main does not reach."""
+    aside = world.transactions.where(~F.array_contains("branches", "main")).select(
+        "table_id", F.col("transaction_id").alias("object_id"), F.explode("branches").alias("branch")
+    )
+    inside = pinned.join(aside, ["table_id", "object_id"]).select(
+        "table_id", F.col("branch").alias("object_id"), F.concat("object_id", F.lit(" was "), "pin").alias("pin")
+    )
+    return pinned.unionByName(inside).groupBy("table_id", "object_id").agg(F.max("pin").alias("pin"))
 
 
 def _of_whole_tables(pinned: DataFrame) -> DataFrame:
@@ -226,7 +249,7 @@ def table_objects(
     shared: DataFrame | None,
     now: datetime,
 ) -> DataFrame:
-    """Ad hoc tables (without a schedule) whose last commit on any branch is past retention. A tag keeps its table.
+    """Ad hoc tables (without a schedule) whose last commit on any branch is past retention. Tags and consumers keep it.
 
     So does whatever of it a person unmarked: a rescued transaction does not go with its table either (spec §1).
     """
@@ -269,6 +292,7 @@ def table_objects(
     protections = joined(
         F.transform(kept, lambda ref: ref["name"]),
         F.transform(sharing, lambda other: F.concat(F.lit("reference:"), other)),
+        F.transform("floor_consumers", lambda rule: rule["text"]),
         under_floor(policies, F.col("committed_at"), now),
         F.col("floor_gc"),
     )
