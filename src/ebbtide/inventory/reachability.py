@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ebbtide.inventory.information_schema import Inventory
+from ebbtide.model.dataset import BESIDE, CHANGELOG
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,6 +47,8 @@ def still_referenced(
     own = found.where((F.col("table_id") == F.col("owner")) & ~F.col("owner").isin(*dropped))
     # A file without runs (a log, a catalog's own file) belongs to the dataset as a whole.
     whole = own.where(F.coalesce(F.size("versions"), F.lit(0)) <= 0).select("path", F.lit("its dataset").alias("by"))
+    outlives = F.exists("versions", lambda run: run["first"] == BESIDE)
+    whole = whole.unionByName(own.where(outlives).select("path", F.lit(CHANGELOG).alias("by")))
     runs = own.select("table_id", "path", F.explode("versions").alias("run"))
     inside = (F.col("run.first") <= F.col("position")) & (F.col("position") <= F.col("run.last"))
     by_version = (

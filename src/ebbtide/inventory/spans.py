@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from ebbtide.model.dataset import FileRef, Reading, Role
+from ebbtide.model.dataset import BESIDE, FileRef, Reading, Role
 from ebbtide.model.history import History, RefKind
 
 Run = dict[str, int]
@@ -35,7 +35,7 @@ class Spans:
         mask = self._derived(file) if file.versions is None else file.versions
         if mask not in self._runs:  # many files came and went together
             self._runs[mask] = self._to_runs(mask)
-        return self._runs[mask]
+        return [*self._runs[mask], {"first": BESIDE, "last": BESIDE}] if file.outlives else self._runs[mask]
 
     def _derived(self, file: FileRef) -> int:
         """A mask for adapters that give none. Where it cannot be exact it names too many versions, never too few."""

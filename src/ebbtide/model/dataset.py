@@ -86,6 +86,12 @@ class Partition:
     last_transaction: str | None
 
 
+BESIDE = 2**62
+"""The position of what keeps a file beside the versions: behind all of them, so the end of none frees it."""
+CHANGELOG = "a changelog"
+"""What that is, in the words of plans and sweeps."""
+
+
 @dataclass(frozen=True, slots=True)
 class FileRef:
     """One physical file that some retained version references. `path` is normalised (`model.paths`).
@@ -93,6 +99,7 @@ class FileRef:
     `first_transaction` added it (None where nothing says so any more), each of `removed_by` took it out of its
     parent's version, and `live` says whether the head of any branch references it. Bit n of `versions` says whether
     the n-th transaction of the reading references it; None where the adapter leaves that to `inventory.spans`.
+    `outlives` says that something beside the versions keeps it when they have gone (Paimon's changelogs).
     """
 
     path: str
@@ -104,6 +111,7 @@ class FileRef:
     partition: str | None = None
     rows: int | None = None
     versions: int | None = None
+    outlives: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from ebbtide.model.dataset import BESIDE, CHANGELOG
 from ebbtide.plan.verdict import GOING, READY
 from ebbtide.plan.world import CONTENT, joined, no_texts, texts
 
@@ -147,7 +148,7 @@ def files_of_leaving(timeline: DataFrame, files: DataFrame, shared: DataFrame | 
 
 
 def waits(timeline: DataFrame, files: DataFrame, kept: DataFrame, shared: DataFrame | None) -> DataFrame:
-    """What ready transactions wait for: versions and datasets that still reference a file that they added."""
+    """What ready transactions wait for: versions, changelogs and datasets that reference a file that they added."""
     ready = timeline.where(F.col("t.exists") & (F.col("t.decision") == READY)).select(
         "table_id", F.col("object_id").alias("first_transaction"), "leaves"
     )
@@ -156,10 +157,11 @@ def waits(timeline: DataFrame, files: DataFrame, kept: DataFrame, shared: DataFr
         .join(ready, ["table_id", "first_transaction"])
         .select("table_id", "path", "first_transaction", "leaves", F.explode("versions").alias("run"))
         .withColumn("position", F.col("run.first"))
-        .join(kept, ["table_id", "position"])
+        .join(kept, ["table_id", "position"], "left")
     )
     blocked = F.coalesce(F.col("kept_now.position") <= F.col("run.last"), F.lit(False))
     by_version = F.when(blocked, F.array(F.concat(F.lit("version:"), "kept_now.id"))).otherwise(no_texts())
+    by_version = F.when(F.col("run.first") == BESIDE, texts(CHANGELOG)).otherwise(by_version)
     by_dataset = no_texts()
     if shared is not None:
         runs = runs.join(F.broadcast(shared), "path", "left")

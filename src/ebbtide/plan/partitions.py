@@ -13,12 +13,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from ebbtide.config.policies import PolicySet
+from ebbtide.model.dataset import BESIDE, CHANGELOG
 from ebbtide.model.durations import Duration, as_interval
 from ebbtide.plan.datasets import holds_on_days, under_floor
 from ebbtide.plan.durations import add_text, days_of, interval_of_text, move_day
 from ebbtide.plan.select import owner, setting
 from ebbtide.plan.verdict import GOING, MARK_TYPE, READY, VERDICT, verdict
-from ebbtide.plan.world import CONTENT, OF_PARTITIONS, World, joined, no_texts, only_if
+from ebbtide.plan.world import CONTENT, OF_PARTITIONS, World, joined, no_texts, only_if, texts
 
 
 def covering() -> Column:
@@ -245,6 +246,7 @@ def waits_of_partitions(objects: DataFrame, theirs: DataFrame, kept: DataFrame |
         by_version = F.when(
             F.col("known"), only_if(F.coalesce(blocked, F.lit(False)), F.concat(F.lit("version:"), "kept_now.id"))
         ).otherwise(by_version)
+    by_version = F.when(F.col("run.first") == BESIDE, texts(CHANGELOG)).otherwise(by_version)
     found = runs.groupBy("table_id", "object_id").agg(
         F.flatten(F.collect_set(joined(F.col("stay"), by_version))).alias("waits")
     )

@@ -22,11 +22,13 @@ from tests.tide import Tide
 
 OLD, NEW = "2026-01-01", "2099-01-01"
 COMMITS = 12
+PRODUCERS = ("none", "input")
+LONG_LOGS = {f"changelog.num-retained.{which}": "50" for which in ("min", "max")} | {"snapshot.num-retained.min": "1"}
 SWEPT = "Transaction data has been deleted."
 POLICIES = """
 policies:
   - name: days
-    select: {tables: ["*.db.days"]}
+    select: {tables: ["*.db.days", "*.db.logs_*"]}
     partitions: {older_than: 30d}
     versions: {older_than: 1d, keep_min: 1}
     grace: 1d
@@ -86,6 +88,15 @@ def cleaned(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Cl
         "days": driver.create("days", partitioned=True, properties=settings),
         "keyed": driver.create("keyed", variant="key", properties={**settings, "changelog-producer": "input"}),
         "example": driver.create("example", properties=settings),
+        **{
+            f"logs_{producer}": driver.create(
+                f"logs_{producer}",
+                variant="key",
+                partitioned=True,
+                properties={**settings, **LONG_LOGS, "changelog-producer": producer},
+            )
+            for producer in PRODUCERS
+        },
     }
     for number in range(COMMITS):
         driver.append(tables["many"], [(number, f"n{number}", OLD)])
@@ -97,6 +108,8 @@ def cleaned(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Cl
     driver.append(tables["days"], [(3, "new", NEW)])
     for number in range(4):
         driver.append(tables["keyed"], [(1, f"v{number}", OLD)])
+        for producer in PRODUCERS:
+            driver.append(tables[f"logs_{producer}"], [(1, f"v{number}", OLD), (2, f"v{number}", NEW)])
     _worked_example(driver, tables["example"])
     made = Cleaned(tide, driver, tables, {n: driver.rows(table) for n, table in tables.items()}, {}, [], {}, [], [])
     for key, row in tide.plan(35).items():
@@ -170,6 +183,18 @@ def test_changelogs_go_with_their_snapshots_and_those_of_the_others_stay(cleaned
 
 def _changelogs(files: set[str]) -> list[str]:
     return [path for path in files if "/keyed/bucket-0/changelog-" in path]
+
+
+@pytest.mark.parametrize("producer", PRODUCERS)
+def test_what_changelogs_name_outlives_the_versions_and_the_partition_waits(cleaned: Cleaned, producer: str) -> None:
+    """A changelog is read from its own files, and where nothing writes any from the data."""
+    name, kind = f"logs_{producer}", "data-" if producer == "none" else "changelog-"
+    assert len(cleaned.ids[name][-1]) == 1
+    assert len(list(cleaned.place(name, "changelog").glob("changelog-*"))) == 4
+    first, last = ([p for p in files if f"/{name}/day={OLD}/" in p] for files in (cleaned.files[0], cleaned.files[-1]))
+    assert sorted(last) == sorted(path for path in first if path.rpartition("/")[2].startswith(kind))
+    results = [r for r in cleaned.sweeps[-1].results if r.key.dataset.endswith(f".{name}")]
+    assert {(r.state, r.because) for r in results if r.key.target == "partitions"} == {("waiting", "a changelog")}
 
 
 def test_orphans_of_every_kind_go_after_their_guard_age_and_young_files_stay(cleaned: Cleaned) -> None:

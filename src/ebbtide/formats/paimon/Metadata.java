@@ -17,6 +17,7 @@ import java.util.concurrent.Future;
 
 import org.apache.hadoop.conf.Configuration;
 import org.apache.paimon.Changelog;
+import org.apache.paimon.CoreOptions;
 import org.apache.paimon.Snapshot;
 import org.apache.paimon.casting.CastExecutor;
 import org.apache.paimon.casting.CastExecutors;
@@ -75,16 +76,19 @@ public class Metadata {
         FileIO files = open(root, options, hadoop);
         Map branches = new LinkedHashMap();
         branches.put("main", branch(files, root));
+        Map decoupled = new LinkedHashMap();
+        TableSchema schema = schema(files, root, "main");
+        addDecoupled(decoupled, "main", schema);
         for (Object folder : list(files, new Path(root, "branch"), "branch-", true)) {
             String name = ((Path) folder).getName().substring("branch-".length());
-            schema(files, root, name);
+            addDecoupled(decoupled, name, schema(files, root, name));
             branches.put(name, branch(files, (Path) folder));
         }
-        TableSchema schema = schema(files, root, "main");
         Map answer = new LinkedHashMap();
         answer.put("schema", schema.toString());
         answer.put("columns", columns(new ArrayList(), "", schema.fields()));
         answer.put("branches", branches);
+        answer.put("decoupled", decoupled);
         return JsonSerdeUtil.toFlatJson(answer);
     }
 
@@ -250,6 +254,14 @@ public class Metadata {
             throw new Broken("branch " + branch + " has no schema");
         }
         return schema;
+    }
+
+    /** Adds a branch whose snapshots leave a changelog when they expire, and whether that is read from data files. */
+    private static void addDecoupled(Map decoupled, String branch, TableSchema schema) {
+        CoreOptions settings = CoreOptions.fromMap(schema.options());
+        if (settings.expireConfig().isChangelogDecoupled()) {
+            decoupled.put(branch, settings.changelogProducer() == CoreOptions.ChangelogProducer.NONE);
+        }
     }
 
     private static List columns(List found, String parent, List fields) {

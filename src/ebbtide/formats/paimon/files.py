@@ -92,8 +92,11 @@ def references(
     keys: Keys,
     metadata: Sequence[Entry],
     listed: Iterable[Entry],
+    decoupled: Mapping[str, bool],
 ) -> tuple[FileRef, ...]:
-    """All references, sorted by path. `listed` are the folders `manifest` and `statistics` as the store has them."""
+    """All references, sorted by path. `listed` are the folders `manifest` and `statistics` as the store has them,
+    `decoupled` the branches whose snapshots leave a changelog when they expire: true where that is read from data.
+    """
     found = _Found(location, {entry.path: entry.bytes for entry in listed})
     heads = set(lines.heads().values())
     bits = tracks.bits()
@@ -107,6 +110,9 @@ def references(
         found.at = None
         for commit in line.changelogs.values():
             _add_lists(found, [commit.base, commit.delta, commit.changelog], None, manifests, live=False)
+        for commit in line.snapshots.values() if line.name in decoupled else ():
+            lists = [commit.base, commit.delta] if decoupled[line.name] else [commit.changelog]
+            _add_lists(found, lists, None, manifests, live=False)
     missing = sorted(uri for uri in found.refs if uri not in found.sizes and uri.startswith(f"{location}/manifest/"))
     if missing:
         raise UnreadableError(
@@ -114,7 +120,7 @@ def references(
         )
     refs = [
         *found.refs.values(),
-        *_data(lines, manifests, tracks, keys),
+        *_data(lines, manifests, tracks, keys, decoupled),
         *_vectors(lines, manifests, keys, heads, bits),
     ]
     refs += _metadata(location, lines, metadata, heads, bits)
@@ -146,21 +152,38 @@ def _add_lists(found: _Found, names: Iterable[str | None], by: str | None, manif
                 found.add(f"{found.location}/manifest/{listed.name}", Role.MANIFEST, listed.bytes, by, live=live)
 
 
-def _data(lines: Lines, manifests: Manifests, tracks: Tracks, keys: Keys) -> Iterator[FileRef]:
+def _data(
+    lines: Lines, manifests: Manifests, tracks: Tracks, keys: Keys, decoupled: Mapping[str, bool]
+) -> Iterator[FileRef]:
     """Data files of versions, then what only changelogs hold, each with the extra files that belong to it."""
     versions = tracks.versions()
+    kept = set(_left_to_changelogs(lines, manifests, decoupled))
     for path, file in tracks.referenced.items():
         removed_by = tuple(tracks.removed_by.get(path, ()))
         made = _file(file, Role.DATA, tracks.added_by.get(path), path in tracks.live, removed_by, keys)
-        yield from (replace(ref, versions=versions[path]) for ref in made)
+        yield from (replace(ref, versions=versions[path], outlives=path in kept) for ref in made)
     seen = set(tracks.referenced)
     bits = tracks.bits()
-    kept = {file.path for file, _, by, _ in _changelog_files(lines, manifests) if by is None}
     for file, role, by, live in _changelog_files(lines, manifests):
         if file.path not in seen:
             seen.add(file.path)
-            at = None if by is None or file.path in kept else bits[by]
-            yield from (replace(ref, versions=at) for ref in _file(file, role, by, live, (), keys))
+            outlives = by is None or file.path in kept
+            made = _file(file, role, by, live, (), keys)
+            yield from (replace(ref, versions=0 if by is None else bits[by], outlives=outlives) for ref in made)
+
+
+def _left_to_changelogs(lines: Lines, manifests: Manifests, decoupled: Mapping[str, bool]) -> Iterator[str]:
+    """What the expiry of snapshots leaves to the changelogs that are there, or that it will leave behind.
+
+    Those are changelog files; where no producer writes any, what a commit removed and no compaction had written.
+    """
+    for line in lines.lines:
+        logs = (*line.changelogs.values(), *(line.snapshots.values() if line.name in decoupled else ()))
+        for commit in logs:
+            if commit.changelog is not None:
+                yield from (file.path for file in manifests.mentioned(commit.changelog))
+            elif decoupled.get(line.name, True):
+                yield from (path for path, file in manifests.net([commit.delta])[1].items() if not file.compacted)
 
 
 def _changelog_files(lines: Lines, manifests: Manifests) -> Iterator[tuple[DataFile, Role, str | None, bool]]:

@@ -72,7 +72,9 @@ def _read(found: Found, library: Library, store: Store, entries: list[Entry], de
         refs=lines.refs(),
         transactions=tuple(tracks.ordered()),
         partitions=partitions_of(keys, tracks) if files else (),
-        files=references(subject, found.location, lines, manifests, tracks, keys, entries, listed) if files else (),
+        files=references(subject, found.location, lines, manifests, tracks, keys, entries, listed, answer["decoupled"])
+        if files
+        else (),
         floors=_floors(properties, lines),
         unknown=(*lines.unknown, *elsewhere, *(() if files else (NOT_READ,))),
     )
