@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -309,6 +310,36 @@ def test_indexes_beside_data_files_and_of_dynamic_buckets_are_references(driver:
         reading = read(driver, table)
         assert [f.live for f in reading.files if f.role is Role.INDEX].count(True) >= 1
         assert referenced(reading) == on_disk(table)
+
+
+def test_an_index_that_a_later_commit_gives_to_a_file_is_a_reference(driver: PaimonDriver) -> None:
+    """What Flink's `rewrite_file_index` commits: the same file once more, with an index beside it."""
+    table = driver.create("pr_indexed")
+    driver.append(table, [A])
+    jvm: Any = driver.spark._jvm
+    empty = jvm.java.util.ArrayList
+    files = jvm.org.apache.paimon.fs.local.LocalFileIO.create()
+    opened = jvm.org.apache.paimon.table.FileStoreTableFactory.create(
+        files, jvm.org.apache.paimon.fs.Path(table.location)
+    )
+    entry = opened.store().newScan().plan().files().get(0)
+    name = f"{entry.file().fileName()}.index"
+    (data,) = (Path(path.removeprefix("file:")) for path in on_disk(table) if path.endswith(entry.file().fileName()))
+    data.with_name(name).write_bytes(b"an index")
+    before, after, beside = empty(), empty(), empty()
+    beside.add(name)
+    before.add(entry.file())
+    after.add(entry.file().copy(beside))
+    message = jvm.org.apache.paimon.table.sink.CommitMessageImpl(
+        entry.partition(),
+        entry.bucket(),
+        jvm.org.apache.paimon.io.DataIncrement.emptyIncrement(),
+        jvm.org.apache.paimon.io.CompactIncrement(before, after, empty()),
+    )
+    messages = empty()
+    messages.add(message)
+    opened.newCommit("indexer").commit(2**63 - 2, messages)
+    assert referenced(read(driver, table)) == on_disk(table)
 
 
 # Partitions, names, schema

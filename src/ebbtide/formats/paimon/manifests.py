@@ -86,6 +86,12 @@ def parse_manifests(subject: str, answer: Mapping[str, Any]) -> Manifests:
     """The answer of `java.Library.manifests`, once every manifest holds as much as its lists say."""
     folders: list[tuple[str, int]] = [(path, partition) for path, partition in answer["folders"]]
     known: Files = {}
+    # An entry may give an index to a file that an earlier one names without it: all belong to the file.
+    extras: dict[str, dict[str, None]] = {}
+    for entry in (entry for found in answer["entries"].values() for entry in found if entry[7]):
+        folder = folders[entry[1]][0]
+        beside = extras.setdefault(f"{folder}/{entry[2]}", {})
+        beside.update(dict.fromkeys(f"{folder}/{extra}" for extra in entry[7]))
 
     def data_file(entry: list[Any]) -> DataFile:
         folder, partition = folders[entry[1]]
@@ -99,7 +105,7 @@ def parse_manifests(subject: str, answer: Mapping[str, Any]) -> Manifests:
                 partition,
                 deleted > 0,
                 entry[6],
-                tuple(f"{folder}/{extra}" for extra in entry[7]),
+                tuple(extras.get(path, ())),
             )
         return known[path]
 
