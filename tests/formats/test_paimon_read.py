@@ -234,6 +234,20 @@ def test_settings_tags_and_consumers_that_limit_cleanup_are_floors(driver: Paimo
     assert referenced(read(driver, table)) == on_disk(table)
 
 
+def test_a_branchs_own_settings_are_floors_and_those_that_it_was_made_with_are_not_told_twice(
+    driver: PaimonDriver,
+) -> None:
+    table = driver.create("pr_branch_floors", properties={"snapshot.num-retained.min": "3"})
+    driver.append(table, [A])
+    driver.create_branch(table, "b")
+    assert read(driver, table).floors == {"snapshot.num-retained.min": "3"}
+    branch = f"`{table.id.table}$branch_b`"
+    name = table.sql.replace(f"`{table.id.table}`", branch)
+    driver.spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('snapshot.time-retained' = '9 d')")
+    own = {"branch:b.snapshot.time-retained": "9 d"}
+    assert read(driver, table).floors == {"snapshot.num-retained.min": "3", **own}
+
+
 # Kinds
 
 

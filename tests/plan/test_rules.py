@@ -82,6 +82,10 @@ def lake() -> list[Table]:
     for n in range(14):
         paimon.commit(f"main/{n}", 100 - n)
     time_kept = line("lake.v.time_kept", 100, 20, 10, floors={"snapshot.time-retained": "30 d"})
+    own = {"branch:b.snapshot.num-retained.min": "3", "branch:c.snapshot.time-retained": "95 d"}
+    branch_kept = line("lake.v.branch_kept", 100, 90, floors=own).branch("b", "T2").branch("c", "T2")
+    branch_kept.commit("T3", 80, on="b").commit("T4", 70, on="b").commit("T5", 60, on="c")
+    branch_kept.commit("T6", 50).commit("T7", 40)
     odd_floor = line("lake.v.odd_floor", 100, 90, 80, floors={"snapshot.time-retained": "a fortnight"})
     consumer = Table("lake.v.consumer", floors={"consumer:job": "main/2"})
     for n in range(4):
@@ -98,7 +102,7 @@ def lake() -> list[Table]:
         line("lake.v.min", 100, 90, 80, 70, floors={"history.expire.min-snapshots-to-keep": "3"}),
         line("lake.v.gc", 100, 90, 80, floors={"gc.enabled": "false"}),
         line("lake.v.floored", 100, 90, 80),
-        forked, replaced, rolled, paimon, time_kept, odd_floor, consumer,
+        forked, replaced, rolled, paimon, time_kept, odd_floor, consumer, branch_kept,
         line("lake.vmin.t", 9, 8, 7, 6, 5), line("lake.vmax.t", 9, 8, 7, 6), line("lake.vlimit.t", 9, 8, 7, 6, 5),
         rewritten, border, in_use, shared, sharing, views, wap,
         line("lake.staged.t", 50).commit("S", 40, parent="T1", staged=True),
@@ -212,6 +216,13 @@ def test_settings_of_the_formats_are_floors_and_are_named(found: Any) -> None:
     assert goes(found, "lake.v.time_kept") == ["T1"]
     assert goes(found, "lake.v.consumer") == ["main/0", "main/1"]
     assert kept_by(found, "v.consumer#versions:main/2") == ["floor:consumer:job"]
+
+
+def test_settings_of_a_branch_keep_what_that_branch_has(found: Any) -> None:
+    assert goes(found, "lake.v.branch_kept") == ["T1", "T6"]
+    by_count = "floor:branch:b.snapshot.num-retained.min=3"
+    assert kept_by(found, "v.branch_kept#versions:T3") == [by_count]
+    assert kept_by(found, "v.branch_kept#versions:T2") == [by_count, "floor:branch:c.snapshot.time-retained=95 d"]
 
 
 def test_a_floor_that_cannot_be_read_keeps_everything(found: Any) -> None:

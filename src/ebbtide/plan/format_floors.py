@@ -17,6 +17,7 @@ _COUNTS = ("history.expire.min-snapshots-to-keep", "snapshot.num-retained.min")
 _SINCE_COMMIT = ("snapshot.time-retained",)
 _SINCE_SUPERSEDED = ("delta.deletedFileRetentionDuration",)
 _PER_REF = r"^ref\.(.*)\.min-snapshots-to-keep\z"
+_OF_BRANCH = r"^branch:(.*)\.snapshot\.(?:num-retained\.min|time-retained)\z"
 _AMOUNT = r"([0-9]+) *([a-z]+)"
 _LINE_AND_NUMBER = r"^(.*)/([0-9]+)\z"
 _MICROS = {
@@ -33,15 +34,25 @@ _FOR_EVER = 1e17  # three thousand years; a sum of whole numbers could overflow,
 def rules() -> dict[str, Column]:
     """Columns for a row of `tables`: how many versions stay per branch, for how long, and from which one on."""
     entries = F.map_entries(F.coalesce(F.col("floors"), F.create_map().cast("map<string,string>")))
-    counted = F.filter(entries, lambda e: e["key"].isin(*_COUNTS) | e["key"].rlike(_PER_REF))
-    timed = F.filter(entries, lambda e: e["key"].isin(*_SINCE_COMMIT, *_SINCE_SUPERSEDED))
+
+    def of_branch(e: Column, name: str) -> Column:
+        return e["key"].rlike(_OF_BRANCH) & e["key"].endswith(f".{name}")
+
+    counted = F.filter(
+        entries,
+        lambda e: e["key"].isin(*_COUNTS) | e["key"].rlike(_PER_REF) | of_branch(e, "snapshot.num-retained.min"),
+    )
+    timed = F.filter(
+        entries,
+        lambda e: e["key"].isin(*_SINCE_COMMIT, *_SINCE_SUPERSEDED) | of_branch(e, "snapshot.time-retained"),
+    )
     consumers = F.filter(entries, lambda e: e["key"].startswith("consumer:"))
     return {
         "floor_counts": F.transform(
             counted,
             lambda e: F.struct(
                 _text(e).alias("text"),
-                F.regexp_extract(e["key"], _PER_REF, 1).alias("branch"),
+                F.concat(*(F.regexp_extract(e["key"], named, 1) for named in (_PER_REF, _OF_BRANCH))).alias("branch"),
                 _whole(e["value"]).alias("count"),
             ),
         ),
@@ -49,6 +60,7 @@ def rules() -> dict[str, Column]:
             timed,
             lambda e: F.struct(
                 _text(e).alias("text"),
+                F.regexp_extract(e["key"], _OF_BRANCH, 1).alias("branch"),
                 e["key"].isin(*_SINCE_SUPERSEDED).alias("since_superseded"),
                 _micros(e["value"]).alias("micros"),
             ),
@@ -72,7 +84,7 @@ def rules() -> dict[str, Column]:
 
 
 def kept_by(now: datetime) -> Column:
-    """The rules that keep a version: for rows with `places`, `committed_at`, `superseded_at` and `object_id`."""
+    """The rules that keep a version: for rows with `places`, `branches`, both times and `object_id`."""
     counts = F.filter(
         "floor_counts",
         lambda rule: (
@@ -88,11 +100,14 @@ def kept_by(now: datetime) -> Column:
     at = F.unix_micros(F.lit(now))
     times = F.filter(
         "floor_times",
-        lambda rule: F.coalesce(
-            F.unix_micros(F.when(rule["since_superseded"], F.col("superseded_at")).otherwise(F.col("committed_at")))
-            + rule["micros"]
-            >= at,
-            F.lit(True),
+        lambda rule: (
+            ((rule["branch"] == "") | F.array_contains("branches", rule["branch"]))
+            & F.coalesce(
+                F.unix_micros(F.when(rule["since_superseded"], F.col("superseded_at")).otherwise(F.col("committed_at")))
+                + rule["micros"]
+                >= at,
+                F.lit(True),
+            )
         ),
     )
     line = F.regexp_extract("object_id", _LINE_AND_NUMBER, 1)

@@ -79,9 +79,12 @@ public class Metadata {
         Map decoupled = new LinkedHashMap();
         TableSchema schema = schema(files, root, "main");
         addDecoupled(decoupled, "main", schema);
+        Map settings = new LinkedHashMap();
         for (Object folder : list(files, new Path(root, "branch"), "branch-", true)) {
             String name = ((Path) folder).getName().substring("branch-".length());
-            addDecoupled(decoupled, name, schema(files, root, name));
+            TableSchema own = schema(files, root, name);
+            addDecoupled(decoupled, name, own);
+            settings.put(name, own.options());
             branches.put(name, branch(files, (Path) folder));
         }
         Map answer = new LinkedHashMap();
@@ -89,6 +92,7 @@ public class Metadata {
         answer.put("columns", columns(new ArrayList(), "", schema.fields()));
         answer.put("branches", branches);
         answer.put("decoupled", decoupled);
+        answer.put("settings", settings);
         return JsonSerdeUtil.toFlatJson(answer);
     }
 

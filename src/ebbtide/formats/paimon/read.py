@@ -75,14 +75,20 @@ def _read(found: Found, library: Library, store: Store, entries: list[Entry], de
         files=references(subject, found.location, lines, manifests, tracks, keys, entries, listed, answer["decoupled"])
         if files
         else (),
-        floors=_floors(properties, lines),
+        floors=_floors(properties, answer["settings"], lines),
         unknown=(*lines.unknown, *elsewhere, *(() if files else (NOT_READ,))),
     )
 
 
-def _floors(properties: Mapping[str, str], lines: Lines) -> dict[str, str]:
-    """What limits cleanup: settings that somebody made, consumers by the snapshot they read next, tags' own times."""
+def _floors(properties: Mapping[str, str], own: Mapping[str, Mapping[str, str]], lines: Lines) -> dict[str, str]:
+    """What limits cleanup: settings that somebody made, on a branch of its `own` too, consumers by the snapshot they
+    read next, tags' own times.
+    """
     floors = {name: value for name, value in properties.items() if name.startswith(_FLOORS)}
+    for branch, settings in own.items():
+        for name, value in settings.items():
+            if name.startswith(_FLOORS) and properties.get(name) != value:
+                floors[f"branch:{branch}.{name}"] = value
     for line in lines.lines:
         place = "" if line.name == MAIN else f"{line.name}/"
         for consumer, number in line.consumers.items():
