@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from ebbtide.model.history import Kind
 from tests.plan.test_marks import mark
-from tests.plan.worlds import Table, decided, plan, policies, world
+from tests.plan.worlds import Table, decided, plan, policies, policy, world
 
 RULES = """\
 policies:
@@ -41,3 +41,34 @@ def test_a_tag_is_passed_and_a_rescued_version_is_not(spark: SparkSession, tmp_p
     }
     assert found["lake.v.rescued#versions:T2"]["waits_for"] == ["oldest first:T1"]
     assert found["lake.v.rescued#versions:T3"]["decision"] == "wait"
+
+
+def test_paimon_passes_a_tagged_transaction_and_not_one_of_its_view(spark: SparkSession, tmp_path: Path) -> None:
+    """The worked example with T1 tagged, where no policy looks at versions: T2 goes (spec §1)."""
+    rules = policy(tmp_path, "transactions: {older_than: 0d}")
+
+    def example(name: str, tag: str, at: int, format_: str = "paimon") -> Table:
+        table = Table(f"lake.t.{name}", format_, capabilities=())
+        for number, days in enumerate((300, 200, 150, 100, 50), 1):
+            kind = Kind.SNAPSHOT if number == 4 else Kind.APPEND
+            table.commit(f"main/{number}", days, kind=kind, adds=[f"f{number}"])
+        return table.tag(tag, f"main/{at}")
+
+    tables = [
+        example("first", "keep", 1), example("second", "keep", 2), example("aside", "x/own", 1),
+        example("rescued", "keep", 1), example("hudi", "keep", 1, "hudi"),
+    ]  # fmt: skip
+    seen = world(spark, *tables)
+    marks = [mark(row) for row in decided(plan(spark, rules, seen)).values() if row["decision"] == "mark"]
+    unmarks = [("lake.t.rescued", None, "main/1", None, "needed")]
+    found = decided(plan(spark, rules, seen, marks=marks, unmarks=unmarks))
+
+    def verdict(name: str, number: int) -> tuple[str, list[str]]:
+        row = found[f"lake.t.{name}#transactions:main/{number}"]
+        return row["decision"], row["waits_for"]
+
+    assert [verdict("first", number) for number in (1, 2, 3)] == [("keep", []), ("sweep", []), ("sweep", [])]
+    # A tag on the second holds the first one's data, and not its version.
+    assert verdict("second", 1) == ("keep", [])
+    for name in ("second", "aside", "rescued", "hudi"):
+        assert verdict(name, 3) == ("wait", ["oldest first:main/1"]), name

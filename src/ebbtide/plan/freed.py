@@ -187,14 +187,26 @@ def oldest_first(timeline: DataFrame) -> DataFrame:
     """Where removal is oldest first: what ready objects wait for is the oldest kept version before them (spec §2).
 
     A version that only tags keep is passed: Paimon's tags hold its content themselves, and Hudi's cleaner leaves the
-    files of savepoints where they are.
+    files of savepoints where they are. Where no policy looks at versions, its transaction says what keeps it, which
+    may also be a tag after it, or one in another branch's folder: Paimon passes only what a tag of the line names. A
+    savepoint cannot be read after a clean (formats.md), so without a policy on versions Hudi's are not passed.
     """
     line = F.regexp_extract("object_id", "^(.*)/", 1)
     ready = (F.col("t.exists") & (F.col("t.decision") == READY)) | (F.col("v.exists") & (F.col("v.decision") == READY))
     up = Window.partitionBy("table_id", line).orderBy("position")
-    kept = F.col("v.protected_by")
-    only_tags = F.col("v.exists") & (F.col("v.decision") == "keep") & (F.size(kept) > 0)
-    only_tags = only_tags & F.forall(kept, lambda name: name.startswith("tag:"))
+
+    def by_tags(part: str) -> Column:
+        kept = F.col(f"{part}.protected_by")
+        by_any = F.col(f"{part}.exists") & (F.col(f"{part}.decision") == "keep") & (F.size(kept) > 0)
+        return by_any & F.forall(kept, lambda name: name.startswith("tag:"))
+
+    def of_line(name: Column) -> Column:
+        of_main = name.startswith("tag:") & ~name.contains("/")
+        return F.when(line == "main", of_main).otherwise(name.startswith(F.concat(F.lit("tag:"), line, F.lit("/"))))
+
+    tagged = F.exists("refs", lambda ref: (ref["head"] == F.col("object_id")) & of_line(ref["name"]))
+    passed = by_tags("t") & tagged & (F.col("format") == "paimon")
+    only_tags = F.when(F.col("v.exists"), by_tags("v")).otherwise(passed)
     blocks = ~ready & ~F.col("expired") & ~only_tags
     oldest = F.first(F.when(blocks, F.col("object_id")), ignorenulls=True).over(up)
     rows = timeline.where(~F.col("any_order")).withColumn("oldest", oldest).where(ready & F.col("oldest").isNotNull())

@@ -160,8 +160,8 @@ def _decide(policies: PolicySet, rows: DataFrame, targets: Set[str], now: dateti
     leaves = F.array_intersect("lifted", "referenced_by") if "transactions" in targets else no_texts()
     rows = rows.withColumns({"leaves": leaves, "expires": (F.size(leaves) == 0) & ~by_versions})
     return rows.select(
-        "table_id", "object_id", "position", "branches", "committed_at", "superseded_at", "refs", "any_order", "leaves",
-        "expires", "fingerprint", "owner_t", "owner_v", "expired",
+        "table_id", "format", "object_id", "position", "branches", "committed_at", "superseded_at", "refs", "any_order",
+        "leaves", "expires", "fingerprint", "owner_t", "owner_v", "expired",
         *(F.struct(*(F.col(f"{p}_{name}").alias(name) for name in (*VERDICT, "exists"))).alias(p) for p in "tv"),
     )  # fmt: skip
 
