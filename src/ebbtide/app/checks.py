@@ -100,7 +100,7 @@ def _schema(project: Project, spark: SparkSession, inventory: Inventory, folder:
         world=replace(world, columns=scanned.join(columns, ["table_id", "column_id"], "left")),
         lineage=_frame(spark, labelled.lineage.graph.to_arrow(), folder / "lineage"),
         problems=_frame(spark, pa.Table.from_pylist(problems, _PROBLEMS), folder / "problems"),
-        **state_views(spark, read_state(project)),
+        **state_views(spark, read_state(project), inventory),
         scan_errors=inventory.errors_frame(spark),
         contract_drift=small_frame(spark, _asked(drifts, labelled), DRIFT),
         readable_statistics=small_frame(spark, readable, READABLE),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ebbtide.app.orphans import with_orphans
 from ebbtide.app.scan import start_plan_session
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from ebbtide.plan.plan import Plan
     from ebbtide.plan.world import World
     from ebbtide.state.values import Hold, Mark, Snapshot, Unmark
+
+_Order = TypeVar("_Order", "Hold", "Unmark")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,20 +157,9 @@ def state_frames(
     from ebbtide.plan.world import HOLDS, MARKS, UNMARKS
     from ebbtide.spark.frames import small_frame
 
-    renamed = _renamed(inventory)
     marks = [_mark(mark) for mark in snapshot.marks]
-    unmarks = [
-        (name, *_unmark(pin)[1:])
-        for pin in snapshot.unmarks
-        if pin.released_at is None
-        for name in (pin.dataset, *renamed.get(pin.dataset, ()))
-    ]
-    holds = [
-        (name, *_hold(hold)[1:])
-        for hold in snapshot.holds
-        if hold.dataset is not None
-        for name in (hold.dataset, *renamed.get(hold.dataset, ()))
-    ]
+    unmarks = [_unmark(pin) for pin in _followed(snapshot.unmarks, inventory) if pin.released_at is None]
+    holds = [_hold(hold) for hold in _followed(snapshot.holds, inventory) if hold.dataset is not None]
     return (
         small_frame(spark, marks, MARKS) if marks else None,
         small_frame(spark, unmarks, UNMARKS) if unmarks else None,
@@ -175,15 +167,18 @@ def state_frames(
     )
 
 
-def _renamed(inventory: Inventory) -> dict[str, list[str]]:
-    """Datasets by the names that others had who lay where they lie: what a person ordered goes with a rename."""
+def _followed(orders: Iterable[_Order], inventory: Inventory) -> Iterator[_Order]:
+    """What people ordered, and again for a dataset that lies where the named one did: a rename takes it along."""
     here: dict[str, list[str]] = {}
     for entry in inventory.current.entries.values():
         here.setdefault(entry.location, []).append(entry.table_id)
-    found: dict[str, list[str]] = {}
+    renamed: dict[str, set[str]] = {}
     for former in inventory.current.former:
-        found.setdefault(former.table_id, []).extend(n for n in here.get(former.location, ()) if n != former.table_id)
-    return found
+        renamed.setdefault(former.table_id, set()).update(here.get(former.location, ()))
+    for order in orders:
+        yield order
+        for name in sorted(renamed.get(order.dataset or "", set()) - {order.dataset}):
+            yield replace(order, dataset=name)
 
 
 def _marked_days(spark: SparkSession, snapshot: Snapshot) -> DataFrame | None:
@@ -195,7 +190,7 @@ def _marked_days(spark: SparkSession, snapshot: Snapshot) -> DataFrame | None:
     return small_frame(spark, found, MARKED_DAYS) if found else None
 
 
-def state_views(spark: SparkSession, snapshot: Snapshot) -> dict[str, DataFrame]:
+def state_views(spark: SparkSession, snapshot: Snapshot, inventory: Inventory) -> dict[str, DataFrame]:
     """Marks, unmarks and holds as checks and reports see them: what the plan takes, and what else people ask."""
     from ebbtide.governance.views import HOLDS, MARKS, UNMARKS
     from ebbtide.spark.frames import small_frame
@@ -203,8 +198,9 @@ def state_views(spark: SparkSession, snapshot: Snapshot) -> dict[str, DataFrame]
     marks = [
         (*_mark(m), m.id, m.state.value, m.because, list(m.waits_for), m.rows, m.bytes, m.run) for m in snapshot.marks
     ]
-    unmarks = [(*_unmark(pin), pin.id, pin.created_at) for pin in snapshot.unmarks if pin.released_at is None]
-    holds = [(*_hold(hold), hold.id, hold.scope.value, hold.created_at) for hold in snapshot.holds]
+    pins = (pin for pin in _followed(snapshot.unmarks, inventory) if pin.released_at is None)
+    unmarks = [(*_unmark(pin), pin.id, pin.created_at) for pin in pins]
+    holds = [(*_hold(h), h.id, h.scope.value, h.created_at) for h in _followed(snapshot.holds, inventory)]
     return {
         "marks": small_frame(spark, marks, MARKS),
         "unmarks": small_frame(spark, unmarks, UNMARKS),

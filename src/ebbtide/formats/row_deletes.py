@@ -7,10 +7,8 @@ from datetime import UTC, date, datetime
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DateType, StructType, TimestampNTZType, TimestampType
 
-from ebbtide.errors import OverLimitError
 from ebbtide.model.removal import RowDelete
 from ebbtide.spark.session import quote
 
@@ -40,23 +38,9 @@ def rows_of(rows: RowDelete, table: DataFrame) -> Matching | str:
     if predicate is None:
         return f"the table has no date or timestamp column {rows.column}"
     try:
-        matching = Matching(table.where(predicate), predicate)
+        return Matching(table.where(predicate), predicate)
     except AnalysisException as error:
         return f"the predicate does not fit the table ({error.getErrorClass()})"
-    if rows.most is not None:
-        _refuse_more(table, predicate, rows.most)
-    return matching
-
-
-def _refuse_more(table: DataFrame, predicate: str, most: float) -> None:
-    """Only a look at the rows tells how many match: a plan cannot know it."""
-    counted = table.agg(F.count("*").alias("all"), F.count_if(F.expr(predicate)).alias("matching")).first()
-    assert counted is not None
-    if counted["matching"] > counted["all"] * most:
-        raise OverLimitError(
-            f"limit: {counted['matching']:,} of {counted['all']:,} rows match, more than {most:.0%}",
-            hint="look at the predicate; if it is right, pass a larger --max-share",
-        )
 
 
 def predicate_of(rows: RowDelete, schema: StructType) -> str | None:

@@ -26,16 +26,12 @@ class Drop:
 
 @dataclass(frozen=True, slots=True)
 class RowDelete:
-    """Rows that leave main: those whose `column` is before `cutoff` (a date or an instant as text), or that match.
-
-    Where there is a `most`, no row goes if a larger share of the rows than that would.
-    """
+    """Rows that leave main: those whose `column` is before `cutoff` (a date or an instant as text), or that match."""
 
     object: str
     column: str | None = None
     cutoff: str | None = None
     where: str | None = None
-    most: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -125,6 +125,8 @@ class _Work:
                     waits.append(settled(freed.waits(rows, files, kept, self.shared)))
                 waits.append(freed.oldest_first(rows))
             if any(p.transactions and p.transactions.allow_latest_view for p in self.policies.policies):
+                if self.marks is not None:
+                    waits.append(freed.own_versions(rows))
                 named.append(_without_waiting(freed.files_of_leaving(rows, files, self.shared), waits[:1]))
         if parts is not None and theirs is not None:
             found = [] if self.marks is None else [settled(partitions.waits_of_partitions(parts, theirs, kept))]

@@ -183,6 +183,18 @@ def waits(timeline: DataFrame, files: DataFrame, kept: DataFrame, shared: DataFr
     )
 
 
+def own_versions(timeline: DataFrame) -> DataFrame:
+    """What left the heads and is to be expired by another target waits for that, also where it added no file itself."""
+    by_versions = F.col("v.exists") & (F.col("v.decision") == READY)
+    stays = (F.size("leaves") == 0) & ~F.col("expires") & ~by_versions
+    return timeline.where(F.col("t.exists") & (F.col("t.decision") == READY) & stays).select(
+        "table_id",
+        F.lit("transactions").alias("target"),
+        "object_id",
+        F.array(F.concat(F.lit("version:"), "object_id")).alias("waits"),
+    )
+
+
 def oldest_first(timeline: DataFrame) -> DataFrame:
     """Where removal is oldest first: what ready objects wait for is the oldest kept version before them (spec §2).
 

@@ -138,7 +138,7 @@ def waits_of_rows(marks: DataFrame, timeline: DataFrame | None, world: World) ->
     ).join(_forks(world), "table_id", "left")
     going, looked_at = F.lit(False), F.lit(False)
     if timeline is not None:
-        ready = (F.col("t.exists") & (F.col("t.decision") == READY)) | (
+        ready = (F.col("t.exists") & (F.col("t.decision") == READY) & F.col("expires")) | (
             F.col("v.exists") & (F.col("v.decision") == READY)
         )
         known = timeline.select(

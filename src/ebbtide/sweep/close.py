@@ -6,9 +6,11 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from ebbtide.inventory.information_schema import Inventory
+from ebbtide.model.dataset import BESIDE, CHANGELOG
 from ebbtide.state.values import ObjectKey
 from ebbtide.sweep.values import OUTSIDE, UNREAD, Act, Going, Result
 
@@ -27,7 +29,7 @@ def results_of(act: Act, after: Inventory, planned: Seen) -> list[Result]:
 
 _WITH_ROWS = ("data", "log", "delete file", "deletion vector", "changelog", "change data")
 
-_HIDING = ("delete file", "deletion vector")
+_HIDING = ("log", "delete file", "deletion vector")
 
 
 class Seen:
@@ -67,14 +69,22 @@ class Seen:
         return [] if begin is None else sorted(id_ for id_, position in older if position >= begin)
 
     def hidden(self) -> int:
-        """Delete files and deletion vectors of heads: what they hide may be what was to go."""
-        files = self._after.table("files", table_id=self._dataset).select(["role", "live"])
-        return int(files.filter(pc.field("live") & pc.field("role").isin(_HIDING)).num_rows)
+        """Files of heads that hide rows of others: what they hide may be what was to go."""
+        rows = self._with_rows(["role", "live", "versions"]).filter(pc.field("live") & pc.field("role").isin(_HIDING))
+        return int(rows.filter(pc.list_value_length(pc.field("versions")) > 0).num_rows)
+
+    def left_to_changelogs(self) -> bool:
+        """Whether a file is there that no version has any more, and that a changelog keeps."""
+        lists = self._with_rows(["role", "versions"])["versions"].to_pylist()
+        return any(runs and all(run["first"] == BESIDE for run in runs) for runs in lists)
 
     def _first_with_rows(self) -> int | None:
-        files = self._after.table("files", table_id=self._dataset).select(["role", "versions"])
-        runs = files.filter(pc.field("role").isin(_WITH_ROWS))["versions"].combine_chunks().flatten()
-        return min(runs.field("first").to_pylist(), default=None)
+        runs = self._with_rows(["role", "versions"])["versions"].combine_chunks().flatten()
+        return min((first for first in runs.field("first").to_pylist() if first != BESIDE), default=None)
+
+    def _with_rows(self, columns: list[str]) -> pa.Table:
+        files = self._after.table("files", table_id=self._dataset).select(columns)
+        return files.filter(pc.field("role").isin(_WITH_ROWS))
 
 
 def _result(act: Act, going: Going, seen: Seen, planned: Seen) -> Result:
@@ -140,10 +150,12 @@ def _rows(going: Going, seen: Seen, planned: Seen) -> Result:
     older = seen.before(acted)
     if older:
         return Result(going.key, "waiting", f"version:{older[0]}", acted)
+    if seen.left_to_changelogs():
+        return Result(going.key, "waiting", CHANGELOG, acted)
     if hidden := seen.hidden():
-        return Result(
-            going.key, "waiting", f"{hidden} delete files in the head, which only hide rows: compact it", acted
-        )
+        # Not swept, and no reason to keep its cutoff: rows that grow old meanwhile are to go by the next mark.
+        why = f"deleted from the head, where {hidden} files only hide rows: compact the table"
+        return Result(going.key, "unmarked", why, acted)
     return Result(going.key, "swept", "no version from before the delete is left", acted)
 
 

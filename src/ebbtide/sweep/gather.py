@@ -164,7 +164,7 @@ def removal_of(found: Found, objects: Iterable[Going], rows: Mapping[str, Rows])
         files |= {file.path: file.bytes for file in going.files}
         if key.target in ("transactions", "versions"):
             if row["drops_from"]:
-                drops += _lifted(going)
+                drops += _leaving(going)
             else:
                 versions[key.object] = None
         elif key.target == "partitions":
@@ -183,7 +183,7 @@ def removal_of(found: Found, objects: Iterable[Going], rows: Mapping[str, Rows])
     )  # fmt: skip
 
 
-def _lifted(going: Going) -> Iterator[Drop]:
+def _leaving(going: Going) -> Iterator[Drop]:
     for branch in going.row["drops_from"]:
         paths = tuple(file.path for file in going.files if file.role == "data" and branch in file.in_heads)
         if paths:

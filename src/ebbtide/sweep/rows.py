@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
 from ebbtide.config.policies import Rows
 from ebbtide.config.project import Limits
-from ebbtide.errors import EbbtideError, in_a_line
+from ebbtide.errors import EbbtideError, OverLimitError, in_a_line
 from ebbtide.formats.registry import load_format
 from ebbtide.formats.row_deletes import rows_of
 from ebbtide.inventory.information_schema import Inventory
@@ -34,14 +33,33 @@ def most_rows(inventory: Inventory, dataset: str, limits: Limits) -> float | Non
     return None if share >= 1 else share
 
 
+def refuse_more(found: Found, catalog: Catalog, delete: RowDelete, most: float, spark: SparkSession) -> None:
+    """Only a look at the rows tells how many match: a plan cannot know it. Made before anything is committed."""
+    from pyspark.sql import functions as F
+
+    table = load_format(catalog.format).rows(found.id, catalog, spark)
+    matching = rows_of(delete, table)
+    if isinstance(matching, str):
+        return  # nothing that fits: the delete itself says why
+    counted = table.agg(F.count("*").alias("all"), F.count_if(F.expr(matching.predicate)).alias("matching")).first()
+    assert counted is not None
+    if counted["matching"] > counted["all"] * most:
+        raise OverLimitError(
+            f"limit: {counted['matching']:,} of {counted['all']:,} rows match, more than {most:.0%}",
+            hint="look at the predicate; if it is right, pass a larger --max-share",
+        )
+
+
 def still_match(found: Found, catalog: Catalog, delete: RowDelete, spark: SparkSession) -> bool:
     """Whether the head has a row that was to go: a delete may hit nothing, and a restore brings rows back."""
-    matching = rows_of(replace(delete, most=None), load_format(catalog.format).rows(found.id, catalog, spark))
+    matching = rows_of(delete, load_format(catalog.format).rows(found.id, catalog, spark))
     return isinstance(matching, str) or not matching.frame.isEmpty()
 
 
 def rows_proved(act: Act, result: Result, asked: Mapping[str, Rows], spark: SparkSession) -> Result:
     """Rows are gone when the head shows none, never because they were deleted once (spec §2)."""
+    if result.key.target == "rows" and result.key.object in act.unhit:
+        return Result(result.key, "failed", "failed: rows match after they were deleted")
     if result.key.target != "rows" or result.state != "swept" or act.found is None or act.along:
         return result
     (going,) = (going for going in act.objects if going.key == result.key)

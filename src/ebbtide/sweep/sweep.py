@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ebbtide.config.policies import PolicySet, Rows
 from ebbtide.config.project import Limits
-from ebbtide.errors import ConflictError, EbbtideError, LeaseError, OverLimitError, in_a_line
+from ebbtide.errors import EbbtideError, LeaseError, OverLimitError, in_a_line
 from ebbtide.formats.base import YES, Capability, supports
 from ebbtide.formats.registry import load_format
 from ebbtide.inventory.information_schema import Inventory
@@ -38,7 +38,7 @@ from ebbtide.sweep.gather import acts_of, decided, going_now
 from ebbtide.sweep.leftover import leftovers, sort_out
 from ebbtide.sweep.listing import still_there
 from ebbtide.sweep.mark import send_back
-from ebbtide.sweep.rows import most_rows, rows_proved, still_match
+from ebbtide.sweep.rows import most_rows, refuse_more, rows_proved, still_match
 from ebbtide.sweep.values import OUTSIDE, UNREAD, Act, Result, SweepReport
 
 if TYPE_CHECKING:
@@ -119,8 +119,7 @@ class Sweeper:
         planned = {act.dataset: Seen(act.dataset, inventory) for act in acts}
         for act in acts:
             if act.removal is not None and act.removal.rows:
-                most = most_rows(inventory, act.dataset, self.limits)
-                act.removal = replace(act.removal, rows=tuple(replace(row, most=most) for row in act.removal.rows))
+                act.most_rows = most_rows(inventory, act.dataset, self.limits)
         self.tell(f"{len(planned)} datasets: metadata")
         self._each(acts, self._commit)
         after_commit = self.lake.rescan()
@@ -183,12 +182,16 @@ class Sweeper:
     def _commit(self, act: Act) -> None:
         if act.removal is None:
             return
+        deletes = act.removal.rows
+        if act.most_rows is not None:
+            for delete in deletes:
+                refuse_more(act.removal.found, act.catalog, delete, act.most_rows, self.lake.spark)
         self.lease.check()
         act.committed = load_format(act.catalog.format).commit(act.removal, act.catalog, self.lake.spark)
-        for delete in act.removal.rows:
+        for delete in deletes:
             back = delete.object in act.committed.sent_back
             if not back and still_match(act.removal.found, act.catalog, delete, self.lake.spark):
-                raise ConflictError("rows match after they were deleted", hint="the next sweep deletes them again")
+                act.unhit.add(delete.object)
 
     def _mark_needed(self, acts: Collection[Act], inventory: Inventory) -> None:
         """What anything references after the commits stays. What could not be read again needs everything."""

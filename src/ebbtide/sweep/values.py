@@ -80,7 +80,12 @@ class Act:
     along: bool = False
     """Its table goes whole, by an act of its own that names all of its files: nothing is done here but to look."""
 
+    most_rows: float | None = None
+    """The largest share of its rows that may be deleted; None where all of them may."""
+
     committed: Committed = field(default_factory=Committed)
+    unhit: set[str] = field(default_factory=set)
+    """Row objects of which the head still had rows after the commit that deleted them."""
     freed: Freed = field(default_factory=Freed)
     needed: Mapping[str, str] = field(default_factory=dict)
     also: tuple[str, ...] = ()
