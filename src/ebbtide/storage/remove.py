@@ -47,7 +47,7 @@ def remove_empty_folders(folders: Collection[str], root: str) -> dict[str, str]:
     """Remove these folders where they are empty, then the empty ones above them, up to `root`, which stays.
 
     A folder with anything in it stays: `rmdir` decides that in one step, so a file that a writer puts there meanwhile
-    is safe. Gives the error of each folder that is empty and could not be removed. S3 has no folders.
+    is safe. So does a link. Gives the error of each folder that is empty and could not be removed. S3 has no folders.
     """
     for folder in folders:
         if normalise(folder) != folder or not is_inside(folder, normalise(root)):
@@ -61,7 +61,7 @@ def remove_empty_folders(folders: Collection[str], root: str) -> dict[str, str]:
             except FileNotFoundError:
                 pass
             except OSError as error:
-                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
                     failed[here] = _said(error)
                 break
             here = here.rpartition("/")[0]
