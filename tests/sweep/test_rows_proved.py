@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow.parquet as pq
-import pytest
 from pyspark.sql import SparkSession
 
 from tests.conformance.driver import Table
@@ -20,59 +19,49 @@ policies:
 """
 
 
-def _state(tide: Tide, days: int) -> tuple[str, str]:
+Said = dict[str, tuple[str, str]]
+
+
+def _round(tide: Tide, days: int) -> Said:
+    """What a mark and, a day later, a sweep say of the rows of each table."""
     tide.mark(days - 1)
     results = [result for result in tide.sweep(days).results if result.key.target == "rows"]
-    return (results[0].state, results[0].because) if results else ("", "")
+    return {result.key.dataset.rpartition(".")[2]: (result.state, result.because) for result in results}
 
 
-@pytest.fixture
-def tide(spark: SparkSession, tmp_path: Path) -> Tide:
-    return Tide(spark, tmp_path / "p", "delta", policies=POLICIES)
-
-
-def test_rows_that_a_restore_brought_back_are_deleted_again(tide: Tide) -> None:
+def test_rows_that_came_back_or_are_only_hidden_are_not_swept(spark: SparkSession, tmp_path: Path) -> None:
+    """A restore brings rows back after the delete; deletion vectors hide them in files that stay."""
+    tide = Tide(spark, tmp_path / "p", "delta", policies=POLICIES)
     driver = tide.drivers["delta"]
-    table = driver.create("restored")
-    driver.append(table, [(1, "old", "d"), (2, "new", "d")])
-    driver.append(table, [(3, "new", "d")])
+    restored, hidden = driver.create("restored"), driver.create("hidden", variant="vectors")
+    driver.append(restored, [(1, "old", "d"), (2, "new", "d")])
+    driver.append(restored, [(3, "new", "d")])
+    driver.append(hidden, [(1, "old", "d")])
+    driver.append(hidden, [(2, "old", "d"), (3, "new", "d")])
     tide.mark(40)
-    assert _state(tide, 48)[0] == "waiting", "versions from before the delete hold them"
-    driver.spark.sql(f"RESTORE TABLE {table.sql} TO VERSION AS OF 2")
-    driver.compact(table)
+    assert _round(tide, 48)["restored"][0] == "waiting", "versions from before the delete hold them"
+    assert [row.id for row in driver.rows(hidden)] == [3]
+    driver.spark.sql(f"RESTORE TABLE {restored.sql} TO VERSION AS OF 2")
+    driver.compact(restored)
 
-    said = []
-    for days in (60, 75, 90, 105):
-        before = [row.id for row in driver.rows(table)]
-        said.append(_state(tide, days))
-        after = [row.id for row in driver.rows(table)]
-        assert said[-1][0] != "swept" or 1 not in after, (days, before, said)
-    assert ("waiting", "rows that match came back: they are deleted again") in said
-    assert sorted(row.id for row in driver.rows(table)) == [2, 3]
-    assert said[-1][0] in ("swept", "")
-
-
-def test_rows_that_deletion_vectors_only_hide_are_not_swept(tide: Tide) -> None:
-    driver = tide.drivers["delta"]
-    table = driver.create("hidden", variant="vectors")
-    driver.append(table, [(1, "old", "d")])
-    driver.append(table, [(2, "old", "d"), (3, "new", "d")])
-    tide.mark(40)
-    _state(tide, 48)
-    assert [row.id for row in driver.rows(table)] == [3]
-    said = [_state(tide, days) for days in (60, 75)]
-    assert "old" in _names(table)
-    assert [state for state, because in said if "only hide rows" in because] == ["unmarked"], said
-    assert not [because for state, because in said if state == "swept" and because != "no row matched"], said
-
-    driver.append(table, [(4, "old", "d"), (5, "new", "d")])
-    tide.mark(76)
-    _state(tide, 90)
-    assert sorted(row.id for row in driver.rows(table)) == [3, 5], "the next mark deletes what came later"
-    driver.spark.sql(f"REORG TABLE {table.sql} APPLY (PURGE)")
-    said = [_state(tide, days) for days in (105, 120, 135)]
-    assert "swept" in {state for state, _ in said}, said
-    assert _names(table) == {"new"}
+    said: list[Said] = []
+    for days in (60, 75, 90, 105, 120):
+        said.append(_round(tide, days))
+        if said[-1].get("restored", ("", ""))[0] == "swept":
+            assert 1 not in {row.id for row in driver.rows(restored)}, (days, said)
+        if days == 75:
+            assert "old" in _names(hidden)
+            driver.append(hidden, [(4, "old", "d"), (5, "new", "d")])
+        if days == 90:
+            assert sorted(row.id for row in driver.rows(hidden)) == [3, 5], "the next mark deletes what came later"
+            driver.spark.sql(f"REORG TABLE {hidden.sql} APPLY (PURGE)")
+    assert ("waiting", "rows that match came back: they are deleted again") in [each.get("restored") for each in said]
+    assert sorted(row.id for row in driver.rows(restored)) == [2, 3]
+    of_hidden = [each["hidden"] for each in said if "hidden" in each]
+    assert "unmarked" in {state for state, because in of_hidden if "only hide rows" in because}, said
+    before = [each["hidden"] for each in said[:3] if "hidden" in each]
+    assert not [because for state, because in before if state == "swept" and because != "no row matched"], said
+    assert _names(hidden) == {"new"}
 
 
 def _names(table: Table) -> set[str]:
@@ -98,5 +87,5 @@ def test_a_delete_that_hits_nothing_is_a_failure(spark: SparkSession, tmp_path: 
         frame = spark.createDataFrame(rows, "id long, name string").coalesce(1)
         frame.write.format("hudi").options(**settings).mode("append").save(location)
     tide.mark(40)
-    assert _state(tide, 48) == ("failed", "failed: rows match after they were deleted")
+    assert _round(tide, 48) == {"bucketed": ("failed", "failed: rows match after they were deleted")}
     assert {row.id for row in spark.read.format("hudi").load(location).collect()} == {1, 2, 3}
