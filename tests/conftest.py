@@ -9,6 +9,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from xdist.scheduler import LoadScopeScheduling
 from ebbtide.model.dataset import Catalog
 from ebbtide.spark.session import FEW_ROWS, formats_of_session, session
 from tests.cluster import standalone_cluster
+from tests.places import ODD, ODD_FOR_PAIMON
 
 # Sessions of tests live for minutes: the optimising compiler and a parallel collector cost more than they bring.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
@@ -73,14 +75,16 @@ def lake_catalogs(root: str) -> dict[str, Catalog]:
         Catalog("ice", "iceberg", f"{root}/ice", "hadoop"),
         Catalog("events", "delta", f"{root}/delta"),
         Catalog("cdc", "hudi", f"{root}/hudi"),
-        Catalog("stream", "paimon", f"{root}/paimon"),
+        Catalog("stream", "paimon", str(Path(root).parent / ODD_FOR_PAIMON / "paimon")),
     ]
     return {c.name: c for c in catalogs if c.format in formats_of_session()}
 
 
 @pytest.fixture(scope="session")
 def catalogs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Catalog]:
-    return lake_catalogs(str(tmp_path_factory.mktemp("lake")))
+    root = tmp_path_factory.mktemp("lake") / ODD
+    root.mkdir()
+    return lake_catalogs(str(root))
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
@@ -26,6 +26,7 @@ from ebbtide.sweep.mark import MarkReport
 from ebbtide.sweep.values import SweepReport
 from tests.conformance.driver import Driver, Table
 from tests.conformance.drivers import load_driver
+from tests.places import ODD, ODD_FOR_PAIMON
 
 _NUMBERS = count()
 _TYPES = {"iceberg": ", type: jdbc, uri: 'jdbc:sqlite:catalog-{name}.db'"}
@@ -34,19 +35,30 @@ _TYPES = {"iceberg": ", type: jdbc, uri: 'jdbc:sqlite:catalog-{name}.db'"}
 class Tide:
     """A project with a catalog per format that is asked for. Names are unique in the session."""
 
-    def __init__(self, spark: SparkSession, root: Path, *formats: str, policies: str, settings: str = "") -> None:
-        self.root, self.started = root, datetime.now(UTC)
-        number = next(_NUMBERS)
+    def __init__(
+        self,
+        spark: SparkSession,
+        root: Path,
+        *formats: str,
+        policies: str,
+        settings: str = "",
+        plainly: Collection[str] = ("paimon",),
+    ) -> None:
+        """`plainly` are the formats whose warehouse lies in a folder without a variable in its name."""
+        self.root, self.started = root / ODD, datetime.now(UTC)
+        number, root = next(_NUMBERS), self.root
         root.mkdir(parents=True, exist_ok=True)
         (root / "policies").mkdir()
         names = {format_: f"{format_}{os.getpid()}_{number}" for format_ in formats}
+        folders = {format_: f"../{ODD_FOR_PAIMON}" if format_ in plainly else "." for format_ in formats}
         lines = [
-            f"  {name}: {{format: {format_}, warehouse: ./{name}{_TYPES.get(format_, '').format(name=name)}}}"
+            f"  {name}: {{format: {format_}, warehouse: {folders[format_]}/{name}"
+            f"{_TYPES.get(format_, '').format(name=name)}}}"
             for format_, name in names.items()
         ]
         (root / "ebbtide.yml").write_text(
             "project: t\nclock: simulated\ncatalogs:\n" + "\n".join(lines) + "\n"
-            "ledger: {origin: example.org/t, checkpoint: ../checkpoint-" + root.name + "}\n" + settings
+            "ledger: {origin: example.org/t, checkpoint: ../checkpoint}\n" + settings
         )
         self.policies(policies)
         self.spark = session(self.project.catalogs.values(), master="local[1]", conf=FEW_ROWS)
@@ -96,9 +108,9 @@ class Tide:
     def files(self) -> set[str]:
         """Every file under the warehouses, as paths relative to the project."""
         return {
-            str(path.relative_to(self.root))
-            for name in self.catalogs
-            for path in (self.root / name).rglob("*")
+            os.path.relpath(path, self.root)
+            for catalog in self.catalogs.values()
+            for path in Path(catalog.warehouse).rglob("*")
             if path.is_file()
         }
 

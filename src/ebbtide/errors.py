@@ -139,6 +139,11 @@ class UnreadableError(EbbtideError):
         return cls(subject, in_a_line(error), hint="please report this: the adapter did not expect it")
 
 
+def told(error: Exception) -> str:
+    """What an error says to people: our own words where it is ours, one line of it where not."""
+    return error.message if isinstance(error, EbbtideError) else in_a_line(error)
+
+
 def in_a_line(error: Exception) -> str:
     """An error of somebody else's as its kind and the first line of what it says."""
     return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"

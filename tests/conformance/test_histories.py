@@ -157,13 +157,15 @@ def test_partitions_of_two_specs_are_told_apart(bench: Bench) -> None:
 ODD_DAYS = ["2026-01-01", "20260102", "2026-03", None, "a/b=c", "ü %41 ", "2026-02-30", "x#y?z:'q'"]
 
 
-def test_odd_partition_values_have_their_own_ids_and_only_dates_have_a_date(bench: Bench) -> None:
+def test_odd_partition_values_have_their_own_ids_and_make_the_date_a_doubt(bench: Bench) -> None:
     table = bench.create("odd_days", partitioned=True)
     days = [day for day in ODD_DAYS if day is not None or not (bench.format == "paimon" and bench.variant == "key")]
     bench.driver.append(table, [(n, "x", day) for n, day in enumerate(days)])
     reading = bench.read(table)
     assert len(reading.partitions) == len(days)
-    dated = {str(p.first_day): str(p.last_day) for p in reading.partitions if p.date is not None}
+    assert reading.date_source.doubt == "not every value of day is a date"
+    assert {p.date for p in reading.partitions} == {None}
+    dated = {str(c.days[0]): str(c.days[1]) for p in reading.partitions for c in p.candidates if c.days is not None}
     assert dated == {"2026-01-01": "2026-01-01", "2026-01-02": "2026-01-02", "2026-03-01": "2026-03-31"}
     if None in days:
         assert [p.id.partition("/")[2] for p in reading.partitions if "%00" in p.id] == ["day=%00"]

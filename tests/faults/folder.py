@@ -90,6 +90,7 @@ class Folder:
                 FileRef(f"{found.location}/{name}", Role.DATA, 1, None, bool(mask >> (len(ids) - 1)), versions=mask)
                 for name, mask in sorted(masks.items())
             ),
+            identity=f"folder {table}",
         )
 
     def commit(self, removal: Removal, catalog: Catalog, spark: SparkSession) -> Committed:  # noqa: ARG002
@@ -113,6 +114,10 @@ class Folder:
         if set(paths) - removal.files.keys():
             raise RefusedError("the plan did not name all of the files")
         return Freed(failed=remove_files(paths, catalog.options, before_batch))
+
+    def identity(self, id_: DatasetId, catalog: Catalog, spark: SparkSession) -> str | None:  # noqa: ARG002
+        table = Path(catalog.warehouse, id_.table)
+        return f"folder {table}" if table.exists() else None
 
 
 def _place(found: Found) -> Path:

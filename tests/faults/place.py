@@ -15,6 +15,7 @@ from ebbtide.app.scan import Unwatched
 from ebbtide.config.policies import PolicySet
 from ebbtide.config.project import Limits
 from ebbtide.formats.base import Depth
+from ebbtide.inventory.doubts import doubts, names_to_wait_for
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.scan import scan
 from ebbtide.ledger.attachments import attachment
@@ -81,6 +82,9 @@ class Place:
         where = self.root / "inventory"
         scan([self.catalog], where, no_session, now=AT, depth=Depth.FILES, watcher=Unwatched())
         return Inventory.open(where)
+
+    def unread(self, inventory: Inventory) -> tuple[str, ...]:
+        return names_to_wait_for(doubts(inventory.current, {"c": self.catalog}, (), now=AT))
 
     def files(self, table: str) -> set[str]:
         return {str(file.relative_to(self.root / "lake" / table)) for file in (self.root / "lake" / table).rglob("*")}
@@ -170,7 +174,7 @@ def _mark_and_sweep(place: Place) -> SweepReport:
         with ledger.database.reader() as state:
             snapshot = state.snapshot()
         plan: Any = SmallPlan(inventory, snapshot.marks)
-        lake = Lake({"c": place.catalog}, None, None, place.scan, lambda _: {})  # type: ignore[arg-type]
+        lake = Lake({"c": place.catalog}, None, None, place.scan, lambda _: {}, place.unread)  # type: ignore[arg-type]
         report = Sweeper(lake, ledger, lease, run, lambda _: None, Limits()).sweep(
             plan, None, inventory, PolicySet(()), snapshot  # type: ignore[arg-type]
         )  # fmt: skip

@@ -17,10 +17,10 @@ from tests.faults.place import LEFT, Place
 Say = Callable[[str], None]
 
 
-def test_a_dataset_that_is_not_listed_again_keeps_its_files(tmp_path: Path) -> None:
-    """A namespace that does not answer for a moment looks like a table that is gone."""
+def test_a_dataset_that_is_not_listed_again_keeps_its_files_and_those_of_others(tmp_path: Path) -> None:
+    """A namespace that does not answer for a moment looks like a table that is gone; what it borrowed is not free."""
     place = Place.new(tmp_path / "p")
-    before = place.files("a")
+    before = {name: place.files(name) for name in ("a", "b")}
 
     def prepare(_: Say) -> None:
         discover, asked = folder.Folder.discover, 0
@@ -33,9 +33,13 @@ def test_a_dataset_that_is_not_listed_again_keeps_its_files(tmp_path: Path) -> N
         patched: Any = folder.Folder
         patched.discover = forgetful
 
-    assert place.run(prepare).error is None
-    assert place.files("a") == before
-    assert place.files("b") == LEFT
+    first = place.run(prepare)
+    assert (first.error, first.said) == (None, ["removed 0 errors 0"])
+    assert {name: place.files(name) for name in ("a", "b")} == before
+    ledger = place.ledger()
+    with ledger.database.reader() as state:
+        waits = {mark.key.dataset: mark.waits_for for mark in state.marks()}
+    assert waits["c.db.b"] == ("unread:c.db.a",)
     assert place.run().error is None
     place.assert_finished()
 

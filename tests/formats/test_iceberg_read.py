@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyiceberg.catalog import load_catalog
 from pyspark.sql import SparkSession
 
 from ebbtide.formats.base import Depth
@@ -293,3 +296,51 @@ def test_a_full_overwrite_that_was_cherry_picked_starts_no_view(jdbc: IcebergDri
     assert not picked.starts_view
     (live,) = [f for f in reading.files if f.live and f.role is Role.DATA]
     assert live.first_transaction == staged
+
+
+def test_the_date_is_in_one_column_over_all_specs(jdbc: IcebergDriver) -> None:
+    """Evolution: months and days of one column are one; a spec that lacks it has no date, whatever it has instead."""
+    jdbc.spark.sql(
+        "CREATE TABLE lake.db.evolved (id BIGINT, at TIMESTAMP, tenant STRING) USING iceberg "
+        "PARTITIONED BY (months(at))"
+    )
+    insert = "INSERT INTO lake.db.evolved VALUES ({}, TIMESTAMP '2026-02-03 04:05:06', '20200115')"
+    jdbc.spark.sql(insert.format(1))
+    jdbc.spark.sql("ALTER TABLE lake.db.evolved ADD PARTITION FIELD days(at)")
+    jdbc.spark.sql(insert.format(2))
+    jdbc.spark.sql("ALTER TABLE lake.db.evolved DROP PARTITION FIELD months(at)")
+    jdbc.spark.sql("ALTER TABLE lake.db.evolved DROP PARTITION FIELD days(at)")
+    jdbc.spark.sql("ALTER TABLE lake.db.evolved ADD PARTITION FIELD tenant")
+    jdbc.spark.sql(insert.format(3))
+    reading = read(jdbc, Table(DatasetId("lake", ("db",), "evolved"), "", "lake.db.evolved"))
+    assert (reading.date_source.column, reading.date_source.by) == ("at", "type")
+    found = {p.id.partition("/")[2]: (str(p.first_day), str(p.last_day)) for p in reading.partitions}
+    assert found == {
+        "at_month=2026-02": ("2026-02-01", "2026-02-28"),
+        "at_month=2026-02/at_day=2026-02-03": ("2026-02-03", "2026-02-03"),
+        "tenant=20200115": ("None", "None"),
+    }
+
+
+def test_a_file_under_two_spellings_is_one_file_that_both_versions_need(jdbc: IcebergDriver) -> None:
+    """Writers spell a place in their own ways: the last one that was read must not be all that counts (hazard 1)."""
+    table = jdbc.create("spelled", variant="v2")
+    jdbc.append(table, [(1, "a", DAY)])
+    first, at_first = read(jdbc, table), jdbc.native_ids(table)[0]
+    (file,) = [f for f in first.files if f.role is Role.DATA]
+    jdbc.overwrite(table, [(2, "b", DAY)])
+    uri = jdbc.catalog.options["uri"].removeprefix("jdbc:")
+    python = load_catalog(jdbc.catalog.name, type="sql", uri=uri.replace("sqlite:", "sqlite:///"))
+    path = Path(local_path(file.path) or "")
+    plain = pq.read_table(path).replace_schema_metadata(None)
+    pq.write_table(pa.table({name: plain[name].to_pylist() for name in plain.column_names}), path)
+    path.with_name(f".{path.name}.crc").unlink()
+    python.load_table(("db", "spelled")).add_files([f"file://{path}"])
+    jdbc.append(table, [(3, "c", DAY)])
+
+    reading = read(jdbc, table)
+    (again,) = [f for f in reading.files if f.path == file.path]
+    order = [t.id for t in reading.transactions]
+    versions = [order[n] for n in range(len(order)) if (again.versions or 0) >> n & 1]
+    assert versions == [order[0], order[2], order[3]]
+    assert (again.live, again.first_transaction, order[0]) == (True, at_first, at_first)

@@ -14,10 +14,11 @@ _HEAD = """\
 
 <!-- Written by `make docs` from tests/hazards/table.py: change that, not this. -->
 
-Thirty ways in which public projects lost data, or told of an erasure that did not happen. Every cell names the tests
-that would fail, or says why it cannot happen on that format, with a command that shows it. Run a test with
-`.venv/bin/python -m pytest ID`, and a command from the root of the work tree. `tests/model/test_hazards_table.py` fails
-where a cell is empty, a test does not run on that format, or a command shows something else.
+Thirty ways in which public projects lost data, or told of an erasure that did not happen, and eight that were found
+here. Every cell names the tests that would fail, or says why it cannot happen on that format, with a command that shows
+it. Run a test with `.venv/bin/python -m pytest ID`, and a command from the root of the work tree.
+`tests/model/test_hazards_table.py` fails where a cell is empty, a test does not run on that format, or a command shows
+something else.
 """
 
 

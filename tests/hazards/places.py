@@ -10,6 +10,14 @@ ORPHANS = "tests/inventory/test_orphans.py::test_"
 SCAN = "tests/inventory/test_scan.py::test_"
 STORAGE = "tests/storage/test_remove.py::test_"
 RULES = "tests/plan/test_rules.py::test_"
+LEAVING = "tests/plan/test_leaving.py::test_"
+MOVED = "tests/sweep/test_moved.py::test_"
+DATES = "tests/conformance/test_partition_dates.py::test_"
+HISTORIES = "tests/conformance/test_histories.py::test_"
+IDENTITY = "tests/conformance/test_identity.py::test_"
+NAMES = "tests/sweep/test_names.py::test_a_variable_in_a_name_leads_to_no_other_table"
+UNREAD = "tests/sweep/test_unread.py::test_files_of_all_others_wait_for_who_cannot_be_read"
+UNREAD_PLAN = "tests/plan/test_unread.py::test_only_metadata_goes_on_and_not_where_one_operation_does_both"
 READ = {name: f"tests/formats/test_{name}_read.py::test_" for name in ("iceberg", "delta", "hudi", "paimon")}
 REMOVE = {name: f"tests/formats/test_{name}_remove.py::test_" for name in ("iceberg", "delta", "hudi", "paimon")}
 
@@ -31,6 +39,15 @@ STANDS_FOR = {
     RULES + "a_file_of_another_dataset_keeps_its_transaction": FORMATS,
     RULES + "staged_snapshots_are_protected_and_protect_what_they_read": FORMATS,
     "tests/faults/test_disk_and_clock.py::test_files_that_the_store_refuses_are_told_kept_in_mind_and_removed_by_the_next_run": FORMATS,  # noqa: E501
+    LEAVING + "a_branch_that_keeps_the_files_does_not_lift_the_limit": FORMATS,
+    LEAVING + "a_sweep_is_limited_by_what_leaves_and_explain_names_who_keeps_it": FORMATS,
+    NAMES: ("iceberg", "delta", "hudi"),
+    UNREAD: ("iceberg", "delta", "paimon"),
+    UNREAD_PLAN: ("iceberg", "hudi"),
+    MOVED + "what_a_moved_table_left_in_its_old_folder_goes_with_its_versions": ("iceberg",),
+    MOVED + "a_version_whose_file_lies_outside_waits_and_says_so": ("iceberg",),
+    MOVED + "a_folder_that_another_table_has_now_is_nobodys_old_one": ("iceberg",),
+    MOVED + "a_transaction_whose_file_came_back_is_not_called_deleted": ("iceberg",),
     # One lake of all formats; files under a Hudi table are never looked at.
     ORPHANS + "a_listing_that_no_scan_followed_is_refused": _LISTED,
     ORPHANS + "a_file_that_was_written_again_is_seen_by_the_last_look": _LISTED,

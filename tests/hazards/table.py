@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+from tests.hazards.cells import Group
+from tests.hazards.found_here import HAZARDS
 from tests.hazards.outcomes import SUCCESS, TIME
 from tests.hazards.paths import PATHS
 from tests.hazards.references import REFERENCES
 
-GROUPS = (PATHS, REFERENCES, TIME, SUCCESS)
+FOUND_HERE = Group("Found here", HAZARDS)
+GROUPS = (PATHS, REFERENCES, TIME, SUCCESS, FOUND_HERE)

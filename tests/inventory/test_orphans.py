@@ -37,6 +37,7 @@ from ebbtide.plan.build import build_plan
 from ebbtide.plan.world import HOLDS
 from tests.conformance.driver import Driver, Table
 from tests.conformance.drivers import load_driver
+from tests.conformance.drivers.delta import DeltaDriver
 from tests.inventory.test_scan import run
 from tests.storage.conftest import options_of, s3_endpoint  # noqa: F401 - a fixture
 
@@ -129,6 +130,8 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
                                      properties={"delta.enableChangeDataFeed": "true"})  # fmt: skip
     made.tables["hudi"] = made.make("hudi", "h")
     made.tables["paimon"] = made.make("paimon", "p")
+    for name, kept in (("cleaned", "7 days"), ("over", "0 seconds")):
+        made.tables[name] = _cleaned(made, name, kept)
     spark.sql("CALL olake.system.compute_table_stats(table => 'db.t')").collect()
     spark.sql("CREATE VIEW olake.db.v AS SELECT id FROM olake.db.t")
     for name in ("dropped", "left"):
@@ -158,6 +161,23 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
         os.environ["XDG_STATE_HOME"] = before
 
 
+def _cleaned(lake: Lake, name: str, kept: str) -> Table:
+    """A Delta table whose log no longer has the commit that removed its first, old files: a checkpoint does."""
+    driver = lake.drivers["delta"]
+    assert isinstance(driver, DeltaDriver)
+    table = driver.create(name, properties={"delta.deletedFileRetentionDuration": f"interval {kept}"})
+    driver.append(table, ROWS)
+    then = (datetime.now(UTC) - OLD).timestamp()
+    for path in Path(table.location).glob("*.parquet"):
+        os.utime(path, (then, then))
+    driver.overwrite(table, ROWS)
+    driver.append(table, ROWS)
+    driver.checkpoint(table)
+    driver.append(table, ROWS)
+    driver.clean_log(table, before=4)
+    return table
+
+
 @pytest.fixture(scope="module")
 def seen(lake: Lake) -> Look:
     return look(lake.project, now=datetime.now(UTC))
@@ -185,7 +205,8 @@ def test_what_nothing_references_is_found_in_every_format_and_nothing_else(lake:
     }
     table = lake.tables["iceberg"]
     planted |= {uri(Path(table.location, "data", name)): str(table.id) for name in ("young.parquet", "no-time.parquet")}
-    rest = {path: table_id for path, table_id in found.items() if path not in planted}
+    over = str(lake.tables["over"].id)
+    rest = {path: table_id for path, table_id in found.items() if path not in planted and table_id != over}
     left = lake.tables["left"]
     assert planted.items() <= found.items()
     assert {str(lake.tables[name].id) for name in ("left",)} >= {
@@ -234,6 +255,18 @@ def test_what_is_never_an_orphan_is_not_found(lake: Lake, found: dict[str, str],
     assert uri(path) not in found
 
 
+def test_what_deltas_own_retention_keeps_is_no_orphan_where_only_a_checkpoint_knows_it(
+    lake: Lake, found: dict[str, str]
+) -> None:
+    """A tombstone in a checkpoint counts like one in the log, for as long as the table says (spec §2, floors)."""
+    then = (datetime.now(UTC) - OLD + timedelta(days=1)).timestamp()
+    files = {name: Path(lake.tables[name].location).glob("*.parquet") for name in ("cleaned", "over")}
+    removed = {name: {uri(path) for path in paths if path.stat().st_mtime < then} for name, paths in files.items()}
+    assert all(removed.values())
+    assert not removed["cleaned"] & found.keys()
+    assert {path for path in found if "/db/over/" in path} == removed["over"]
+
+
 def test_a_sibling_with_the_same_beginning_is_left_alone(lake: Lake, found: dict[str, str]) -> None:
     assert str(lake.tables["sibling"].id) not in found.values()
     assert not [path for path in found if "/db/t_2/" in path]
@@ -256,7 +289,7 @@ def plan_of(lake: Lake, seen: Look) -> Any:
     spark, project = lake.spark, lake.project
     labelled = label_inventory(project, seen.inventory)
     world = world_of(labelled, seen.inventory, spark)
-    world = with_orphans(world, project, seen.inventory, labelled, seen.listing, spark)
+    world = with_orphans(world, project, seen.inventory, labelled, seen.listing, spark, now=datetime.now(UTC))
     holds = spark.createDataFrame([], HOLDS)
     return build_plan(load_policies(lake.root), world, None, None, holds, now=datetime.now(UTC))
 
@@ -287,7 +320,9 @@ def test_one_dataset_that_cannot_be_read_keeps_every_orphan(lake: Lake) -> None:
         inventory = Inventory.open(lake.project.inventory)
         labelled = label_inventory(lake.project, inventory)
         world = world_of(labelled, inventory, lake.spark)
-        errors = with_orphans(world, lake.project, inventory, labelled, listing, lake.spark).errors
+        errors = with_orphans(
+            world, lake.project, inventory, labelled, listing, lake.spark, now=datetime.now(UTC)
+        ).errors
     finally:
         manifest.write_bytes(content)
     assert len(errors) == 1

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NoReturn
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 
 from ebbtide.app.scan import Unwatched
-from ebbtide.errors import RefusedError
+from ebbtide.config.project import Ignored
+from ebbtide.errors import InputError, RefusedError
 from ebbtide.formats.base import Depth
 from ebbtide.inventory import compact
+from ebbtide.inventory.doubts import doubts
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.scan import ScanReport, scan
 from ebbtide.model.dataset import Catalog
@@ -296,3 +301,124 @@ def test_paths_are_compared_in_one_spelling(lake: SmallLake, inventory: Path) ->
     paths = {row["path"] for row in Inventory.open(inventory).rows("files")}
     assert all(path.startswith("file:///") for path in paths)
     assert all(Path(path.removeprefix("file://")).is_file() for path in paths)
+
+
+def _as_layout_2(inventory: Path) -> None:
+    """What the version before wrote: no candidates of dates, and their columns not even in the files."""
+    newer = {"tables": ["date_column", "date_by", "date_doubt"], "partitions": ["candidates"]}
+    for section, columns in newer.items():
+        for path in (inventory / section).glob("*.parquet"):
+            pq.write_table(pq.read_table(path, partitioning=None).drop_columns(columns), path)
+    head = json.loads((inventory / "CURRENT").read_text())
+    (inventory / "CURRENT").write_text(json.dumps({**head, "layout": 2}))
+
+
+def test_an_older_layout_is_migrated_by_the_next_scan_and_forgets_nothing(lake: SmallLake, inventory: Path) -> None:
+    """Former datasets own what they left, and say where a hold went: no scan could find them again."""
+    run(inventory, lake.catalog)
+    lake.tables.drop_table("db.c")
+    run(inventory, lake.catalog)
+    before = Inventory.open(inventory)
+    assert [each.table_id for each in before.current.former] == ["lake.db.c"]
+    _as_layout_2(inventory)
+    lake.metadata_file("b").unlink()
+    with pytest.raises(InputError, match="older version") as refused:
+        Inventory.open(inventory)
+    assert "ebbtide scan" in (refused.value.hint or "")
+    assert Inventory.open(inventory, outdated=True).current.entries.keys() == before.current.entries.keys()
+    report = run(inventory, lake.catalog)
+    assert report.read == ("lake.db.a", "lake.db.b"), "all are read again though none changed"
+    after = Inventory.open(inventory)
+    assert after.current.former == before.current.former
+    assert [row["table_id"] for row in after.errors()] == ["lake.db.b"]
+    # What cannot be read now keeps the rows of the old layout, with what it references.
+    assert after.rows("files", table_id="lake.db.b") == before.rows("files", table_id="lake.db.b")
+    assert [row["date_column"] for row in after.rows("tables", table_id="lake.db.b")] == [None]
+
+
+def test_a_newer_layout_is_refused_and_left_alone(lake: SmallLake, inventory: Path) -> None:
+    run(inventory, lake.catalog)
+    head = json.loads((inventory / "CURRENT").read_text())
+    newer = json.dumps({**head, "layout": head["layout"] + 1})
+    (inventory / "CURRENT").write_text(newer)
+    with pytest.raises(InputError, match="newer version"):
+        run(inventory, lake.catalog)
+    assert (inventory / "CURRENT").read_text() == newer
+
+
+def test_a_table_whose_metadata_is_out_of_sight_is_not_dropped(inventory: Path, tmp_path: Path) -> None:
+    """Metadata that somebody moved for a minute, or a warehouse that is not mounted: both look like a drop."""
+    catalog = Catalog("events", "delta", str(tmp_path / "events"))
+    for name in ("web/a", "web/b"):
+        write_deltalake(str(tmp_path / "events" / name), pa.table({"id": [1]}))
+    run(inventory, catalog)
+    before = Inventory.open(inventory)
+    log = tmp_path / "events" / "web" / "a" / "_delta_log"
+    log.rename(tmp_path / "moved")
+    report = run(inventory, catalog)
+    hidden = Inventory.open(inventory)
+    assert (report.gone, hidden.current.former) == ((), ())
+    assert hidden.rows("files") == before.rows("files"), "what it references still counts"
+    (doubt,) = doubts(hidden.current, {"events": catalog}, (), now=NOW)
+    assert (doubt.name, doubt.reason) == (
+        "events.web.a", "its catalog no longer lists it, and 1 files of it are still there"
+    )  # fmt: skip
+    (tmp_path / "moved").rename(log)
+    assert [error for error in run(inventory, catalog).current.entries.values() if error.error] == []
+
+    (tmp_path / "events").rename(tmp_path / "unmounted")
+    (tmp_path / "events").mkdir()
+    run(inventory, catalog)
+    found = Inventory.open(inventory)
+    assert [(row["table_id"], row["hint"]) for row in found.errors()] == [
+        (f"events.web.{name}", "is it mounted? Where everything was dropped, leave any file in it") for name in "ab"
+    ]
+    (tmp_path / "events").rmdir()
+    (tmp_path / "unmounted").rename(tmp_path / "events")
+    shutil.rmtree(tmp_path / "events" / "web" / "a")
+    report = run(inventory, catalog)
+    assert (report.gone, [f.table_id for f in report.current.former]) == (("events.web.a",), ["events.web.a"])
+
+
+def test_who_cannot_be_read_may_need_files_of_others_until_somebody_says_otherwise(
+    lake: SmallLake, inventory: Path
+) -> None:
+    other = SmallLake(lake.root / "other", "other")
+    other.create("x")
+    lake.metadata_file("b").write_text("{")
+    run(inventory, lake.catalog, other.catalog)
+    current = Inventory.open(inventory).current
+    catalogs = {"lake": lake.catalog, "other": other.catalog}
+
+    def names(catalogs: dict[str, Catalog], *ignored: Ignored) -> list[str]:
+        return [doubt.name for doubt in doubts(current, catalogs, ignored, now=NOW)]
+
+    assert names(catalogs) == ["lake.db.b"]
+    assert names(catalogs, Ignored("lake.db.b", "it is a test")) == []
+    assert names(catalogs, Ignored("lake.db.b", "it was", until=NOW)) == ["lake.db.b"]
+    assert names(catalogs, Ignored("lake.db.a", "another")) == ["lake.db.b"]
+    declared = {**catalogs, "lake": replace(lake.catalog, shares_files=False)}
+    assert names(declared) == []
+    # A catalog that is silent names itself: it may have tables by now that nobody ever saw.
+    (other.root / "catalog.db").unlink()
+    run(inventory, lake.catalog, other.catalog)
+    current = Inventory.open(inventory).current
+    assert names(declared) == ["other"]
+    assert names({**declared, "other": replace(other.catalog, shares_files=False)}) == []
+
+
+def test_a_catalog_that_shares_files_against_its_declaration_is_an_error(lake: SmallLake, inventory: Path) -> None:
+    file = next((lake.root / "lake" / "db" / "a").rglob("*.parquet"))
+    lake.tables.load_table("db.c").add_files([f"file://{file}"])
+    declared = replace(lake.catalog, shares_files=False)
+    run(inventory, declared)
+    found = Inventory.open(inventory)
+    (error,) = found.errors()
+    assert (error["catalog"], error["table_id"]) == ("lake", None)
+    assert error["error"].endswith("and lake.db.c references 1 files elsewhere")
+    assert [doubt.name for doubt in doubts(found.current, {"lake": declared}, (), now=NOW)] == ["lake"]
+    # It stays one while nothing changes, and ends with the declaration.
+    assert run(inventory, declared).read == ()
+    assert len(list(Inventory.open(inventory).errors())) == 1
+    run(inventory, lake.catalog)
+    assert list(Inventory.open(inventory).errors()) == []

@@ -2,7 +2,7 @@ from datetime import date
 
 import pytest
 
-from ebbtide.model.partition_dates import days_of_transform, parse_day
+from ebbtide.model.partition_dates import Candidate, DateSource, date_source, days_of_transform, parse_day
 
 
 @pytest.mark.parametrize(
@@ -54,3 +54,28 @@ def test_time_transforms_count_from_1970_in_both_directions(
     transform: str, value: int, expected: tuple[date, date] | None
 ) -> None:
     assert days_of_transform(transform, value) == expected
+
+
+def test_the_date_is_in_one_column_typed_before_guessed() -> None:
+    old, young = Candidate.written("k", "20200115"), Candidate.written("k", "20261109")
+    day = Candidate("day", (date(2026, 11, 9), date(2026, 11, 9)))
+    assert date_source(["day"], [(day, old)]) == DateSource("day", "type")
+    assert date_source(["day"], [(old,), (young,)]) == DateSource("day", "type"), "a spec that no partition has counts"
+    assert date_source([], [(old,), (young,), (Candidate.written("k", None),)]) == DateSource("k", "text")
+    assert date_source([], [(old,), (Candidate.written("k", "acme"),)]).doubt == "not every value of k is a date"
+    assert (
+        date_source([], [(old, Candidate.written("j", "2026-01"))]).doubt == "more than one column may hold it (j, k)"
+    )
+    assert date_source(["a", "b"], [(day,)]).doubt == "more than one column may hold it (a, b)"
+    assert date_source([], [(Candidate.written("k", None),), (Candidate.written("j", "x"),)]) == DateSource()
+    assert date_source([], []) == DateSource()
+
+
+def test_a_partition_has_the_days_of_its_tables_column_or_none() -> None:
+    source, other = DateSource("day", "type"), Candidate.written("k", "20200115")
+    assert source.days([other, Candidate("day", (date(2026, 1, 1), date(2026, 1, 31)))]) == (
+        date(2026, 1, 1), date(2026, 1, 31)
+    )  # fmt: skip
+    assert source.days([other, Candidate("day", None)]) is None
+    assert source.days([other]) is None, "its spec lacks the column"
+    assert DateSource().days([other]) is None

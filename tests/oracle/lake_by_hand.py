@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import fastavro
 import pyarrow.parquet as pq
@@ -44,7 +44,7 @@ class Seen:
 
 def iceberg(database: Path, catalog: str) -> dict[str, Seen]:
     """Every Iceberg table of a JDBC catalog, by name; heads are `branch:…` and `tag:…`."""
-    with sqlite3.connect(f"file:{database}?mode=ro", uri=True) as connection:
+    with sqlite3.connect(f"file:{quote(str(database))}?mode=ro", uri=True) as connection:
         found = connection.execute(
             "SELECT table_name, metadata_location FROM iceberg_tables WHERE catalog_name = ?", (catalog,)
         ).fetchall()

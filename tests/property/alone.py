@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ebbtide.state.values import ObjectKey
+from ebbtide.sweep.values import Result
 
 PROTECTIONS = (
     "latest view of main", "latest view of another branch", "tag", "staged", "other dataset", "hold", "unmark",
     "keep_min", "keep_views", "gc.enabled", "min-snapshots-to-keep", "deletedFileRetentionDuration", "statutory floor",
     "snapshot.num-retained.min", "snapshot.time-retained", "consumer", "savepoint", "locked", "unknown",
+    "NULL as a date", "unread dataset", "identity",
 )  # fmt: skip
 _BEGINNINGS = {
     "branch:main": "latest view of main",
@@ -66,6 +68,19 @@ class Alone:
                 by.add("unmark")
             if len(by) == 1 and (was_due or sent_back):
                 self.saved.setdefault(by.pop(), set()).add((seed, key))
+            if row["target"] == "partitions" and row["because"].startswith("no date") and not by:
+                self.saved.setdefault("NULL as a date", set()).add((seed, key))  # whatever else looks like one there
+
+    def count_unread(self, seed: int, objects: Iterable[Mapping[str, Any]], hidden: str) -> None:
+        """What would go, but for somebody who could not be read."""
+        for row in objects:
+            if row["decision"] == "wait" and row["waits_for"] == [f"unread:{hidden}"]:
+                key = ObjectKey(row["dataset"], row["target"], row["object"])
+                self.saved.setdefault("unread dataset", set()).add((seed, key))
+
+    def count_refused(self, seed: int, refused: Iterable[Result]) -> None:
+        """What a sweep began on a table that was another one by then."""
+        self.saved.setdefault("identity", set()).update((seed, result.key) for result in refused)
 
     def counts(self) -> dict[str, int]:
         return {

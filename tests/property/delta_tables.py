@@ -10,7 +10,7 @@ from typing import Literal
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
-from tests.property.rows import Rows
+from tests.property.rows import rows_for
 
 STEPS = 6
 _WEIGHTS = {"append": 5, "overwrite": 3, "delete": 2, "compact": 1, "restore": 1, "checkpoint": 1}
@@ -19,12 +19,12 @@ _WEIGHTS = {"append": 5, "overwrite": 3, "delete": 2, "compact": 1, "restore": 1
 class History:
     """One table that is written at random."""
 
-    def __init__(self, folder: Path, random: Random, settings: dict[str, str], *, by_day: bool) -> None:
+    def __init__(self, folder: Path, random: Random, settings: dict[str, str], by: list[str] | None) -> None:
         self.folder, self.random, self.done = folder, random, Counter[str]()
-        self.rows, self._settings, self._by_day = Rows(random), settings, by_day
+        self.rows, self._settings, self._by = rows_for(folder.name, random), settings, by
 
     def _write(self, mode: Literal["append", "overwrite"]) -> None:
-        by, settings = ["day"] if self._by_day else None, None if self.folder.exists() else self._settings
+        by, settings = self._by, None if self.folder.exists() else self._settings
         if mode == "append":
             write_deltalake(self.folder, self.rows.table(), mode="append", partition_by=by, configuration=settings)
         else:
@@ -68,8 +68,8 @@ def build(warehouse: Path, seed: int, tables: list[tuple[str, dict[str, str]]]) 
     done = Counter[str]()
     for name, settings in tables:
         random = Random(f"{seed}:{name}")
-        by_day = name.startswith("days") or random.random() < 0.3
-        history = History(warehouse / "db" / name, random, settings, by_day=by_day)
+        by = ["day"] if name.startswith("days") or random.random() < 0.3 else None
+        history = History(warehouse / "db" / name, random, settings, ["day", "k"] if name.startswith("dated_") else by)
         history.do("append")
         for _ in range(STEPS):
             history.step()
@@ -87,6 +87,6 @@ def restore(warehouse: Path, name: str, version: int) -> bool:
 
 
 def append(warehouse: Path, name: str, random: Random) -> None:
-    rows = Rows(random)
+    rows = rows_for(name, random)
     rows.next_id = 1_000_000 + random.randrange(1_000_000)
     write_deltalake(str(warehouse / "db" / name), rows.table(), mode="append")

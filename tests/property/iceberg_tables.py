@@ -16,15 +16,23 @@ from pyiceberg.io.pyarrow import _dataframe_to_data_files
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
+from pyiceberg.table.update import SetLocationUpdate
 from pyiceberg.transforms import IdentityTransform
-from pyiceberg.types import LongType, NestedField, StringType
+from pyiceberg.types import DateType, LongType, NestedField, StringType
 
-from tests.property.rows import Rows
+from tests.property.rows import rows_for
 
 _SCHEMA = Schema(
     NestedField(1, "id", LongType()), NestedField(2, "name", StringType()), NestedField(3, "day", StringType())
 )
 _BY_DAY = PartitionSpec(PartitionField(3, 1000, IdentityTransform(), "day"))
+_DATED = Schema(
+    NestedField(1, "id", LongType()), NestedField(2, "name", StringType()), NestedField(3, "day", DateType()),
+    NestedField(4, "k", StringType()),
+)  # fmt: skip
+_BY_BOTH = PartitionSpec(
+    PartitionField(3, 1000, IdentityTransform(), "day"), PartitionField(4, 1001, IdentityTransform(), "k")
+)
 _PLAIN = PartitionSpec()
 STEPS = 7
 
@@ -51,7 +59,7 @@ class History:
     named: int = 0
 
     def __post_init__(self) -> None:
-        self.rows = Rows(self.random)
+        self.rows = rows_for(self.table.name()[-1], self.random)
 
     def _branch(self) -> str:
         return self.random.choice(
@@ -130,6 +138,35 @@ class History:
         pq.write_table(self.rows.table(), path)
         self.table.add_files([f"file://{path}"])
 
+    def bring_back(self) -> bool:
+        """Add a file again that no head has any more, as from a backup; False where there is none."""
+        live = {file.file_path for name in self.table.refs() for file in self._files(name)}
+        for snapshot in self.table.snapshots():
+            for manifest in snapshot.manifests(self.table.io):
+                for entry in manifest.fetch_manifest_entry(self.table.io):
+                    file = entry.data_file
+                    there = Path(file.file_path.removeprefix("file://")).exists()
+                    if there and file.content == 0 and file.file_path not in live:
+                        with (
+                            self.table.transaction() as transaction,
+                            transaction.update_snapshot().fast_append() as add,
+                        ):
+                            add.append_data_file(file)
+                        return True
+        return False
+
+    def borrow(self, lender: Table) -> None:
+        """Take over the oldest file that the other table has, live there or not."""
+        manifest = lender.snapshots()[0].manifests(lender.io)[0]
+        file = manifest.fetch_manifest_entry(lender.io)[0].data_file
+        with self.table.transaction() as change, change.update_snapshot().fast_append() as added:
+            added.append_data_file(file)
+
+    def move(self) -> None:
+        """The table gets another folder, as by `SET LOCATION`: what it has stays where it lies."""
+        with self.table.transaction() as transaction:
+            transaction._apply((SetLocationUpdate(location=f"{self.table.location()}_moved"),))
+
     def do(self, name: str) -> None:
         getattr(self, name)()
         self.done[name] += 1
@@ -186,9 +223,8 @@ def create(
     random = Random(seed)
     partitioned = name.startswith("days") or random.random() < 0.3 if by_day is None else by_day
     settings = {"format-version": random.choice("12"), **properties}
-    table = catalog.create_table(
-        ("db", name), _SCHEMA, location, partition_spec=_BY_DAY if partitioned else _PLAIN, properties=settings
-    )
+    schema, spec = (_DATED, _BY_BOTH) if name.startswith("dated_") else (_SCHEMA, _BY_DAY if partitioned else _PLAIN)
+    table = catalog.create_table(("db", name), schema, location, partition_spec=spec, properties=settings)
     return History(table, random)
 
 
@@ -197,8 +233,10 @@ def share(lake: Lake, seed: int, pairs: list[tuple[str, str]]) -> Counter[str]:
     catalog, done = lake.open(), Counter[str]()
     for first, second in pairs:
         one = create(catalog, f"{seed}:{first}", first, {}, by_day=False)
+        one.do("append")
+        one.do("overwrite")
         one.do("add_file")
-        (file,) = one._files("main")
+        file = next(file for file in one._files("main") if "/data/0000" not in file.file_path)
         other = create(catalog, f"{seed}:{second}", second, {}, by_day=False)
         other.table.add_files([file.file_path])
         other.done["share"] += 1

@@ -18,7 +18,9 @@ UNNAMED = "nothing went that no plan named"
 HELD = "what is held keeps every file"
 FAILED = "no sweep failed"
 YOUNG = "young files that nothing references stay"
-SENTENCES = (MISSING, CHANGED, UNNAMED, HELD, FAILED, YOUNG)
+LEFT = "nothing stays behind that only what went had referenced"
+UNREAD = "nothing goes while somebody cannot be read"
+SENTENCES = (MISSING, CHANGED, UNNAMED, HELD, FAILED, YOUNG, LEFT, UNREAD)
 
 
 @dataclass
@@ -62,6 +64,25 @@ class Judge:
             self._heads(dataset, before[dataset], seen)
             if dataset in self.held and (lost := before[dataset].here - seen.here):
                 self._say(HELD, f"{dataset}: {sorted(path.name for path in lost)}")
+        self._left_behind(before, after)
+
+    def nothing_went(self, before: Mapping[str, Seen], after: Mapping[str, Seen], removed: int) -> None:
+        """Every file of every table is where it was: what cannot be read may need any of them."""
+        if removed:
+            self._say(UNREAD, f"{removed} files were removed")
+        for dataset, seen in before.items():
+            if dataset not in after or (lost := {path for path in seen.here if not path.exists()}):
+                self._say(UNREAD, f"{dataset}: {sorted(path.name for path in lost) if dataset in after else 'gone'}")
+
+    def _left_behind(self, before: Mapping[str, Seen], after: Mapping[str, Seen]) -> None:
+        """Where versions go by a commit: their manifests, with bounds of the rows, go with the files that they name."""
+        needed = {path for seen in after.values() for files in seen.versions.values() for path in files}
+        for dataset, seen in after.items():
+            if seen.lists_what_went:
+                continue
+            had = {path for files in before[dataset].versions.values() for path in files}
+            if left := {path for path in had - needed if path.exists() and not path.name.endswith(".metadata.json")}:
+                self._say(LEFT, f"{dataset}: {sorted(path.name for path in left)}")
 
     def _may_go(self, dataset: str) -> bool:
         return _kind(dataset) == "gone" and dataset in self.going and dataset not in self.held
@@ -126,10 +147,11 @@ class Judge:
         if kind == "latest":
             return head == "branch:main"
         first, last = self.held_days.get(dataset, ("", ""))
-        past = all(row[0] in PAST and not first <= row[0] <= last for row in lost)  # columns in order of their names
+        days = [str(row[0]) for row in lost]  # columns in order of their names
+        past = all(day in PAST and not first <= day <= last for day in days)
         if kind == "expired":
             return head == "branch:main" and past
-        return kind == "days" and head.startswith("branch:") and past
+        return kind in ("days", "dated") and head.startswith("branch:") and past
 
 
 def _kind(dataset: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from random import Random
 from urllib.parse import quote
@@ -15,8 +15,9 @@ from ebbtide.app.hold import add_hold
 from ebbtide.app.unmark import unmark_object
 from ebbtide.state.values import ObjectKey
 from tests.property import delta_tables
+from tests.property.iceberg_tables import History
 from tests.property.lake import RandomLake
-from tests.property.rows import Rows
+from tests.property.rows import rows_for
 
 _HISTORY = ("transactions", "versions")
 
@@ -42,7 +43,8 @@ class People:
             if random.random() < 0.45:
                 format_ = formats[dataset.partition(".")[0]]
                 in_parts = ("hold days", "hold days") if ".days_" in dataset else ()
-                what = random.choice(("unmark", "hold", "name", "return", "write", *in_parts))
+                moves = ("bring back", "move", "rename") if format_ == "iceberg" else ()
+                what = random.choice(("unmark", "hold", "name", "return", "write", *in_parts, *moves))
                 self._one(what, format_, dataset, random.choice(self._in_order(format_, keys)), days, random)
 
     def _in_order(self, format_: str, keys: list[ObjectKey]) -> list[ObjectKey]:
@@ -82,10 +84,17 @@ class People:
     def _iceberg(self, what: str, name: str, key: ObjectKey, random: Random) -> bool:
         table = self.lake.iceberg.open().load_table(("db", name))
         if what == "write":
-            rows = Rows(random)
+            rows = rows_for(name, random)
             rows.next_id = 1_000_000 + random.randrange(1_000_000)
             table.append(rows.table())
             return True
+        if what == "bring back":
+            return History(table, random).bring_back()
+        if what == "move":
+            History(table, random).move()
+            return True
+        if what == "rename":
+            return self._rename(name)
         if key.target == "orphans":
             return self._add_what_was_left(table, key, random)
         if key.target not in _HISTORY or table.snapshot_by_id(int(key.object)) is None:
@@ -99,6 +108,23 @@ class People:
             table.manage_snapshots().set_current_snapshot(int(key.object)).commit()
             return True
         return False
+
+    def _rename(self, name: str) -> bool:
+        """The catalog calls the table otherwise; what was said of it holds for it by any name."""
+        if name.rpartition("_")[2].startswith(("s", "o", "i", "u")):
+            return False  # pairs, nested tables, and the one that another engine writes
+        new = f"{name}r"
+        self.lake.iceberg.open().rename_table(("db", name), ("db", new))
+        place = self.lake.names["iceberg"]
+        old_id, new_id = f"{place}.db.{name}", f"{place}.db.{new}"
+        if old_id in self.held:
+            self.held.add(new_id)
+        if old_id in self.held_days:
+            self.held_days[new_id] = self.held_days[old_id]
+        self.lake.planted = [
+            replace(file, dataset=new_id) if file.dataset == old_id else file for file in self.lake.planted
+        ]
+        return True
 
     def _add_what_was_left(self, table: Table, key: ObjectKey, random: Random) -> bool:
         """Somebody adds a file to the table that nothing referenced when it was marked."""

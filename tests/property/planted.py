@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pyarrow.parquet as pq
 
-from tests.property.rows import Rows
+from tests.property.rows import rows_for
 
 if TYPE_CHECKING:
     from tests.property.lake import RandomLake
@@ -44,7 +44,7 @@ def plant(lake: RandomLake) -> list[Planted]:
             for old in random.choice(((True,), (False,), (True, False))):
                 path = marker.parent / random.choice(names).format(uuid4())
                 path.parent.mkdir(exist_ok=True)
-                rows = Rows(random)
+                rows = rows_for(marker.parent.name, random)
                 rows.next_id = 5_000_000
                 pq.write_table(rows.table(1), path)  # whatever it is called: somebody may add it to a table yet
                 if old:

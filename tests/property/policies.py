@@ -5,11 +5,11 @@ from __future__ import annotations
 from random import Random
 
 ICEBERG = (
-    "views", "keepviews", "latest", "staging", "least", "most", "some", "both", "days", "branches", "young", "statute",
-    "gone",
+    "views", "keepviews", "latest", "staging", "least", "most", "some", "both", "days", "dated", "branches", "young",
+    "statute", "gone",
 )  # fmt: skip
 """The kinds that the random tables of a format fall under."""
-DELTA = ("views", "keepviews", "least", "most", "some", "both", "days", "young", "statute", "gone")
+DELTA = ("views", "keepviews", "least", "most", "some", "both", "days", "dated", "young", "statute", "gone")
 OTHERS = ("least", "most", "both")
 
 
@@ -35,6 +35,7 @@ def random_policies(random: Random) -> str:
         "some": [f"versions: {{older_than: {age()}, keep_min: 1, limit: {several()}}}"],
         "both": [f"transactions: {{older_than: {age()}}}", f"versions: {{older_than: {age()}, keep_min: 1}}"],
         "days": [f"partitions: {{older_than: {age()}}}", f"versions: {{older_than: {random.randint(1, 20)}d}}"],
+        "dated": [f"partitions: {{older_than: {age()}}}", f"versions: {{older_than: {random.randint(1, 20)}d}}"],
         "branches": [f"branches: {{unused_for: {age()}}}", f"transactions: {{older_than: {age()}}}"],
         "young": ["transactions: {older_than: 9y}", "versions: {older_than: 9y}"],
         "expired": ["rows: {where: \"day < '2026-06-01'\"}", f"versions: {{older_than: {age()}, keep_min: 1}}"],

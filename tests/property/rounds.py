@@ -6,6 +6,8 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,6 +19,7 @@ from ebbtide.app.mark import mark_round
 from ebbtide.app.round import Round, plan_round, sweeper
 from ebbtide.app.sweep import sweep_round
 from ebbtide.state.lease import Lease
+from ebbtide.sweep.values import Result, SweepReport
 from tests.oracle import lake_by_hand as oracle
 from tests.oracle import oldest_first_by_hand
 from tests.oracle.lake_by_hand import Seen
@@ -50,8 +53,24 @@ def run_lake(spark: SparkSession, root: Path, seed: int, size: int, outcome: Out
         outcome.marked += Counter(key.target for key in keys)
         outcome.alone.count(seed, objects)
         people.act(keys, day + 1, Random(f"{seed}:people:{turn}"))
+        if not turn:
+            lake.borrow_one()
         before, rows_before = _look(lake), _rows_by_spark(lake)
-        objects, swept = _verb(lake.tide, day + _GRACE, lambda r, lease: sweep_round(r, lease, tell))
+        judge = Judge(outcome, f"seed {seed}, round {turn}", held=people.held, held_days=people.held_days)
+        if not turn:
+            with lake.hiding_the_borrower() as hidden:
+                objects, swept = _verb(lake.tide, day + _GRACE, partial(_sweep, tell=tell))
+            outcome.alone.count_unread(seed, objects, hidden)
+            judge.nothing_went(before, _look(lake), swept.removed_files)
+        carry_out = partial(_sweep, tell=_Meanwhile(tell, None if turn else lake.replace_one))
+        objects, swept = _verb(lake.tide, day + _GRACE + 1, carry_out)
+        if not turn:
+            refused = _another_table(swept, lake.replaced)
+            outcome.alone.count_refused(seed, refused)
+            swept = replace(
+                swept, results=tuple(result for result in swept.results if result not in refused),
+                errors=tuple(error for error in swept.errors if not error.startswith(f"{lake.replaced}: ")),
+            )  # fmt: skip
         outcome.alone.count(seed, objects, keys, people.rescued)
         outcome.results += Counter(result.state for result in swept.results)
         tell(f"round {turn}: {swept.removed_files} files removed")
@@ -59,8 +78,11 @@ def run_lake(spark: SparkSession, root: Path, seed: int, size: int, outcome: Out
         failed = [f"{result.key}: {result.because}" for result in swept.results if result.state == "failed"]
         for text in (*failed, *swept.errors, *swept.findings, *(f"over a limit: {over}" for over in swept.over)):
             outcome.say(FAILED, f"seed {seed}, round {turn}: {text}")
-        judge = Judge(outcome, f"seed {seed}, round {turn}", _going(objects), people.held, people.held_days)
-        judge.compare(before, _look(lake))
+        judge = replace(judge, going=_going(objects))
+        after = _look(lake)
+        if not turn:  # another table by now
+            before.pop(lake.replaced), after.pop(lake.replaced)
+        judge.compare(before, after)
         judge.orphans(lake.planted)
         lake.planted = [file for file in lake.planted if file.path.exists()]
         for (dataset, head), rows in _rows_by_spark(lake).items():
@@ -68,6 +90,30 @@ def run_lake(spark: SparkSession, root: Path, seed: int, size: int, outcome: Out
     outcome.histories += size
     outcome.operations += lake.done
     outcome.people += people.done
+
+
+def _sweep(round_: Round, lease: Lease, tell: Callable[[str], None]) -> SweepReport:
+    return sweep_round(round_, lease, tell)
+
+
+@dataclass
+class _Meanwhile:
+    """Tells on, and lets something happen between a sweep's plan and its commits."""
+
+    tell: Callable[[str], None]
+    happens: Callable[[], None] | None
+
+    def __call__(self, text: str) -> None:
+        self.tell(text)
+        if self.happens is not None and text.endswith("metadata"):
+            happens, self.happens = self.happens, None
+            happens()
+
+
+def _another_table(swept: SweepReport, dataset: str) -> list[Result]:
+    """What was refused because the table of that name is another one: all of its objects, and nothing else."""
+    mine = [result for result in swept.results if result.key.dataset == dataset]
+    return [result for result in mine if result.state == "failed" and "another table" in result.because]
 
 
 def _verb(tide: Tide, days: float, carry_out: Callable[[Round, Lease], Any]) -> tuple[list[dict[str, Any]], Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from random import Random
 
 import pyarrow as pa
@@ -27,3 +28,18 @@ class Rows:
     def table(self, count: int = 3) -> pa.Table:
         ids, names, days = zip(*self.tuples(count), strict=True)
         return pa.table({"id": pa.array(ids, pa.int64()), "name": list(names), "day": list(days)})
+
+
+class DatedRows(Rows):
+    """Rows whose day is a date and often NULL, beside a text that always looks like a day long past (hazard 32)."""
+
+    def table(self, count: int = 3) -> pa.Table:
+        plain = super().table(count)
+        days = [date.fromisoformat(day) if self._random.random() < 0.7 else None for day in plain["day"].to_pylist()]
+        texts = [self._random.choice(PAST).replace("-", "") for _ in days]
+        return plain.drop_columns(["day"]).append_column("day", pa.array(days, pa.date32())).append_column("k", [texts])
+
+
+def rows_for(table: str, random: Random) -> Rows:
+    """What is written to the table of this name."""
+    return DatedRows(random) if table.startswith("dated_") else Rows(random)

@@ -68,5 +68,7 @@ def test_the_histories_performed_every_operation(outcome: Outcome) -> None:
         "append", "overwrite", "update", "delete", "delete_all", "branch", "drop_branch", "tag", "stage", "rollback",
         "expire", "share", "compact", "restore", "checkpoint",
     }  # fmt: skip
-    assert outcome.people.keys() == {"unmark", "hold", "hold days", "name", "return", "write", "add an orphan"}
-    assert outcome.lost_rows.keys() == {"latest", "days", "expired"}
+    assert outcome.people.keys() == {
+        "unmark", "hold", "hold days", "name", "return", "write", "add an orphan", "bring back", "move", "rename",
+    }  # fmt: skip
+    assert outcome.lost_rows.keys() == {"latest", "days", "dated", "expired"}

@@ -7,6 +7,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark import RDD
 from pyspark.errors import ParseException
@@ -14,8 +16,8 @@ from pyspark.sql import Row, SparkSession
 
 from ebbtide.model.dataset import Catalog
 from ebbtide.plan.world import settled
-from ebbtide.spark.frames import small_frame
-from ebbtide.spark.session import activate, plan_session, profile, session, sibling
+from ebbtide.spark.frames import own_parquet, small_frame
+from ebbtide.spark.session import activate, of_formats, plan_session, profile, session, sibling
 
 ZONE = "spark.sql.session.timeZone"
 
@@ -98,3 +100,49 @@ def test_what_is_settled_keeps_every_value(spark: SparkSession) -> None:
     assert after.schema == frame.schema
     assert after.selectExpr(*exact).collect() == frame.selectExpr(*exact).collect()
     assert SparkSession.getActiveSession() is not plans, "a frame made in it leaves the thread's session alone"
+
+
+def test_no_session_of_ours_puts_variables_into_names(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark would take `users${x}` for `users`, inside backticks too: a statement for one table would hit another."""
+    switch = "spark.sql.variable.substitute"
+    asked = session([_catalog("substitutes", tmp_path / "a")], master="local[1]", conf={switch: "true"})
+    beside = session([_catalog("substitutes", tmp_path / "b")], conf={switch: "true"})
+    sessions = [spark, asked, beside, sibling(spark), of_formats(spark, "iceberg")]
+    try:
+        for one in (*sessions, plan_session(spark, few_rows=True), plan_session(spark, few_rows=False)):
+            assert one.sql("SELECT 1 AS `a${x}`").columns == ["a${x}"]
+    finally:
+        activate(spark)
+
+
+def test_somebody_elses_session_is_left_as_it_is_and_runs_none_of_our_statements(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    theirs = spark.newSession()
+    theirs.conf.unset("spark.ebbtide.ours")
+    theirs.conf.set(ZONE, "Asia/Tokyo")
+    theirs.conf.set("spark.sql.variable.substitute", "true")
+    before = dict(theirs._jsparkSession.sessionState().conf().settings())
+    monkeypatch.setattr(SparkSession, "_instantiatedSession", theirs)
+    try:
+        ours = session([_catalog("guest", tmp_path)], master="local[1]")
+        assert not ours._jsparkSession.equals(theirs._jsparkSession)
+        assert ours.conf.get("spark.sql.catalog.guest.warehouse") == str(tmp_path)
+        assert ours.conf.get(ZONE) == "UTC"
+        assert ours.sql("SELECT 1 AS `a${x}`").columns == ["a${x}"]
+        after = dict(theirs._jsparkSession.sessionState().conf().settings())
+        assert after == before
+        assert theirs.sql("SELECT 1 AS `a${x}`").columns == ["a"]
+    finally:
+        activate(spark)
+
+
+def test_our_own_files_are_read_where_a_folder_is_named_like_an_address_or_a_pattern(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    for name in ("a b", "ü", "a%20b", "${x}", "[ab]", "{a,b}", "*", "a#b", "x=1"):
+        (tmp_path / name).mkdir()
+        pq.write_table(pa.table({"name": [name]}), tmp_path / name / "f.parquet")
+    for name in ("a b", "ü", "a%20b", "${x}", "[ab]", "{a,b}", "*", "a#b", "x=1"):
+        rows = own_parquet(spark, tmp_path / name / "f.parquet").collect()
+        assert rows == [Row(name=name)]

@@ -28,11 +28,11 @@ def _mark(target: str) -> Mark:
     )  # fmt: skip
 
 
-def _state(target: str, *, there: set[str], needed: dict[str, str], act: str | None = "act-1") -> str:
+def _state(target: str, *, there: set[str], needed: dict[str, str], act: str | None = "act-1", **settings: Any) -> str:
     nobody: Any = None
     mark = replace(_mark(target), act=act)
     going = Going(mark.key, {"drops_from": ()}, mark, FILES)
-    left = Act("act-2", "c.db.t", Catalog("c", "iceberg", "/"), (going,), leftover=True)
+    left = Act("act-2", "c.db.t", Catalog("c", "iceberg", "/"), (going,), leftover=True, **settings)
     left.there, left.needed = frozenset(there), needed
     (result,) = results_of(left, nobody, nobody)
     return result.state
@@ -59,6 +59,14 @@ def test_what_is_left_is_not_called_swept(
 
 def test_what_no_act_of_ours_took_was_taken_by_someone_else() -> None:
     assert _state("transactions", there=set(), needed={}, act=None) == "unmarked"
+
+
+def test_what_went_with_its_own_version_was_not_taken_by_someone_else() -> None:
+    """Unless somebody has its files by now: then it was not deleted, by whomever."""
+    settings: dict[str, Any] = {"there": set(), "needed": {}, "act": None}
+    assert _state("transactions", **settings, went_as_versions={"1": ()}) == "swept"
+    assert _state("transactions", **settings, went_as_versions={"1": ("7",)}) == "unmarked"
+    assert _state("transactions", **settings, called_now="c.db.other") == "unmarked"
 
 
 def test_what_is_left_of_thousands_of_marks_is_written_down_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,16 +9,10 @@ from pyspark.sql import SparkSession
 from ebbtide.app.sweep import exit_code, run_sweep
 from ebbtide.config.project import Limits
 from tests.conformance.driver import Table
+from tests.sweep.test_rows_again import POLICIES
 from tests.tide import Tide
 
 FORMATS = ("iceberg", "delta", "hudi", "paimon")
-POLICIES = """
-policies:
-  - name: gone
-    select: {tables: ["**"]}
-    rows: {where: "name = 'old'"}
-    versions: {older_than: 1000d}
-"""
 
 
 def test_too_many_rows_are_left_alone_and_a_raised_limit_lets_them_go(spark: SparkSession, tmp_path: Path) -> None:

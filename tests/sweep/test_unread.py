@@ -19,34 +19,66 @@ from tests.tide import Tide
 
 POLICIES = """
 policies:
+  - {name: days, select: {tables: ["**.days"]}, partitions: {older_than: 30d}, versions: {older_than: 7d}}
   - {name: old, select: {tables: ["**"]}, versions: {older_than: 7d, keep_min: 1}}
 """
+OLD, NEW = "2026-01-01", "2099-01-01"
 
 
-def test_the_others_are_swept_and_the_run_ends_with_4(spark: SparkSession, tmp_path: Path) -> None:
-    tide = Tide(spark, tmp_path / "p", "iceberg", policies=POLICIES)
-    driver = tide.drivers["iceberg"]
-    tables = {name: driver.create(name) for name in ("broken", "whole")}
-    for table in tables.values():
+def test_files_of_all_others_wait_for_who_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None:
+    """A table borrows another one's file, and cannot be read before anybody knows of it."""
+    tide = Tide(spark, tmp_path / "p", "iceberg", "delta", "paimon", policies=POLICIES)
+    iceberg = tide.drivers["iceberg"]
+    tables = {format_: driver.create("lends") for format_, driver in tide.drivers.items()}
+    for format_, table in tables.items():
         for number in range(2):
-            driver.overwrite(table, [(number, "x", "d")])
-    tide.mark(20)
-    driver.append(tables["broken"], [(7, "z", "d")])
-    newest = max(Path(tables["broken"].location, "metadata").glob("*.metadata.json"), key=lambda path: path.name)
-    newest.write_text(newest.read_text()[:100])
-    before = {path for path in Path(tables["broken"].location).rglob("*") if path.is_file()}
+            tide.drivers[format_].overwrite(table, [(number, "x", "d")])
+    days = iceberg.create("days", partitioned=True)
+    iceberg.append(days, [(1, "old", OLD), (2, "new", NEW)])
+    lent = next(Path(tables["iceberg"].location, "data").glob("*.parquet"))
+    tide.mark(40)
+    borrower = iceberg.create("borrower")
+    iceberg.spark.sql(
+        f"CALL {iceberg.catalog.name}.system.add_files(table => 'db.borrower', source_table => '`parquet`.`{lent}`')"
+    )
+    newest = max(Path(borrower.location, "metadata").glob("*.metadata.json"), key=lambda path: path.name)
+    content = newest.read_text()
+    newest.write_text(content[:100])
+    before, snapshots = tide.files(), tide.drivers["paimon"].native_ids(tables["paimon"])
 
-    asked = ["--project", str(tide.root), "run", "--yes", "--json", "--as-of", tide.at(30).isoformat()]
+    asked = ["--project", str(tide.root), "run", "--yes", "--json", "--as-of", tide.at(50).isoformat()]
     done = CliRunner().invoke(app, asked, env={"COLUMNS": "300"})
     assert done.exit_code == 4, (done.stderr, done.exception)
     told = json.loads(done.stdout)
+    assert len(told["unread"]) == 1, told["unread"]
     (unread,) = told["unread"]
-    assert unread.startswith(f"{tables['broken'].id}: ")
+    assert unread.startswith(f"{borrower.id}: ")
     assert (told["sweep"]["unread"], told["mark"]["unread"], told["exit_code"]) == ([unread], [unread], 4)
-    assert f"error: {tables['broken'].id}: " in done.stderr
-    swept = {found["dataset"] for found in told["sweep"]["objects"] if found["state"] == "swept"}
-    assert swept == {str(tables["whole"].id)}
-    assert {path for path in Path(tables["broken"].location).rglob("*") if path.is_file()} == before
+    assert f"error: {borrower.id}: " in done.stderr
+    assert "shares_files: false" in done.stderr
+    assert "ignore" in done.stderr
+    assert tide.files() >= before, "nothing is removed from storage"
+    assert tide.drivers["paimon"].native_ids(tables["paimon"]) == snapshots
+    assert [row.id for row in iceberg.rows(days)] == [2], "what is metadata alone goes on"
+    waits = {found["dataset"] for found in told["sweep"]["objects"] if f"unread:{borrower.id}" in found["because"]}
+    assert waits == {str(table.id) for table in tables.values()}
+    plan = CliRunner().invoke(app, ["--project", str(tide.root), "plan", "--json", "--as-of", tide.at(50).isoformat()])
+    assert (plan.exit_code, json.loads(plan.stdout)["unread"]) == (4, [unread])
+    file = tide.root / "ebbtide.yml"
+    project = file.read_text()
+    file.write_text(f"{project}ignore: [{{dataset: {borrower.id}, reason: a test, until: 2199-01-01}}]\n")
+    rows = tide.plan(50)
+    assert not [row for row in rows.values() if any(name.startswith("unread:") for name in row["waits_for"])]
+    file.write_text(project)
+
+    newest.write_text(content)
+    report = tide.sweep(51)
+    assert exit_code(report) == 0, report
+    states = {r.key.dataset: (r.state, r.because) for r in report.results}
+    assert {states[str(tables[format_].id)][0] for format_ in ("delta", "paimon")} == {"swept"}, states
+    assert [row.id for row in iceberg.rows(borrower)] == [0]
+    assert lent.exists()
+    assert not {str(path.relative_to(tide.root)) for path in Path(days.location).rglob(f"*{OLD}*/*.parquet")}
 
 
 _KEY = ObjectKey("c.db.t", "versions", "1")

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from ebbtide.formats.registry import load_format
-from ebbtide.model.dataset import Catalog, Found
+from ebbtide.model.dataset import Catalog, Found, Reading
 from ebbtide.verify.after_sweep import Findings, Missing, check_datasets
 from tests.conformance.driver import Table
 from tests.conformance.drivers import load_driver
@@ -68,6 +69,53 @@ def test_a_missing_file_is_found_in_each_format(tables: Tables) -> None:
         Missing("events.db.d", f"file://{gone[1]}"),
     )
     assert found.unreadable == ()
+
+
+def test_what_writers_take_away_between_the_reading_and_the_look_is_no_finding(
+    tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Drafts of the log are renamed, old files vacuumed, metadata replaced: a busy table proves as a quiet one."""
+    log = tables.delta / "_delta_log"
+    drafts = [
+        log / f".{3:020}.json.{'0' * 8}.tmp",
+        log / f"..{3:020}.json.{'0' * 8}.tmp.crc",
+        log / "_commit_1.json.tmp",
+    ]
+    for draft in drafts:
+        draft.write_text("{}")
+    assert tables.check(), "drafts are nobody's references"
+    formats = {name: type(load_format(name)) for name in ("delta", "iceberg")}
+    reads = {name: format_.read for name, format_ in formats.items()}
+    done: set[str] = set()
+
+    def busy(name: str) -> Callable[..., Reading]:
+        def read(*args: Any) -> Reading:
+            reading = reads[name](*args)
+            if name not in done:
+                done.add(name)
+                _replace_all(tables, name)
+            return reading
+
+        return read
+
+    for name, format_ in formats.items():
+        monkeypatch.setattr(format_, "read", busy(name))
+    for draft in drafts:
+        draft.unlink()
+    assert tables.check()
+    assert done == {"delta", "iceberg"}
+
+
+def _replace_all(tables: Tables, name: str) -> None:
+    """All of a table's files are replaced, and what was there before is gone."""
+    if name == "delta":
+        write_deltalake(str(tables.delta), pa.table({"id": [9], "name": ["y"]}), mode="overwrite")
+        DeltaTable(str(tables.delta)).vacuum(0, dry_run=False, enforce_retention_duration=False)
+        return
+    old = tables.lake.metadata_file("t")
+    with tables.lake.tables.load_table(("db", "t")).transaction() as transaction:
+        transaction.set_properties({"write.metadata.delete-after-commit.enabled": "true"})
+    old.unlink()
 
 
 def _cut(path: Path) -> None:

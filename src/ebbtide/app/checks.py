@@ -122,7 +122,7 @@ def _frame(spark: SparkSession, table: pa.Table, path: Path) -> DataFrame:
     from ebbtide.spark.frames import own_parquet
 
     pq.write_table(table, path)
-    return own_parquet(spark, path.resolve().as_uri())
+    return own_parquet(spark, path)
 
 
 def as_json(outcome: Outcome) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def repair_tables(project: Project, tables: Sequence[str] = (), *, dry_run: bool
     with open_state(project).reader() as state:
         holds = state.holds()
     floored = _floored(project, labelled, inventory) if any(one.shortens for one in found) else frozenset()
-    done = repair(found, project.catalogs, spark, holds=holds, floored=floored)
+    done = repair(found, project.catalogs, spark, inventory=inventory, holds=holds, floored=floored)
     if spark is not None and any(one.done for one in done):
         run_scan(project, now=datetime.now(UTC))
     return [_repair_row(one) for one in done]

@@ -39,7 +39,7 @@ def explain_object(project: Project, text: str, *, now: datetime) -> dict[str, A
     inventory = Inventory.open(project.inventory)
     known_owner(project, inventory, dataset)
     listing = listing_before(project, inventory) if target == "orphans" else None
-    inputs = read_inputs(project, policies, read_state(project), inventory, listing)
+    inputs = read_inputs(project, policies, read_state(project), inventory, listing, now=now)
     found = explain(
         inputs.policies, inputs.world, *state_frames(inputs.spark, inputs.snapshot, inputs.inventory),
         dataset=dataset, target=target, object_id=object_id, now=now, limits=project.limits, tick=tick_of(project),

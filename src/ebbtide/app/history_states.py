@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from ebbtide.state.values import Mark, MarkState, Unmark
+from ebbtide.sweep.values import ELSEWHERE
 
 MARKED = "This transaction has been scheduled for deletion."
 SWEPT = "Transaction data has been deleted."
@@ -18,7 +19,9 @@ _OPEN = {MarkState.MARKED: "marked", MarkState.WAITING: "waiting", MarkState.SWE
 
 @dataclass(frozen=True, slots=True)
 class States:
-    """The states of one dataset's transactions. `alive` are those that files of the inventory still come from."""
+    """The states of one dataset's transactions. `alive` are those that files of the inventory still come from, or that
+    others carry on.
+    """
 
     marks: Mapping[str, tuple[Mark, ...]]
     pinned: frozenset[str]
@@ -31,7 +34,10 @@ class States:
             if mark.key.target in _OF_HISTORY:
                 by_id.setdefault(mark.key.object, []).append(mark)
         pinned = frozenset(pin.object for pin in unmarks if pin.active(now))
-        return cls({id_: tuple(found) for id_, found in by_id.items()}, pinned, frozenset(alive))
+        carried = {id_: into for id_, found in by_id.items() if (into := _carried_into(found))}
+        return cls(
+            {id_: tuple(found) for id_, found in by_id.items()}, pinned, _with_carried(frozenset(alive), carried)
+        )
 
     def of_transaction(self, id_: str, *, expired: bool) -> tuple[str, str | None]:
         """State and message. What is gone is gone, whatever was said of it since; then a person's unmark speaks."""
@@ -55,5 +61,18 @@ class States:
             if id_ not in there and told:
                 facts = json.loads(told[-1])
                 facts["committed_at"] = datetime.fromisoformat(facts["committed_at"])
-                rows.append({"transaction_id": id_, "carried_into": [], "expired": True, "in_views_of": [], **facts})
+                facts.setdefault("carried_into", _carried_into(marks))
+                rows.append({"transaction_id": id_, "expired": True, "in_views_of": [], **facts})
         return rows
+
+
+def _carried_into(marks: Iterable[Mark]) -> list[str]:
+    """Who had the files of a transaction when it was swept."""
+    return sorted({name for mark in marks for name in mark.carried_into})
+
+
+def _with_carried(alive: frozenset[str], carried: Mapping[str, list[str]]) -> frozenset[str]:
+    """With what lives on in a transaction that does. What another dataset has, nobody here can tell: it counts."""
+    while more := {id_ for id_, into in carried.items() if id_ not in alive and {*into} & {*alive, ELSEWHERE}}:
+        alive |= more
+    return alive

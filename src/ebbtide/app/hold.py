@@ -29,7 +29,7 @@ def add_hold(
     dry_run: bool = False,
 ) -> dict[str, Any]:
     """Nothing inside it goes by any verb until it is released. It never waits for a sweep."""
-    table_id = known_owner(project, Inventory.open(project.inventory), dataset)
+    table_id = known_owner(project, Inventory.open(project.inventory, outdated=True), dataset)
     if not owner.strip() or not reason.strip():
         raise InputError("a hold needs an owner and a reason", hint="say them with --owner and --reason")
     ledger, now = open_for_writing(project, as_of)

@@ -15,8 +15,10 @@ from ebbtide.app.actor import actor
 from ebbtide.app.scan import run_scan, start_plan_session
 from ebbtide.config import Project
 from ebbtide.errors import InputError, RefusedError
+from ebbtide.inventory import current as currents
 from ebbtide.inventory.areas import Condemned, owner_of, places
 from ebbtide.inventory.current import Current
+from ebbtide.inventory.doubts import doubts
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.labelled import Labelled
 from ebbtide.inventory.listing import Listing, list_storage
@@ -49,9 +51,9 @@ def exclusive_prefixes(project: Project) -> list[str]:
 def list_project(project: Project, *, now: datetime, watcher: Watcher | None = None) -> Listing:
     """List everything that the project's datasets own, and its exclusive prefixes. Call it before the scan that counts.
 
-    The first time there must be an inventory first, to know what there is to list.
+    The first time, also after an upgrade, there must be an inventory first, to know what there is to list.
     """
-    if not (project.inventory / "CURRENT").exists():
+    if (before := currents.load(project.inventory)) is None or before.outdated:
         run_scan(project, now=now, watcher=watcher)
     current = Inventory.open(project.inventory).current
     return list_storage(places(current, project.catalogs, exclusive_prefixes(project)), project.inventory)
@@ -80,7 +82,14 @@ def search(project: Project, inventory: Inventory, listing: Listing, references:
 
 
 def with_orphans(
-    world: World, project: Project, inventory: Inventory, labelled: Labelled, listing: Listing, spark: SparkSession
+    world: World,
+    project: Project,
+    inventory: Inventory,
+    labelled: Labelled,
+    listing: Listing,
+    spark: SparkSession,
+    *,
+    now: datetime,
 ) -> World:
     """The plan's world with what the listing found. Whatever could not be read or listed keeps all of it."""
     from pyspark.sql import functions as F
@@ -97,18 +106,14 @@ def with_orphans(
         former = names.withColumns({field.name: F.lit(None).cast(field.dataType) for field in missing})
     # Without any, the plan need not look for them: the usual case, night after night.
     orphans = None if found.files.isEmpty() else found.files
-    errors = tuple(unread(inventory.current, listing))
+    errors = tuple(unread(project, inventory.current, listing, now=now))
     return replace(world, orphans=orphans, listed_at=listing.listed_at, former=former, errors=errors)
 
 
-def unread(current: Current, listing: Listing) -> list[str]:
+def unread(project: Project, current: Current, listing: Listing, *, now: datetime) -> list[str]:
     """Why nothing is an orphan for now: catalogs, datasets and folders that could not be read (spec §2)."""
-    reasons = [f"{failed.catalog}: {failed.error}" for failed in current.catalog_errors]
-    reasons += [
-        f"{entry.table_id}: {entry.error or 'its files were not read'}"
-        for entry in sorted(current.entries.values(), key=lambda entry: entry.table_id)
-        if entry.error or entry.depth != "files"
-    ]
+    in_doubt = doubts(current, project.catalogs, project.ignore, now=now)
+    reasons = [f"{doubt.name}: {doubt.reason}" for doubt in in_doubt]
     reasons += [f"{root}: {error}" for root, error in sorted(listing.failed.items())]
     more = len(reasons) - _MOST_ERRORS
     return [*reasons[:_MOST_ERRORS], f"and {more} more"] if more > 0 else reasons
@@ -137,7 +142,7 @@ def list_orphans(project: Project, *, now: datetime, watcher: Watcher | None = N
             for row in rows
         ],
         "unregistered": [_as_dict(each) for each in found.orphans.unregistered],
-        "unread": unread(found.inventory.current, found.listing),
+        "unread": unread(project, found.inventory.current, found.listing, now=now),
     }  # fmt: skip
 
 
@@ -168,7 +173,7 @@ def condemn(
 
     place = normalise(path)
     found = look(project, now=now)
-    folder = _condemnable(project, found, place, unsafe=unsafe)
+    folder = _condemnable(project, found, place, now=now, unsafe=unsafe)
     dataset = owner_of(place, folder.format, found.inventory.current, project.catalogs)
     answer = {**_as_dict(folder), "dataset": dataset, "dry_run": dry_run}
     if dry_run:
@@ -187,13 +192,15 @@ def condemn(
     return answer
 
 
-def _condemnable(project: Project, found: Look, place: str, *, unsafe: bool) -> Unregistered:
+def _condemnable(project: Project, found: Look, place: str, *, now: datetime, unsafe: bool) -> Unregistered:
     if not any(is_inside(place, prefix) for prefix in exclusive_prefixes(project)):
         raise RefusedError(
             f"{place} lies under no prefix that is exclusive",
             hint="declare one in ebbtide.yml: `warehouses: [{prefix: …, exclusive: true}]`",
         )
-    if reasons := unread(found.inventory.current, found.listing):
+    # Strictly: who is ignored, or shares no files, may own the folder.
+    reasons = [f"{row['table_id'] or row['catalog']}: {row['error']}" for row in found.inventory.errors()]
+    if reasons := reasons or unread(project, found.inventory.current, found.listing, now=now):
         raise RefusedError(f"not everything could be read: {reasons[0]}", hint="someone unread may own the folder")
     for entry in found.inventory.current.entries.values():
         if is_inside(entry.location, place) or is_inside(place, entry.location):

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ebbtide.app.world import listing_before, needs_listing, read_inputs, read_state, some_policies
+from ebbtide.app.world import listing_before, needs_listing, not_read, read_inputs, read_state, some_policies
 from ebbtide.config import Project
-from ebbtide.errors import InputError
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.model.times import as_text
 
@@ -19,23 +18,12 @@ if TYPE_CHECKING:
     from ebbtide.plan.plan import Plan
 
 
-def parse_time(text: str) -> datetime:
-    """`--as-of`: a date (its first moment in UTC) or an instant. An instant without a zone is UTC."""
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        raise InputError(f"not a time: {text!r}", hint="write 2026-11-15 or 2026-11-15T12:00:00Z") from None
-    if len(text) == len(date.min.isoformat()) and time.time() == datetime.min.time():
-        return time.replace(tzinfo=UTC)
-    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
-
-
 def make_plan(project: Project, *, now: datetime) -> Plan:
     """Plan the whole project on its last inventory, at `now`."""
     policies, snapshot = some_policies(project), read_state(project)
     inventory = Inventory.open(project.inventory)
     listing = listing_before(project, inventory)
-    made = read_inputs(project, policies, snapshot, inventory, listing).plan(now=now)
+    made = read_inputs(project, policies, snapshot, inventory, listing, now=now).plan(now=now)
     unlisted = listing is None and needs_listing(policies, snapshot)
     return replace(made, warnings=(*made.warnings, UNLISTED)) if unlisted else made
 
@@ -50,7 +38,7 @@ def told_of(project: Project, *, now: datetime) -> tuple[str, tuple[str, ...]]:
     age = max(0, int((now - scanned_at).total_seconds()))
     hours, minutes = age // 3600, age // 60
     since = f"{hours // 24} d" if hours >= 48 else f"{hours} h" if hours else f"{minutes} min"
-    return f"as scanned at {as_text(scanned_at)}, {since} ago", inventory.unread()
+    return f"as scanned at {as_text(scanned_at)}, {since} ago", not_read(project, inventory, now=now)
 
 
 def as_json(plan: Plan) -> dict[str, Any]:

@@ -18,10 +18,11 @@ from ebbtide.app.actor import actor
 from ebbtide.app.ledger import Ledger
 from ebbtide.app.orphans import list_project
 from ebbtide.app.scan import run_scan, start_session
-from ebbtide.app.world import Inputs, needs_listing, read_inputs, read_state, some_policies
+from ebbtide.app.world import Inputs, in_doubt, needs_listing, not_read, read_inputs, read_state, some_policies
 from ebbtide.config import Project
 from ebbtide.config.project import Limits
 from ebbtide.errors import BusyError, InputError, RefusedError
+from ebbtide.inventory.doubts import names_to_wait_for
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.listing import last_listing
 from ebbtide.model.durations import add, parse_duration
@@ -53,7 +54,11 @@ class Round:
     @property
     def unread(self) -> tuple[str, ...]:
         """Catalogs that did not answer and datasets that could not be read: nothing of them goes."""
-        return self.inputs.inventory.unread()
+        return not_read(self.inputs.project, self.inputs.inventory, now=self.plan.as_of)
+
+    def waits_for(self, inventory: Inventory) -> tuple[str, ...]:
+        """Who may reference files of others unknown to anybody, as this inventory has it."""
+        return names_to_wait_for(in_doubt(self.inputs.project, inventory, now=self.plan.as_of))
 
     def rescan(self) -> Inventory:
         """Read what changed since, and open the inventory as it is now."""
@@ -93,7 +98,7 @@ def plan_round(
     if plan_file is None and needs_listing(policies, snapshot):
         listing = _in_turn(lambda: list_project(project, now=datetime.now(UTC)))
     _in_turn(lambda: run_scan(project, now=datetime.now(UTC)))
-    inputs = read_inputs(project, policies, snapshot, Inventory.open(project.inventory), listing)
+    inputs = read_inputs(project, policies, snapshot, Inventory.open(project.inventory), listing, now=now)
     with inputs.plan(now=now, limits=limits) as plan:
         if asked is not None:
             _refuse_another(asked, plan)

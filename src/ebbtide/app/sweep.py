@@ -46,7 +46,7 @@ def sweep_round(round_: Round, lease: Lease, tell: Callable[[str], None]) -> Swe
     with ledger.sweeping(lease) as step:
         run = step.state.start_run("sweep", at=ledger.clock.now()).id
     catalogs, prove = inputs.project.catalogs, lambda touched: _prove(round_, touched)
-    lake = Lake(catalogs, round_.spark, inputs.spark, round_.rescan, prove)
+    lake = Lake(catalogs, round_.spark, inputs.spark, round_.rescan, prove, round_.waits_for)
     report = Sweeper(lake, ledger, lease, run, tell, round_.limits).sweep(
         round_.plan, inputs.world, inputs.inventory, inputs.policies, inputs.snapshot
     )
@@ -92,14 +92,13 @@ def would_sweep(round_: Round) -> SweepReport:
 def _prove(round_: Round, touched: Sequence[str]) -> dict[str, list[str]]:
     """Every file that the touched datasets reference is there and can be read: by who knows nothing of the sweep."""
     from ebbtide.inventory.information_schema import Inventory
-    from ebbtide.sweep.gather import as_scanned
     from ebbtide.verify.after_sweep import check_datasets
 
     inventory = Inventory.open(round_.inputs.project.inventory)
     work = [
         (round_.inputs.project.catalogs[found.id.catalog], found)
         for dataset in touched
-        if (found := as_scanned(inventory, dataset)) is not None
+        if (found := inventory.found(dataset)) is not None
     ]
     findings = check_datasets(work, round_.spark)
     told: dict[str, list[str]] = {str(found.id): [] for _, found in work}

@@ -27,7 +27,7 @@ def unmark_object(
 ) -> dict[str, Any]:
     """Pin the object's native id: no policy removes it, as whatever target, until it is released or `until` comes."""
     dataset, target, object_id = parse_object(text)
-    inventory = Inventory.open(project.inventory)
+    inventory = Inventory.open(project.inventory, outdated=True)
     known_owner(project, inventory, dataset)
     ledger, now = open_for_writing(project, as_of)
     if until is not None and until <= now:

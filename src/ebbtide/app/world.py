@@ -13,10 +13,13 @@ from ebbtide.config import Project
 from ebbtide.config.policies import PolicySet, load_policies
 from ebbtide.config.project import Limits
 from ebbtide.errors import InputError
+from ebbtide.inventory.doubts import WAY_OUT as WAY_OUT
+from ebbtide.inventory.doubts import Doubt, declarations, doubts, names_to_wait_for, unread
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.labelled import Labelled, label_inventory
 from ebbtide.inventory.listing import Listing, last_listing
-from ebbtide.inventory.partition_days import dated_partitions
+from ebbtide.inventory.partition_days import dated_partitions, declared_dates, with_date_columns
+from ebbtide.inventory.renames import called_now
 from ebbtide.model.durations import Duration, parse_duration
 
 if TYPE_CHECKING:
@@ -40,16 +43,19 @@ class Inputs:
     inventory: Inventory
     snapshot: Snapshot
     world: World
+    declared: tuple[str, ...] = ()
+    """What people said that lifts a protection: every plan shows it."""
 
     def plan(self, *, now: datetime, limits: Limits | None = None) -> Plan:
         """Decide on every object at `now`."""
         from ebbtide.plan.build import build_plan
 
         frames = state_frames(self.spark, self.snapshot, self.inventory)
-        return build_plan(
+        made = build_plan(
             self.policies, self.world, *frames, now=now, limits=limits or self.project.limits,
             tick=tick_of(self.project),
         )  # fmt: skip
+        return replace(made, warnings=(*made.warnings, *self.declared))
 
 
 def read_inputs(
@@ -58,6 +64,8 @@ def read_inputs(
     snapshot: Snapshot,
     inventory: Inventory,
     listing: Listing | None,
+    *,
+    now: datetime,
 ) -> Inputs:
     """The world as the inventory and a listing before it have it, with every `auto` of the policies settled."""
     from ebbtide.plan.promises import derive_auto
@@ -67,7 +75,8 @@ def read_inputs(
     spark = start_plan_session(project, inventory, listing)
     labelled = label_inventory(project, inventory)
     world = world_of(labelled, inventory, spark)
-    world = replace(world, marked_days=_marked_days(spark, snapshot))
+    waits_for = names_to_wait_for(in_doubt(project, inventory, now=now))
+    world = replace(world, marked_days=_marked_days(spark, snapshot), unread=waits_for)
     # A plan asks for these in every query, each of which would open the segments and look for the newest scans.
     world = replace(
         world,
@@ -76,8 +85,20 @@ def read_inputs(
         files=settled_if_few(world.files),
     )
     if listing is not None:
-        world = with_orphans(world, project, inventory, labelled, listing, spark)
-    return Inputs(project, spark, derive_auto(policies, world, tick=tick_of(project)), inventory, snapshot, world)
+        world = with_orphans(world, project, inventory, labelled, listing, spark, now=now)
+    policies = derive_auto(policies, world, tick=tick_of(project))
+    declared = tuple(declarations(project.catalogs, project.ignore, now=now))
+    return Inputs(project, spark, policies, inventory, snapshot, world, declared)
+
+
+def in_doubt(project: Project, inventory: Inventory, *, now: datetime) -> tuple[Doubt, ...]:
+    """Who may reference files of others unknown to anybody (spec §7)."""
+    return doubts(inventory.current, project.catalogs, project.ignore, now=now)
+
+
+def not_read(project: Project, inventory: Inventory, *, now: datetime) -> tuple[str, ...]:
+    """What could not be read, in a line each, but for what the project ignores."""
+    return tuple(unread(inventory, in_doubt(project, inventory, now=now), project.ignore, now=now))
 
 
 def listing_before(project: Project, inventory: Inventory) -> Listing | None:
@@ -105,18 +126,17 @@ def some_policies(project: Project) -> PolicySet:
 
 
 def world_of(labelled: Labelled, inventory: Inventory, spark: SparkSession) -> World:
-    """The inventory with its labels as the plan's world. Catalogs that did not answer are errors of it."""
+    """The inventory with its labels as the plan's world."""
     from ebbtide.plan.world import World
 
-    errors = tuple(f"{failed.catalog}: {failed.error}" for failed in inventory.current.catalog_errors)
+    declared = declared_dates(inventory, labelled.settings)
     return World(
-        tables=_tables(labelled, inventory, spark),
+        tables=with_date_columns(spark, _tables(labelled, inventory, spark), declared),
         columns=inventory.frame(spark, "columns"),
-        partitions=dated_partitions(spark, inventory, labelled.settings),
+        partitions=dated_partitions(spark, inventory, declared),
         branches=inventory.frame(spark, "branches"),
         transactions=inventory.frame(spark, "transactions"),
         files=inventory.frame(spark, "files"),
-        errors=errors,
     )
 
 
@@ -168,16 +188,11 @@ def state_frames(
 
 
 def _followed(orders: Iterable[_Order], inventory: Inventory) -> Iterator[_Order]:
-    """What people ordered, and again for a dataset that lies where the named one did: a rename takes it along."""
-    here: dict[str, list[str]] = {}
-    for entry in inventory.current.entries.values():
-        here.setdefault(entry.location, []).append(entry.table_id)
-    renamed: dict[str, set[str]] = {}
-    for former in inventory.current.former:
-        renamed.setdefault(former.table_id, set()).update(here.get(former.location, ()))
+    """What people ordered, and again for a dataset that is the named one by another name: a rename takes it along."""
+    renamed = called_now(inventory.current)
     for order in orders:
         yield order
-        for name in sorted(renamed.get(order.dataset or "", set()) - {order.dataset}):
+        for name in renamed.get(order.dataset or "", ()):
             yield replace(order, dataset=name)
 
 

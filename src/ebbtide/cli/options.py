@@ -39,7 +39,7 @@ def open_project(ctx: typer.Context, project: Path | None, *, unsafe: bool = Fal
 
 def time_of(text: str | None) -> datetime | None:
     """A time that somebody may have written."""
-    from ebbtide.app.plan import parse_time
+    from ebbtide.model.times import parse_time
 
     return None if text is None else parse_time(text)
 

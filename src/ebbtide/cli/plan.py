@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,19 +32,22 @@ def plan(
     json: JsonOption = False,
     as_of: _AsOf = None,
 ) -> None:
-    """Show what would be marked and swept, and why. Exit 3 where a limit would be broken."""
-    from ebbtide.app.plan import as_json, make_plan, write_plan
+    """Show what would be marked and swept, and why. Exit 3 past a limit, 4 where something could not be read."""
+    from datetime import UTC, datetime
+
+    from ebbtide.app.plan import as_json, make_plan, told_of, write_plan
 
     tide = open_project(ctx, project, unsafe=unsafe)
     with make_plan(tide.project, now=time_or_now(as_of)) as made:
         if output is not None:
             write_plan(made, output)
             render.note(f"wrote {output} and {output}.files")
+        age, unread = told_of(tide.project, now=datetime.now(UTC))
         if json:
-            render.write_json(as_json(made))
+            render.write_json({**as_json(made), "unread": list(unread)})
         elif output is None:
             shown = render.table(
-                "dataset", "object", "decision", "policy", "because", "protected by", ">rows", ">bytes"
+                "dataset", "object", "decision", "policy", "because", "protected by", "leaves", ">frees", "kept by"
             )
             for row in made.rows():
                 if row["decision"] in _QUIET and not row["protected_by"]:
@@ -51,13 +55,14 @@ def plan(
                 shown.add_row(
                     escape(row["dataset"]), escape(f"{row['target']}:{row['object']}"), row["decision"],
                     escape(row["policy"] or ""), escape(_why(row)), escape(", ".join(row["protected_by"])),
-                    "?" if row["rows"] is None else str(row["rows"]), render.size(row["bytes"]),
+                    escape(", ".join(_leaves(row)) or "?"), render.size(row["bytes"]),
+                    escape(", ".join(_kept_by(row))),
                 )  # fmt: skip
             render.out().print(shown)
-        _tell_age(tide.project)
+        _tell_age(age, unread)
         _tell(made)
-        if made.over:
-            raise typer.Exit(3)
+        if unread or made.over:
+            raise typer.Exit(4 if unread else 3)
 
 
 def _why(row: dict[str, Any]) -> str:
@@ -65,15 +70,27 @@ def _why(row: dict[str, Any]) -> str:
     return f"{row['because']}{waits}"
 
 
-def _tell_age(project: Any) -> None:
+def _leaves(row: dict[str, Any]) -> list[str]:
+    """What nobody reads any more, head by head; nothing where only the sweep will count it."""
+    if row["leaves"] is None:
+        return []
+    return [
+        f"{branch}: {'?' if left['rows'] is None else left['rows']} rows, {render.size(left['bytes'])}"
+        for branch, left in row["leaves"].items()
+    ] or ["no head"]
+
+
+def _kept_by(row: dict[str, Any]) -> list[str]:
+    return [f"{name}: {render.size(kept)}" for name, kept in (row["kept_by"] or {}).items()]
+
+
+def _tell_age(age: str, unread: Iterable[str]) -> None:
     """What a plan is worth depends on when the lake was last read, and on what could not be."""
-    from datetime import UTC, datetime
+    from ebbtide.app.world import WAY_OUT
 
-    from ebbtide.app.plan import told_of
-
-    age, unread = told_of(project, now=datetime.now(UTC))
     render.note(age)
-    render.warn(f"not read: {text}" for text in unread)
+    for text in unread:
+        render.complain(f"not read: {text}", WAY_OUT)
 
 
 def _tell(made: Any) -> None:
@@ -93,11 +110,14 @@ def explain(
     as_of: _AsOf = None,
 ) -> None:
     """Show every policy, every protection and the decision for one object."""
+    from datetime import UTC, datetime
+
     from ebbtide.app.explain import explain_object
+    from ebbtide.app.plan import told_of
 
     loaded = open_project(ctx, project).project
     found = explain_object(loaded, object_, now=time_or_now(as_of))
-    _tell_age(loaded)
+    _tell_age(*told_of(loaded, now=datetime.now(UTC)))
     if json:
         render.write_json(found)
         return
@@ -113,3 +133,8 @@ def explain(
     console.print(f"decision: {planned['decision']} ({escape(_why(planned))})", soft_wrap=True)
     for name in planned["protected_by"]:
         console.print(f"  protected by {escape(name)}", soft_wrap=True)
+    if planned["leaves"]:
+        console.print(f"  leaves {escape(', '.join(_leaves(planned)))}", soft_wrap=True)
+        console.print(f"  frees {render.size(planned['bytes'])}", soft_wrap=True)
+    for line in _kept_by(planned):
+        console.print(f"  kept by {escape(line)}", soft_wrap=True)

@@ -329,8 +329,10 @@ def _tell_marked(report: Any, dry_run: bool) -> None:
 
 
 def _tell_unread(report: Any) -> None:
+    from ebbtide.app.world import WAY_OUT
+
     for text in report.unread:
-        render.complain(text, "nothing of it goes until it can be read; `ebbtide scan` says more")
+        render.complain(text, WAY_OUT)
 
 
 def _tell_swept(report: Any, dry_run: bool) -> None:

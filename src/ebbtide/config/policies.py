@@ -187,7 +187,13 @@ class Branches(_Strict):
 
 
 class Tables(_Strict):
+    """Ad hoc tables, which go whole. `unpartitioned` leaves alone what could go by partitions, and `own_label` what has
+    its class from its columns or inputs only: nobody said of the table itself what it is.
+    """
+
     older_than: Retention
+    unpartitioned: StrictBool = False
+    own_label: StrictBool = False
 
 
 class Policy(_Strict):

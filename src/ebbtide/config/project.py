@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,6 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, field_validator, 
 from ebbtide.config import yaml
 from ebbtide.errors import InputError
 from ebbtide.model.dataset import Catalog
+from ebbtide.model.ids import DatasetId
+from ebbtide.model.times import parse_time
 
 FORMATS = ("iceberg", "delta", "hudi", "paimon")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -37,6 +40,7 @@ class CatalogSettings(BaseModel):
     format: str
     warehouse: str
     type: str | None = None
+    shares_files: StrictBool = True
 
     @field_validator("format")
     @classmethod
@@ -94,6 +98,22 @@ class Warehouse(_Strict):
     exclusive: StrictBool = False
 
 
+class _Ignore(_Strict):
+    dataset: str
+    reason: str = Field(min_length=1, pattern=r"\S")
+    until: str | None = None
+
+    @field_validator("until", mode="before")
+    @classmethod
+    def _text(cls, value: Any) -> Any:
+        return value.isoformat() if isinstance(value, date) else value
+
+    def value(self) -> Ignored:
+        return Ignored(
+            str(DatasetId.parse(self.dataset)), self.reason, None if self.until is None else parse_time(self.until)
+        )
+
+
 class _ProjectFile(_Strict):
     project: str
     catalogs: dict[str, CatalogSettings]
@@ -106,6 +126,17 @@ class _ProjectFile(_Strict):
     limits: Limits = Field(default_factory=Limits)
     warehouses: list[Warehouse] = Field(default_factory=list)
     tick: str = Field("1d", pattern=r"^[1-9][0-9]*[hdw]$")
+    ignore: list[_Ignore] = Field(default_factory=list)
+
+    @field_validator("ignore")
+    @classmethod
+    def _datasets(cls, value: list[_Ignore]) -> list[_Ignore]:
+        for each in value:
+            try:
+                each.value()
+            except InputError as error:
+                raise WrongValueError(error.message, error.hint or "") from None
+        return value
 
     @model_validator(mode="after")
     def _names(self) -> _ProjectFile:
@@ -114,7 +145,24 @@ class _ProjectFile(_Strict):
                 raise WrongValueError(
                     f"catalog name {name!r} cannot be used", "letters, digits and _; not spark_catalog"
                 )
+        for each in self.ignore:
+            catalog = DatasetId.parse(each.dataset).catalog
+            if catalog not in self.catalogs:
+                hint = yaml.nearest(catalog, list(self.catalogs))
+                raise WrongValueError(f"ignore: no catalog {catalog!r} of {each.dataset}", hint)
         return self
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """A dataset whose references somebody said not to wait for while it cannot be read (spec §7)."""
+
+    dataset: str
+    reason: str
+    until: datetime | None = None
+
+    def holds(self, now: datetime) -> bool:
+        return self.until is None or now < self.until
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +181,7 @@ class Project:
     limits: Limits = field(default_factory=Limits)
     warehouses: tuple[Warehouse, ...] = ()
     tick: str = "1d"
+    ignore: tuple[Ignored, ...] = ()
     unsafe: bool = False
     """`--unsafe` of this run, never of the file: guard ages of orphans may be below a day."""
 
@@ -162,6 +211,7 @@ def load_project(path: Path) -> Project:
         limits=file.limits,
         warehouses=tuple(Warehouse(prefix=_place(w.prefix, root), exclusive=w.exclusive) for w in file.warehouses),
         tick=file.tick,
+        ignore=tuple(each.value() for each in file.ignore),
     )
 
 
@@ -169,7 +219,8 @@ def _catalog(name: str, settings: CatalogSettings, root: Path) -> Catalog:
     options = {key: str(value) for key, value in (settings.model_extra or {}).items()}
     if "uri" in options:
         options["uri"] = _database(options["uri"], "jdbc:sqlite:", root)
-    return Catalog(name, settings.format, _place(settings.warehouse, root), settings.type, options)
+    place = _place(settings.warehouse, root)
+    return Catalog(name, settings.format, place, settings.type, options, settings.shares_files)
 
 
 def _place(path: str, root: Path) -> str:

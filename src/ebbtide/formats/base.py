@@ -114,6 +114,12 @@ class Format(Protocol):
         """The rows at the head of the main branch, with the columns that people know. Nothing is read yet."""
         ...
 
+    def identity(self, id_: DatasetId, catalog: Catalog, spark: SparkSession) -> str | None:
+        """The identity of the table that this session's statements would change, asked by the very name that they use;
+        None where there is none.
+        """
+        ...
+
 
 class ContractTerms(Protocol):
     """A format's side of table contracts: the module `contract` in its folder."""

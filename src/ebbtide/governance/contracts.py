@@ -15,6 +15,7 @@ from ebbtide.config.classifiers import LEGAL_HOLD, PII
 from ebbtide.config.tables import ContractSettings, TableSettings
 from ebbtide.errors import EbbtideError, InputError, RefusedError
 from ebbtide.formats.registry import load_contract_terms
+from ebbtide.formats.same_table import same_table
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.labelled import Labelled
 from ebbtide.model.contract import Aspect, Contract, Drift
@@ -178,6 +179,7 @@ def repair(
     catalogs: Mapping[str, Catalog],
     spark: SparkSession | None,
     *,
+    inventory: Inventory,
     holds: Sequence[Hold],
     floored: Collection[str],
 ) -> list[Repair]:
@@ -194,9 +196,11 @@ def repair(
         found.append(Repair(one, because is None, because))
     if spark is not None:
         for table_id, properties in fixes.items():
-            id_ = DatasetId.parse(table_id)
-            catalog = catalogs[id_.catalog]
-            load_contract_terms(catalog.format).set_properties(properties, id_, catalog, spark)
+            table = inventory.found(table_id)
+            assert table is not None, "what has a drift was scanned"
+            catalog = catalogs[table.id.catalog]
+            with same_table(table, catalog, spark):
+                load_contract_terms(catalog.format).set_properties(properties, table.id, catalog, spark)
     return found
 
 

@@ -17,7 +17,8 @@ from ebbtide.config.classifiers import Classifiers
 from ebbtide.config.policies import PolicySet
 from ebbtide.governance.functions import register_functions
 from ebbtide.model.durations import Duration
-from ebbtide.plan.datasets import prepare
+from ebbtide.plan.datasets import prepare, with_settings
+from ebbtide.plan.others import last_writes
 from ebbtide.plan.partitions import covered_days
 from ebbtide.plan.promises import Proof, derive_auto, prove
 from ebbtide.plan.retention import retention
@@ -96,13 +97,33 @@ def register_views(
 
 
 def _partitions(world: World) -> DataFrame:
-    """The partitions with the days that they cover; the table's settings that say so are dropped again."""
-    tables = world.tables
-    if "covers" not in tables.columns:
-        tables = tables.withColumn("covers", F.lit(None).cast("string"))
+    """The partitions with the days that they cover; the table's settings that say so are dropped again.
+
+    A table that has none is a row of its own, without a `partition`: every table that was written to has a date.
+    """
     settings = ("time_grain", "schedule", "covers")
-    about = tables.select("table_id", *settings)
-    return covered_days(world.partitions.join(about, "table_id", "left")).drop(*settings)
+    tables = with_settings(world.tables)
+    rows = world.partitions.unionByName(_whole_tables(world, tables), allowMissingColumns=True)
+    return covered_days(rows.join(tables.select("table_id", *settings), "table_id", "left")).drop(*settings)
+
+
+def _whole_tables(world: World, tables: DataFrame) -> DataFrame:
+    """Tables without partitions, dated by their last write; one with a schedule by the begin of its month or year."""
+    last, unit = F.to_date("landed_at"), F.substring("schedule", -1, 1)
+    day = F.when(unit == "m", F.trunc(last, "month")).when(unit == "y", F.trunc(last, "year")).otherwise(last)
+    data = world.files.where("live AND role = 'data'").groupBy("table_id")
+    sums = data.agg(F.sum("rows").alias("rows"), F.count(F.lit(1)).alias("files"), F.sum("bytes").alias("bytes"))
+    writes = last_writes(world.transactions).withColumnRenamed("committed_at", "landed_at")
+    ids = world.transactions.groupBy("table_id").agg(
+        F.max_by("transaction_id", F.struct("committed_at", "position")).alias("last_transaction")
+    )
+    whole = tables.where(~F.coalesce("partitioned", F.lit(True))).select("table_id", "schedule")
+    whole = whole.join(writes, "table_id").join(sums, "table_id", "left").join(ids, "table_id", "left")
+    return whole.select(
+        "table_id", F.lit(None).cast("string").alias("partition"), day.alias("_date"), day.alias("first_day"),
+        day.alias("last_day"), "landed_at", "last_transaction",
+        *(F.coalesce(name, F.lit(0)).alias(name) for name in ("rows", "files", "bytes")),
+    )  # fmt: skip
 
 
 def _labels(classifiers: Classifiers) -> list[tuple[object, ...]]:

@@ -65,9 +65,10 @@ class Area:
 def places(current: Current, catalogs: Mapping[str, Catalog], exclusive: Sequence[str]) -> dict[str, Mapping[str, str]]:
     """The folders to list, with the options of their stores: where datasets lie, and exclusive prefixes."""
     found = {
-        entry.location: catalogs[entry.catalog].options
+        place: catalogs[entry.catalog].options
         for entry in current.entries.values()
-        if entry.location and entry.catalog in catalogs
+        if entry.catalog in catalogs
+        for place in entry.places
     }
     for prefix in exclusive:
         found[prefix] = options_near(prefix, catalogs.values())
@@ -121,7 +122,8 @@ def areas(
                 found[beside] = Area(beside, Kind.BORDER, format_)
             match = _NUMBER.search(entry.token)
             metadata = int(match.group(1) or match.group(2)) if match else None
-        found[entry.location] = Area(entry.location, Kind.LIVE, format_, entry.table_id, metadata)
+        for place in entry.places:
+            found[place] = Area(place, Kind.LIVE, format_, entry.table_id, metadata)
     return found
 
 

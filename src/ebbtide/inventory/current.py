@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
@@ -18,10 +18,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ebbtide.errors import BusyError, InputError
-from ebbtide.model.paths import is_inside, local_path
+from ebbtide.model.paths import is_inside
+from ebbtide.storage.files import without_links
 
 _POINTER = "CURRENT"
-_LAYOUT = 2
+_LAYOUT = 3
+"""3: `partitions.candidates`, `tables.date_*` and `partitioned`. What older segments lack is read as NULL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,9 @@ class Entry:
 
     With an error the rows of `segment` are the last that could be read: good to look at, not to act on.
     `locked_by` names the datasets whose location is the same, or inside, or around. `handle` opens the dataset as the
-    scan saw it: what a sweep proves, it proves against that.
+    scan saw it: what a sweep proves, it proves against that. `doubt` says why references may be missing although it was
+    read; `borrowed` counts the files that it references outside of its own folders. `identity` tells it from another
+    table of that name. `was_at` are folders that it lay in before, and that are nobody else's now.
     """
 
     table_id: str
@@ -45,6 +49,15 @@ class Entry:
     hint: str | None = None
     locked_by: tuple[str, ...] = ()
     handle: str = ""
+    doubt: str | None = None
+    borrowed: int = 0
+    identity: str = ""
+    was_at: tuple[str, ...] = ()
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The folders that are its own, the current one first."""
+        return tuple(place for place in (self.location, *self.was_at) if place)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,24 +71,33 @@ class Former:
     format: str
     location: str
     said: tuple[tuple[str, str], ...] = ()
+    identity: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogError:
-    """A catalog that did not answer in the last scan."""
+    """A catalog that did not answer in the last scan, or whose tables share files though it is declared that none do
+    (`shares`).
+    """
 
     catalog: str
     error: str
     hint: str | None
+    shares: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Current:
+    """`outdated` is what an older version of Ebbtide wrote: the next scan reads every dataset again, and until then it
+    is good for nothing but to remember which datasets there were, and where.
+    """
+
     scan_id: str = ""
     scanned_at: datetime | None = None
     entries: dict[str, Entry] = field(default_factory=dict)
     catalog_errors: tuple[CatalogError, ...] = ()
     former: tuple[Former, ...] = ()
+    outdated: bool = False
 
     @property
     def segments(self) -> set[str]:
@@ -86,9 +108,11 @@ class Current:
         return len(self.catalog_errors) + sum(1 for entry in self.entries.values() if entry.error)
 
 
+_LISTS = ("locked_by", "was_at")
 _SCHEMA = pa.schema(
-    [(f.name, pa.string()) for f in fields(Entry) if f.name not in ("scanned_at", "locked_by")]
-    + [("scanned_at", pa.timestamp("us", tz="UTC")), ("locked_by", pa.list_(pa.field("element", pa.string())))]
+    [(f.name, pa.string()) for f in fields(Entry) if f.name not in ("scanned_at", "borrowed", *_LISTS)]
+    + [(name, pa.list_(pa.field("element", pa.string()))) for name in _LISTS]
+    + [("scanned_at", pa.timestamp("us", tz="UTC")), ("borrowed", pa.int64())]
 )
 
 
@@ -105,24 +129,30 @@ def only_one(inventory: Path) -> Iterator[None]:
 
 
 def load(inventory: Path) -> Current | None:
-    """The current state, or None where no scan has finished yet."""
+    """The current state, or None where no scan has finished yet. What an older layout lacks is read again."""
     pointer = inventory / _POINTER
     if not pointer.exists():
         return None
     head = json.loads(pointer.read_text())
-    if head["layout"] != _LAYOUT:
+    if head["layout"] > _LAYOUT:
         raise InputError(
-            f"{inventory} was written by another version of Ebbtide (layout {head['layout']})",
-            hint="remove that folder and scan again: it holds nothing that a scan cannot read again",
+            f"{inventory} was written by a newer version of Ebbtide (layout {head['layout']}, known is {_LAYOUT})",
+            hint="use that version; what this folder knows of datasets that are gone cannot be scanned again",
         )
+    outdated = head["layout"] < _LAYOUT
     rows = pq.read_table(inventory / head["entries"]).to_pylist()
-    entries = {row["table_id"]: Entry(**{**row, "locked_by": tuple(row["locked_by"])}) for row in rows}
+    for row in rows:
+        row |= {name: tuple(row.get(name) or ()) for name in _LISTS}
+    entries = {row["table_id"]: Entry(**row) for row in rows}
+    if outdated:  # no token: every dataset has changed, for all that is known
+        entries = {table_id: replace(entry, token="") for table_id, entry in entries.items()}
     errors = tuple(CatalogError(**error) for error in head["catalog_errors"])
     former = tuple(
         Former(**{**each, "said": tuple((key, text) for key, text in each.get("said", ()))})
         for each in head.get("former", ())
     )
-    return Current(head["scan_id"], datetime.fromisoformat(head["scanned_at"]).astimezone(UTC), entries, errors, former)
+    scanned_at = datetime.fromisoformat(head["scanned_at"]).astimezone(UTC)
+    return Current(head["scan_id"], scanned_at, entries, errors, former, outdated)
 
 
 def save(inventory: Path, current: Current) -> None:
@@ -132,15 +162,14 @@ def save(inventory: Path, current: Current) -> None:
     name = f"current-{current.scan_id}.parquet"
     entries = [current.entries[table_id] for table_id in sorted(current.entries)]
     columns = {f.name: [getattr(entry, f.name) for entry in entries] for f in fields(Entry)}
-    columns["locked_by"] = [list(entry.locked_by) for entry in entries]
+    columns |= {name_: [list(texts) for texts in columns[name_]] for name_ in _LISTS}
     pq.write_table(pa.table({name_: columns[name_] for name_ in _SCHEMA.names}, schema=_SCHEMA), inventory / name)
-    errors = [{"catalog": e.catalog, "error": e.error, "hint": e.hint} for e in current.catalog_errors]
     head = {
         "layout": _LAYOUT,
         "scan_id": current.scan_id,
         "scanned_at": current.scanned_at.isoformat(),
         "entries": name,
-        "catalog_errors": errors,
+        "catalog_errors": [asdict(each) for each in current.catalog_errors],
         "former": [asdict(each) for each in current.former],
     }
     draft = inventory / f"{_POINTER}.{current.scan_id}"
@@ -158,7 +187,7 @@ def lock_shared_locations(entries: Iterable[Entry]) -> dict[str, Entry]:
     """
     by_location: dict[str, list[Entry]] = {}
     for entry in entries:
-        by_location.setdefault(_real(entry.location), []).append(entry)
+        by_location.setdefault(without_links(entry.location), []).append(entry)
     sharing: dict[str, set[str]] = {}
 
     def share(some: list[Entry], others: list[Entry]) -> None:
@@ -183,6 +212,27 @@ def lock_shared_locations(entries: Iterable[Entry]) -> dict[str, Entry]:
     }
 
 
-def _real(location: str) -> str:
-    place = local_path(location) if location else None
-    return location if place is None else f"file://{os.path.realpath(place)}"
+def without_disputed(entries: Mapping[str, Entry]) -> dict[str, Entry]:
+    """The entries with those of their former folders alone that overlap no folder of anybody else."""
+    owners: dict[str, set[str]] = {}
+    for entry in entries.values():
+        for place in entry.places:
+            owners.setdefault(without_links(place), set()).add(entry.table_id)
+    in_order = sorted(f"{place}/" for place in owners)
+
+    def is_own(place: str, table_id: str) -> bool:
+        begin = f"{without_links(place)}/"
+        around = {begin[:n] for n, letter in enumerate(begin) if letter == "/"}
+        inside = []
+        for n in range(bisect_left(in_order, begin), len(in_order)):
+            if not in_order[n].startswith(begin):
+                break
+            inside.append(in_order[n].removesuffix("/"))
+        return all(owners.get(each, {table_id}) == {table_id} for each in (*around, *inside))
+
+    return {
+        table_id: replace(entry, was_at=tuple(place for place in entry.was_at if is_own(place, table_id)))
+        if entry.was_at
+        else entry
+        for table_id, entry in entries.items()
+    }

@@ -18,6 +18,8 @@ from ebbtide.inventory.current import Current
 from ebbtide.inventory.listing import SMALL
 from ebbtide.inventory.schema import SECTIONS
 from ebbtide.inventory.segments import existing_file, read_section
+from ebbtide.model.dataset import Found
+from ebbtide.model.ids import DatasetId
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,10 +33,16 @@ class Inventory:
     current: Current
 
     @classmethod
-    def open(cls, folder: Path) -> Inventory:
+    def open(cls, folder: Path, *, outdated: bool = False) -> Inventory:
+        """The last scan's. One of an older layout is good for names alone, and opened only for who asks for that."""
         current = currents.load(folder)
         if current is None:
             raise InputError("there is no inventory yet", hint="run `ebbtide scan`")
+        if current.outdated and not outdated:
+            raise InputError(
+                "the inventory was written by an older version of Ebbtide",
+                hint="run `ebbtide scan`: it reads every table again, and keeps what is known of those that are gone",
+            )
         return cls(folder, current)
 
     def table(self, section: str, *, table_id: str | None = None) -> pa.Table:
@@ -53,6 +61,12 @@ class Inventory:
         rows: list[dict[str, Any]] = self.table(section, table_id=table_id).to_pylist(maps_as_pydicts="lossy")
         return rows
 
+    def found(self, table_id: str) -> Found | None:
+        """What opens a dataset as the scan saw it; None where no catalog lists it."""
+        if (entry := self.current.entries.get(table_id)) is None:
+            return None
+        return Found(DatasetId.parse(table_id), entry.location, entry.token, entry.handle, entry.identity)
+
     def errors(self) -> Iterator[dict[str, Any]]:
         """The rows of `scan_errors`: catalogs that did not answer, then datasets that could not be read."""
         for failed in self.current.catalog_errors:
@@ -66,10 +80,6 @@ class Inventory:
                     "hint": entry.hint,
                 }
 
-    def unread(self) -> tuple[str, ...]:
-        """The same in a line each: nothing of these goes until they can be read."""
-        return tuple(f"{row['table_id'] or row['catalog']}: {row['error']}" for row in self.errors())
-
     def frame(self, spark: SparkSession, section: str) -> DataFrame:
         """A section as a DataFrame that reads its Parquet files when it is asked."""
         from pyspark.sql import functions as F
@@ -79,7 +89,7 @@ class Inventory:
 
         schema = from_arrow_schema(SECTIONS[section])
         paths = [existing_file(self.folder, section, segment) for segment in sorted(self.current.segments)]
-        present = [path.resolve().as_uri() for path in paths if path is not None]
+        present = [path for path in paths if path is not None]
         if not present:
             return small_frame(spark, [], schema).drop("scan_id")
         rows = own_parquet(spark, *present, schema=schema)

@@ -77,7 +77,7 @@ class Listing:
 
         from ebbtide.spark.frames import own_parquet
 
-        rows = own_parquet(spark, self.file.resolve().as_uri())
+        rows = own_parquet(spark, self.file)
         return rows.where(~F.col("root").isin(sorted(self.failed))) if self.failed else rows
 
 

@@ -73,14 +73,17 @@ def find_orphans(
     exclusive: Sequence[str],
     condemned: Sequence[Condemned] = (),
 ) -> Orphans:
-    """`references` are the files of every dataset, read after the listing; `exclusive` are normalised prefixes."""
+    """`references` are the files of every dataset, read after the listing; `exclusive` are normalised prefixes.
+
+    What a format keeps for a while after its removal is referenced until that time, by the store's clock.
+    """
     from pyspark.sql import functions as F
 
     listed = listing.frame(spark).withColumn("folder", _folder(F.col("path")))
     owners = areas(current, catalogs, exclusive, condemned, _shaped(listed))
     owned = _with_owner(spark, listed, owners)
     found = candidates(owned).withColumn("key", _loosely(F.col("path")))
-    known = references.select(_loosely(F.col("path")).alias("key"))
+    known = references.where(referenced_at(listing.listed_at)).select(_loosely(F.col("path")).alias("key"))
     # A store that has no times gives the first moment there is: nothing says how old such a file is (hazard 22).
     age_known = F.col("modified_at") >= F.lit("1971-01-01T00:00:00Z").cast("timestamp")
     orphans = found.join(known, "key", "left_anti").select(
@@ -92,6 +95,13 @@ def find_orphans(
         if area.kind in (Kind.FORMER, Kind.CONDEMNED) and area.table_id and area.table_id not in current.entries
     }
     return Orphans(orphans, gone, owned, owners, catalogs)
+
+
+def referenced_at(moment: datetime) -> Column:
+    """Whether a file of the inventory is one that somebody references, or that its format keeps at that moment."""
+    from pyspark.sql import functions as F
+
+    return F.coalesce(F.col("kept_until") >= F.lit(moment), F.lit(True))
 
 
 def _folder(path: Column) -> Column:

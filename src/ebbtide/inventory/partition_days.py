@@ -1,57 +1,112 @@
-"""The days of partitions where `tables/*.yml` says which column is the date, or how it is written (spec §3)."""
+"""The days of partitions where `tables/*.yml` says which column is the date, or how it is written (spec §3).
+
+The scan keeps what every column says that may hold a date, so another declaration needs no other scan.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import date
-from typing import TYPE_CHECKING
-from urllib.parse import unquote
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from ebbtide.config.tables import PartitionDate, TableSettings
 from ebbtide.inventory.information_schema import Inventory
-from ebbtide.model.partition_dates import parse_day
+from ebbtide.model.partition_dates import Days, parse_day
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_DAYS = "table_id string, partition string, declared_first date, declared_last date, declared boolean"
+_TABLES = "table_id string, declared_column string, declared_doubt string"
+_PARTITIONS = "table_id string, partition string, declared_first date, declared_last date"
 
 
-def dated_partitions(spark: SparkSession, inventory: Inventory, settings: Mapping[str, TableSettings]) -> DataFrame:
-    """The section `partitions`, with the days that people declared in place of those that the scan guessed."""
+@dataclass(slots=True)
+class DeclaredDates:
+    """What people declared, looked up in the scan: the column of each table, and the days of its partitions.
+
+    A table of which no partition has the declared column gets a doubt, and none of its partitions a date.
+    """
+
+    tables: list[tuple[str, str, str | None]] = field(default_factory=list)
+    partitions: list[tuple[str, str, date | None, date | None]] = field(default_factory=list)
+
+
+def declared_dates(inventory: Inventory, settings: Mapping[str, TableSettings]) -> DeclaredDates:
+    """The dates of every table whose settings declare them."""
+    declared = {table_id: about.partition_date for table_id, about in settings.items() if about.partition_date}
+    found = DeclaredDates()
+    if not declared:
+        return found
+    rows = inventory.table("partitions").select(["table_id", "partition", "candidates"])
+    by_table: dict[str, list[dict[str, Any]]] = {}
+    for row in rows.filter(pc.is_in(rows["table_id"], pa.array(sorted(declared), pa.string()))).to_pylist():
+        by_table.setdefault(row["table_id"], []).append(row)
+    for table_id, partitions in by_table.items():
+        about = declared[table_id]
+        known = sorted({each["column"] for row in partitions for each in row["candidates"] or ()})
+        column = _spelled(about.column, known)
+        found.tables.append((table_id, column or about.column, None if column else _doubt(about.column, known)))
+        for row in partitions:
+            days = _days(row["candidates"] or (), column, about)
+            found.partitions.append((table_id, row["partition"], *(days or (None, None))))
+    return found
+
+
+def dated_partitions(spark: SparkSession, inventory: Inventory, declared: DeclaredDates) -> DataFrame:
+    """The section `partitions`, with the days that people declared in place of those that the scan chose."""
     from pyspark.sql import functions as F
 
     from ebbtide.spark.frames import small_frame
 
-    partitions = inventory.frame(spark, "partitions")
-    declared = {table_id: about.partition_date for table_id, about in settings.items() if about.partition_date}
-    rows = list(_days(inventory, declared))
-    if not rows:
+    partitions = inventory.frame(spark, "partitions").drop("candidates")
+    if not declared.partitions:
         return partitions
-    days = partitions.join(small_frame(spark, rows, _DAYS), ["table_id", "partition"], "left")
-    said = F.coalesce("declared", F.lit(False))
+    said = small_frame(spark, declared.partitions, _PARTITIONS).withColumn("said", F.lit(True))
+    days = partitions.join(said, ["table_id", "partition"], "left")
+    chosen = {"_date": "declared_first", "first_day": "declared_first", "last_day": "declared_last"}
     return days.withColumns(
-        {
-            "_date": F.when(said, F.col("declared_first")).otherwise(F.col("_date")),
-            "first_day": F.when(said, F.col("declared_first")).otherwise(F.col("first_day")),
-            "last_day": F.when(said, F.col("declared_last")).otherwise(F.col("last_day")),
-        }
-    ).drop("declared_first", "declared_last", "declared")
+        {name: F.when(F.col("said"), F.col(theirs)).otherwise(F.col(name)) for name, theirs in chosen.items()}
+    ).drop("declared_first", "declared_last", "said")
 
 
-Row = tuple[str, str, date | None, date | None, bool]
+def with_date_columns(spark: SparkSession, tables: DataFrame, declared: DeclaredDates) -> DataFrame:
+    """The section `tables` with the column that dates are read from, how it was found, and what is in doubt of it."""
+    from pyspark.sql import functions as F
+
+    from ebbtide.spark.frames import small_frame
+
+    said = small_frame(spark, declared.tables, _TABLES).withColumn("said", F.lit(True))
+    tables = tables.join(F.broadcast(said), "table_id", "left")
+    chosen = {
+        "date_column": F.col("declared_column"),
+        "date_by": F.lit("declared"),
+        "date_doubt": F.col("declared_doubt"),
+    }
+    return tables.withColumns(
+        {name: F.when(F.col("said"), theirs).otherwise(F.col(name)) for name, theirs in chosen.items()}
+    ).drop("declared_column", "declared_doubt", "said")
 
 
-def _days(inventory: Inventory, declared: Mapping[str, PartitionDate]) -> Iterator[Row]:
-    """A partition whose value cannot be read as declared has no date, and is never due.
+def _spelled(column: str, known: list[str]) -> str | None:
+    """The declared column as the table spells it."""
+    same = [name for name in known if name.lower() == column.lower()]
+    return column if column in known else same[0] if len(same) == 1 else None
 
-    Values of a time transform are numbers to nobody but the scan, which has read them: they stay as they are.
-    """
-    for table_id, about in declared.items():
-        for row in inventory.rows("partitions", table_id=table_id):
-            values = dict(segment.partition("=")[::2] for segment in row["partition"].split("/")[1:])
-            text = {unquote(name): unquote(value) for name, value in values.items()}.get(about.column)
-            if text is None or (about.format is None and parse_day(text) is None and row["first_day"] is not None):
-                continue
-            days = None if text == "\0" else parse_day(text, about.format)
-            yield table_id, row["partition"], *(days or (None, None)), True
+
+def _doubt(column: str, known: list[str]) -> str:
+    those = f"{', '.join(known)} could be" if known else "no other column could be"
+    return f"it is not partitioned by {column}, which partition_date names; {those}"
+
+
+def _days(candidates: Iterable[Mapping[str, Any]], column: str | None, about: PartitionDate) -> Days | None:
+    """A value that cannot be read as declared is no date. What a type or a transform makes a date needs no format."""
+    for each in candidates:
+        if each["column"] == column:
+            if each["value"] is not None and about.format is not None:
+                return parse_day(each["value"], about.format)
+            return None if each["first"] is None else (each["first"], each["last"])
+    return None

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ebbtide.inventory.information_schema import Inventory
+from ebbtide.inventory.orphans import referenced_at
 from ebbtide.model.dataset import BESIDE, CHANGELOG
 
 if TYPE_CHECKING:
@@ -41,7 +42,9 @@ def still_referenced(
         .where(~gone)
         .select("table_id", "transaction_id", "position")
     )
-    files = inventory.frame(spark, "files").select("table_id", "path", "versions")
+    assert inventory.current.scanned_at is not None
+    files = inventory.frame(spark, "files").where(referenced_at(inventory.current.scanned_at))
+    files = files.select("table_id", "path", "versions")
     found = files.join(F.broadcast(asked), "path")
     foreign = found.where(F.col("table_id") != F.col("owner")).select("path", F.col("table_id").alias("by"))
     own = found.where((F.col("table_id") == F.col("owner")) & ~F.col("owner").isin(*dropped))

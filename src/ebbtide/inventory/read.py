@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from time import sleep
@@ -47,13 +47,20 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one dataset: the segment that holds it, or the error."""
+    """What became of one dataset: the segment that holds it, or the error.
+
+    `doubt`, `borrowed`, `identity` and `was_at` are as in the inventory's entry.
+    """
 
     table_id: str
     location: str
     segment: str
     error: str | None = None
     hint: str | None = None
+    doubt: str | None = None
+    borrowed: int = 0
+    identity: str = ""
+    was_at: tuple[str, ...] = ()
 
 
 Work = tuple[Catalog, Found]
@@ -140,7 +147,11 @@ def _read(item: Work, order: Order, spark: SparkSession | None) -> _Result:
     except Exception as error:
         known = error if isinstance(error, EbbtideError) else UnreadableError.unexpected(str(found.id), error)
         return Outcome(str(found.id), found.location, "", known.message, known.hint), []
-    return Outcome(str(found.id), reading.location, ""), sections
+    outcome = Outcome(
+        str(found.id), reading.location, "", doubt=reading.doubt, borrowed=reading.borrowed, identity=reading.identity,
+        was_at=reading.was_at,
+    )  # fmt: skip
+    return outcome, sections
 
 
 def _keep(result: _Result, writer: SegmentWriter) -> Outcome:
@@ -148,4 +159,4 @@ def _keep(result: _Result, writer: SegmentWriter) -> Outcome:
     if outcome.error is not None:
         return outcome
     writer.add(sections)
-    return Outcome(outcome.table_id, outcome.location, writer.segment)
+    return replace(outcome, segment=writer.segment)

@@ -6,14 +6,15 @@ was read, so that the plan finds them as columns.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from datetime import datetime
 
 from ebbtide.inventory.spans import Spans
 from ebbtide.model.dataset import Reading
 from ebbtide.model.history import Kind, RefKind, build_history
-from ebbtide.model.paths import is_inside, local_path
+from ebbtide.model.partition_dates import Candidate
+from ebbtide.model.paths import is_inside
+from ebbtide.storage.files import without_links
 
 Row = tuple[object, ...]
 
@@ -26,16 +27,20 @@ def rows_of(reading: Reading, capabilities: list[str], scan_id: str, now: dateti
     table: Row = (
         *key, reading.format, reading.location, None, None, [], None, None, None, None,
         [*reading.properties.items()], [*reading.floors.items()], capabilities, list(reading.unknown), now,
+        reading.date_source.column, reading.date_source.by, reading.date_source.doubt, reading.partitioned,
     )  # fmt: skip
     yield "tables", [table]
     yield "columns", [(*key, c.name, c.type, c.position, None, []) for c in reading.columns]
     yield (
         "partitions",
         [
-            (*key, p.id, p.date, p.first_day, p.last_day, p.landed_at, p.rows, p.files, p.bytes, p.last_transaction)
+            (
+                *key, p.id, p.date, p.first_day, p.last_day, p.landed_at, p.rows, p.files, p.bytes, p.last_transaction,
+                [_candidate(each) for each in p.candidates],
+            )
             for p in reading.partitions
         ],
-    )
+    )  # fmt: skip
     history = build_history(reading.transactions, reading.refs)
     yield (
         "branches",
@@ -78,6 +83,7 @@ def rows_of(reading: Reading, capabilities: list[str], scan_id: str, now: dateti
                 f.partition,
                 f.rows,
                 spans.of(f),
+                f.kept_until,
             )
             for f in reading.files
             for path in _names(f.path, reading.location)
@@ -85,13 +91,16 @@ def rows_of(reading: Reading, capabilities: list[str], scan_id: str, now: dateti
     )
 
 
+def _candidate(candidate: Candidate) -> dict[str, object]:
+    first, last = candidate.days or (None, None)
+    return {"column": candidate.column, "value": candidate.value, "first": first, "last": last}
+
+
 def _names(path: str, location: str) -> Iterator[str]:
     """A file that lies elsewhere than its table may be another's that is reached through a link: its own name, too."""
     yield path
-    if not is_inside(path, location) and (place := local_path(path)) is not None:
-        real = f"file://{os.path.realpath(place)}"
-        if real != path:
-            yield real
+    if not is_inside(path, location) and (real := without_links(path)) != path:
+        yield real
 
 
 def _carried(reading: Reading) -> dict[str, list[str]]:

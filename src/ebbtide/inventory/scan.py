@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -18,6 +18,7 @@ from ebbtide.inventory.compact import compact
 from ebbtide.inventory.current import CatalogError, Current, Entry, Former
 from ebbtide.inventory.declared import label_properties
 from ebbtide.inventory.information_schema import Inventory
+from ebbtide.inventory.lost import Answer, Lost
 from ebbtide.inventory.read import Order, Outcome, Sessions, Work, read_all
 from ebbtide.inventory.segments import remove_unused
 from ebbtide.model.dataset import Catalog, Found, NotFound
@@ -40,16 +41,6 @@ class ScanReport:
     gone: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """What one catalog said."""
-
-    catalog: Catalog
-    found: tuple[Found, ...] = ()
-    not_found: tuple[NotFound, ...] = ()
-    error: EbbtideError | None = None
-
-
 def scan(
     catalogs: Sequence[Catalog],
     inventory: Path,
@@ -68,7 +59,9 @@ def scan(
         before = currents.load(inventory) or Current()
         order = Order(inventory, f"{now:%Y%m%dT%H%M%S}-{uuid4().hex[:8]}", depth, now)
         with ThreadPoolExecutor(max(1, len(catalogs))) as pool:
-            answers = list(pool.map(lambda catalog: _ask(catalog), catalogs))
+            answers = list(pool.map(_ask, catalogs))
+        lost = Lost(Inventory(inventory, before))
+        answers = [lost.looked_for(answer) for answer in answers]
         work = [
             (answer.catalog, found)
             for answer in answers
@@ -78,10 +71,8 @@ def scan(
         watcher.begin(sum(len(answer.found) for answer in answers), len(work))
         outcomes = {o.table_id: o for o in read_all(work, order, sessions, watcher.advance)}
         entries = _entries(answers, before, outcomes, work, order)
-        errors = tuple(
-            CatalogError(a.catalog.name, a.error.message, a.error.hint) for a in answers if a.error is not None
-        )
-        locked = currents.lock_shared_locations(entries)
+        locked = currents.without_disputed(currents.lock_shared_locations(entries))
+        errors = (*_silent(answers), *_sharing(catalogs, locked))
         after = Current(order.scan_id, now, locked, errors, _former(answers, Inventory(inventory, before), locked))
         after = compact(inventory, after)
         currents.save(inventory, after)
@@ -90,15 +81,35 @@ def scan(
     return ScanReport(after, tuple(sorted(outcomes)), tuple(sorted(before.entries.keys() - after.entries.keys())))
 
 
-def _ask(catalog: Catalog) -> _Answer:
+def _silent(answers: Iterable[Answer]) -> Iterator[CatalogError]:
+    for answer in answers:
+        if answer.error is not None:
+            yield CatalogError(answer.catalog.name, answer.error.message, answer.error.hint)
+
+
+def _sharing(catalogs: Iterable[Catalog], entries: Mapping[str, Entry]) -> Iterator[CatalogError]:
+    """Catalogs that are declared not to share files, and whose tables do: the declaration protects nobody."""
+    declared = {catalog.name for catalog in catalogs if not catalog.shares_files}
+    found: dict[str, Entry] = {}
+    for entry in sorted(entries.values(), key=lambda entry: entry.table_id):
+        if entry.catalog in declared and entry.borrowed:
+            found.setdefault(entry.catalog, entry)
+    for name, entry in found.items():
+        reason = (
+            f"it is declared `shares_files: false`, and {entry.table_id} references {entry.borrowed} files elsewhere"
+        )
+        yield CatalogError(name, reason, "remove the declaration: its tables may need files of others", shares=True)
+
+
+def _ask(catalog: Catalog) -> Answer:
     try:
         answers = list(load_format(catalog.format).discover(catalog))
     except EbbtideError as error:
-        return _Answer(catalog, error=error)
+        return Answer(catalog, error=error)
     except Exception as error:
-        return _Answer(catalog, error=UnreadableError.unexpected(catalog.name, error))
+        return Answer(catalog, error=UnreadableError.unexpected(catalog.name, error))
     found = tuple(answer for answer in answers if isinstance(answer, Found))
-    return _Answer(catalog, found, tuple(answer for answer in answers if isinstance(answer, NotFound)))
+    return Answer(catalog, found, tuple(answer for answer in answers if isinstance(answer, NotFound)))
 
 
 def _is_stale(entry: Entry | None, found: Found, depth: Depth) -> bool:
@@ -111,7 +122,7 @@ def _is_stale(entry: Entry | None, found: Found, depth: Depth) -> bool:
 
 
 def _entries(
-    answers: list[_Answer], before: Current, outcomes: dict[str, Outcome], work: list[Work], order: Order
+    answers: list[Answer], before: Current, outcomes: dict[str, Outcome], work: list[Work], order: Order
 ) -> Iterator[Entry]:
     """The new entries: read now, unchanged, broken, or of a catalog that did not answer."""
     read_now = {str(found.id) for _, found in work}
@@ -135,7 +146,7 @@ def _entries(
                     yield replace(entry, error=reason, hint=answer.error.hint)
 
 
-def _below(answer: _Answer, before: Current) -> Iterator[Entry]:
+def _below(answer: Answer, before: Current) -> Iterator[Entry]:
     """Known datasets below a place that could not be opened, such as a namespace: they may all still be there."""
     missing = {each.name: each for each in answer.not_found}
     told = {str(found.id) for found in answer.found} | missing.keys()
@@ -148,7 +159,7 @@ def _below(answer: _Answer, before: Current) -> Iterator[Entry]:
             yield replace(entry, error=f"{above}: {missing[above].reason}", hint=missing[above].hint)
 
 
-def _former(answers: list[_Answer], before: Inventory, entries: Mapping[str, Entry]) -> tuple[Former, ...]:
+def _former(answers: list[Answer], before: Inventory, entries: Mapping[str, Entry]) -> tuple[Former, ...]:
     """Datasets that catalogs no longer list, or list elsewhere. A catalog that did not answer has lost none."""
     formats = {answer.catalog.name: answer.catalog.format for answer in answers if answer.error is None}
     here = {(entry.table_id, entry.location) for entry in entries.values()}
@@ -164,7 +175,9 @@ def _former(answers: list[_Answer], before: Inventory, entries: Mapping[str, Ent
     found = {(each.table_id, each.location): each for each in before.current.former}
     for entry in gone:
         labels = said.get(entry.table_id, ())
-        found[entry.table_id, entry.location] = Former(entry.table_id, formats[entry.catalog], entry.location, labels)
+        found[entry.table_id, entry.location] = Former(
+            entry.table_id, formats[entry.catalog], entry.location, labels, entry.identity
+        )
     kept = [each for place, each in found.items() if place not in here]
     return tuple(sorted(kept, key=lambda each: (each.location, each.table_id)))
 
@@ -172,10 +185,11 @@ def _former(answers: list[_Answer], before: Inventory, entries: Mapping[str, Ent
 def _entry(catalog: str, found: Found, outcome: Outcome, known: Entry | None, order: Order) -> Entry:
     if outcome.error is not None:
         return _failed(catalog, found.token, outcome, known, order)
-    table_id, location, segment = outcome.table_id, outcome.location, outcome.segment
     return Entry(
-        table_id, catalog, location, found.token, order.depth, order.scan_id, segment, order.now, handle=found.handle
-    )
+        outcome.table_id, catalog, outcome.location, found.token, order.depth, order.scan_id, outcome.segment,
+        order.now, handle=found.handle, doubt=outcome.doubt, borrowed=outcome.borrowed, identity=outcome.identity,
+        was_at=outcome.was_at,
+    )  # fmt: skip
 
 
 def _failed(catalog: str, token: str, outcome: Outcome, known: Entry | None, order: Order) -> Entry:

@@ -33,6 +33,10 @@ SECTIONS: dict[str, pa.Schema] = {
         capabilities=_TEXTS,
         unknown=_TEXTS,
         scanned_at=_TIME,
+        date_column=_TEXT,
+        date_by=_TEXT,
+        date_doubt=_TEXT,
+        partitioned=_BOOL,
     ),
     "columns": _schema(column_id=_TEXT, type=_TEXT, position=_LONG, classifiers=_TEXT, labels=_TEXTS),
     "partitions": _schema(
@@ -45,6 +49,9 @@ SECTIONS: dict[str, pa.Schema] = {
         files=_LONG,
         bytes=_LONG,
         last_transaction=_TEXT,
+        candidates=pa.list_(
+            pa.field("element", pa.struct([("column", _TEXT), ("value", _TEXT), ("first", _DAY), ("last", _DAY)]))
+        ),
     ),
     "branches": _schema(name=_TEXT, kind=_TEXT, head=_TEXT, view_start=_TEXT, protected=_BOOL, main=_BOOL),
     "transactions": _schema(
@@ -78,5 +85,6 @@ SECTIONS: dict[str, pa.Schema] = {
         partition=_TEXT,
         rows=_LONG,
         versions=pa.list_(pa.field("element", pa.struct([("first", _LONG), ("last", _LONG)]))),
+        kept_until=_TIME,
     ),
 }

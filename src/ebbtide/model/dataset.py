@@ -10,6 +10,8 @@ from enum import StrEnum
 
 from ebbtide.model.history import Ref, Transaction
 from ebbtide.model.ids import DatasetId
+from ebbtide.model.partition_dates import Candidate, DateSource
+from ebbtide.model.paths import is_inside
 
 
 class Role(StrEnum):
@@ -27,17 +29,30 @@ class Role(StrEnum):
     CHANGE_DATA = "change data"
     INDEX = "index"
     METADATA = "metadata"
+    REMOVED = "removed"
+    """No version has it any more, and the format still keeps it for a while (`FileRef.kept_until`)."""
+    TEMPORARY = "temporary"
+    """A writer's own, on its way to be something else: it comes and goes, and nobody's version needs it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """One catalog of the project. Paths are absolute; `options` go to the engine as they are."""
+    """One catalog of the project. Paths are absolute; `options` go to the engine as they are.
+
+    `shares_files` says whether its tables may reference files outside of their own folders (spec §7).
+    """
 
     name: str
     format: str
     warehouse: str
     type: str | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+    shares_files: bool = True
+
+    @property
+    def lists_folders(self) -> bool:
+        """Whether its tables are what lies in its warehouse: no service knows then which ones were dropped."""
+        return self.format != "iceberg" or self.type in (None, "hadoop")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +60,14 @@ class Found:
     """A dataset that a catalog lists. While `token` stays equal the dataset has not changed.
 
     `handle` is what the adapter needs to open it again (a metadata location, say); it crosses process borders.
+    `identity` is what the reading that a plan was made from said of it: a name may be another table's by now.
     """
 
     id: DatasetId
     location: str
     token: str
     handle: str = ""
+    identity: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +90,11 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """One partition of the current main branch. `date` is None where none can be told: such a one is never due."""
+    """One partition of the current main branch. `date` is None where none can be told: such a one is never due.
+
+    Its days are those of the reading's `date_source`; `candidates` is what every column says that may hold a date, for
+    people who declare another one.
+    """
 
     id: str
     date: Day | None
@@ -84,6 +105,7 @@ class Partition:
     files: int
     bytes: int
     last_transaction: str | None
+    candidates: tuple[Candidate, ...] = ()
 
 
 BESIDE = 2**62
@@ -99,7 +121,8 @@ class FileRef:
     `first_transaction` added it (None where nothing says so any more), each of `removed_by` took it out of its
     parent's version, and `live` says whether the head of any branch references it. Bit n of `versions` says whether
     the n-th transaction of the reading references it; None where the adapter leaves that to `inventory.spans`.
-    `outlives` says that something beside the versions keeps it when they have gone (Paimon's changelogs).
+    `outlives` says that something beside the versions keeps it when they have gone (Paimon's changelogs). `kept_until`
+    is when a file that was removed from the table may go as if nobody had ever referenced it.
     """
 
     path: str
@@ -112,6 +135,7 @@ class FileRef:
     rows: int | None = None
     versions: int | None = None
     outlives: bool = False
+    kept_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +143,10 @@ class Reading:
     """Everything that one dataset says about itself.
 
     `unknown` lists the reasons why its references are not fully known; while there is one, nothing that the dataset
-    might reference may be removed. `floors` are the format's own settings that limit cleanup.
+    might reference may be removed. Where those might lie anywhere, `doubt` says why: then no file of others goes, too.
+    `floors` are the format's own settings that limit cleanup. `partitioned` says whether it is, or ever was.
+    `identity` is what tells the table from another one of the same name; empty where nothing does. `was_at` are the
+    folders that were its location before, as far as its metadata still shows: what it has there is its own.
     """
 
     id: DatasetId
@@ -133,3 +160,14 @@ class Reading:
     files: tuple[FileRef, ...] = ()
     floors: Mapping[str, str] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
+    date_source: DateSource = field(default_factory=DateSource)
+    partitioned: bool = True
+    doubt: str | None = None
+    identity: str = ""
+    was_at: tuple[str, ...] = ()
+
+    @property
+    def borrowed(self) -> int:
+        """How many of its files lie elsewhere than in its own folders."""
+        places = (self.location, *self.was_at)
+        return sum(1 for file in self.files if not any(is_inside(file.path, place) for place in places))

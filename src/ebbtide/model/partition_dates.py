@@ -1,4 +1,4 @@
-"""The days that a partition value stands for (formats.md, "Partition dates").
+"""The days that a partition value stands for, and the column that they are read from (formats.md, "Partition dates").
 
 A value that is no date gives None: such a partition is never due.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import calendar
 import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
 Days = tuple[date, date]
@@ -75,11 +77,70 @@ def days_of_transform(transform: str, value: int) -> Days | None:
 
 
 def narrowest(candidates: list[Days]) -> Days | None:
-    """The days of a partition with several dated fields: the narrowest span that lies inside all others.
+    """The days of a partition with several transforms of one column: the narrowest span that lies inside all others.
 
-    `years(ts), days(ts)` is the day; two dates that say different things are no date at all.
+    `years(ts), days(ts)` is the day; two that say different things are no date at all.
     """
     if not candidates:
         return None
     first, last = max(days[0] for days in candidates), min(days[1] for days in candidates)
     return (first, last) if (first, last) in candidates else None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """What one partition says in one column that may hold its date: the days, None where it says none.
+
+    `value` is the text of a value whose column has no type of a date: `tables/*.yml` may say how to read it. It is None
+    for NULL, and for what a type or a transform makes a date.
+    """
+
+    column: str
+    days: Days | None
+    value: str | None = None
+
+    @classmethod
+    def written(cls, column: str, value: str | None) -> Candidate:
+        """A column of texts or integers."""
+        return cls(column, None if value is None else parse_day(value), value)
+
+
+@dataclass(frozen=True, slots=True)
+class DateSource:
+    """The one column that the dates of a table's partitions are in; `by` says how it was found, its `type` or `text`.
+
+    Where there is none, and a person could declare one, `doubt` says why.
+    """
+
+    column: str | None = None
+    by: str | None = None
+    doubt: str | None = None
+
+    def days(self, candidates: Iterable[Candidate]) -> Days | None:
+        """The days of a partition. NULL, or a spec that lacks the column: no date, whatever else stands there."""
+        return next((each.days for each in candidates if each.column == self.column), None)
+
+
+def date_source(typed: Iterable[str], partitions: Iterable[Sequence[Candidate]]) -> DateSource:
+    """Decide once for a table, over all of its specs and every value that is known (formats.md, "Partition dates").
+
+    The only column with the type or a transform of a date; else, where there is none, the only one of texts or integers
+    in which every value that is not NULL can be read as a date.
+    """
+    names = sorted(set(typed))
+    if names:
+        return DateSource(names[0], "type") if len(names) == 1 else _rivals(names)
+    read: dict[str, set[bool]] = {}
+    for candidates in partitions:
+        for each in candidates:
+            if each.value is not None:
+                read.setdefault(each.column, set()).add(each.days is not None)
+    names = sorted(column for column, found in read.items() if found == {True})
+    if names:
+        return DateSource(names[0], "text") if len(names) == 1 else _rivals(names)
+    some = sorted(column for column, found in read.items() if True in found)
+    return DateSource(doubt=f"not every value of {', '.join(some)} is a date") if some else DateSource()
+
+
+def _rivals(names: Sequence[str]) -> DateSource:
+    return DateSource(doubt=f"more than one column may hold it ({', '.join(names)})")

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from ebbtide.plan.plan import Plan
-from ebbtide.plan.references import named_heads
+from ebbtide.plan.references import named_heads, names_with_file
 from ebbtide.plan.world import HELD_BY_HEAD, World, no_texts
 
 
@@ -45,14 +45,8 @@ def files_of_drops(plan: Plan, world: World) -> DataFrame:
 
 def _with_heads(files: DataFrame, world: World) -> DataFrame:
     """With `in_heads`: the branches whose head references the file."""
-    heads = F.filter(
-        F.coalesce("refs", F.array()),
-        lambda ref: (
-            ref["name"].startswith("branch:")
-            & F.exists("versions", lambda run: (run["first"] <= ref["position"]) & (ref["position"] <= run["last"]))
-        ),
-    )
-    names = F.transform(heads, lambda ref: F.substring(ref["name"], len("branch:") + 1, 1 << 20))
+    heads = F.filter(F.coalesce(names_with_file(), no_texts()), lambda name: name.startswith("branch:"))
+    names = F.transform(heads, lambda name: F.substring(name, len("branch:") + 1, 1 << 20))
     return files.join(named_heads(world), "table_id", "left").withColumn("in_heads", names)
 
 

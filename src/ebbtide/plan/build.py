@@ -20,17 +20,17 @@ from ebbtide.config.policies import PolicySet
 from ebbtide.config.project import Limits
 from ebbtide.errors import InputError
 from ebbtide.model.durations import Duration
-from ebbtide.plan import freed, orphans, others, partitions
+from ebbtide.plan import freed, leaving, orphans, others, partitions
 from ebbtide.plan.datasets import held_datasets, prepare
-from ebbtide.plan.finish import finish
+from ebbtide.plan.finish import Decided, finish
 from ebbtide.plan.limited import limit_versions
 from ebbtide.plan.plan import Plan
 from ebbtide.plan.promises import derive_auto
 from ebbtide.plan.proof import TICK
-from ebbtide.plan.references import shared_files
+from ebbtide.plan.references import shared_files, waits_for_unread
 from ebbtide.plan.timeline import timeline
 from ebbtide.plan.verdict import READY, open_marks, pins
-from ebbtide.plan.world import World, joined, no_texts, settled
+from ebbtide.plan.world import World, joined, no_texts, settled, texts
 
 _HISTORY = ("transactions", "versions")
 PROOF = "the proof that its files are gone"
@@ -55,8 +55,8 @@ def build_plan(
     policies = derive_auto(policies, world, tick=tick)
     marks, unmarks = _or_none(marks), _or_none(unmarks)
     work = _Work(policies, world, marks, unmarks, holds, now)
-    objects, named = work.decide()
-    return finish(policies, world, work.datasets, objects, named, limits or Limits(), now)
+    decided = work.decide()
+    return finish(policies, world, work.datasets, decided, limits or Limits(), now)
 
 
 def _or_none(frame: DataFrame | None) -> DataFrame | None:
@@ -94,11 +94,13 @@ class _Work:
     def _marks(self, *targets: str) -> DataFrame | None:
         return None if self.marks is None else _or_none(settled(open_marks(self.marks, *targets)))
 
-    def decide(self) -> tuple[DataFrame, DataFrame]:
-        """All objects with final decisions but for limits, and the files that each of them names."""
+    def decide(self) -> Decided:
+        """All objects with final decisions but for limits, the files that each names, and what leaves which heads."""
         objects: list[DataFrame] = []
         named: list[DataFrame] = []
         waits: list[DataFrame] = []
+        left: list[DataFrame] = []
+        kept_by = None
         files = self.world.files
         parts = theirs = along = rows = kept = None
         if "partitions" in self.targets:
@@ -128,13 +130,16 @@ class _Work:
                 if self.marks is not None:
                     waits.append(freed.own_versions(rows))
                 named.append(_without_waiting(freed.files_of_leaving(rows, files, self.shared), waits[:1]))
+                left.append(leaving.of_transactions(rows, files))
         if parts is not None and theirs is not None:
             found = [] if self.marks is None else [settled(partitions.waits_of_partitions(parts, theirs, kept))]
             waits += found
             named.append(_without_waiting(theirs.where(F.size("stay") == 0), found))
+            left.append(leaving.of_partitions(theirs))
+            kept_by = leaving.kept_by_others(theirs)
         if self._row_marks is not None:
             waits.append(settled(others.waits_of_rows(self._row_marks, rows, self.world)))
-        self._add_others(objects, named)
+        self._add_others(objects, named, left)
         if not self.targets:
             raise InputError("there is no policy", hint="write one into policies/, as in `policies/retention.yml`")
         if not objects:  # a policy of orphans alone, and no file that nothing references
@@ -142,7 +147,12 @@ class _Work:
         whole = reduce(DataFrame.unionByName, objects)
         if self.marks is not None:
             whole = whole.unionByName(self._leftover(whole))
-        return _with_waits(whole, waits), reduce(DataFrame.unionByName, named)
+        together, files_ = reduce(DataFrame.unionByName, left) if left else None, reduce(DataFrame.unionByName, named)
+        if self.marks is not None and self.world.unread:
+            stuck = settled(waits_for_unread(whole, self.datasets, self.world.unread))
+            waits.append(stuck)
+            files_ = _without_waiting(files_, [stuck])
+        return Decided(_with_waits(whole, waits), files_, together, kept_by)
 
     def _history(self, along: DataFrame | None) -> DataFrame:
         held = settled(partitions.held_versions(self.world, self.datasets)) if self.has_ranges else None
@@ -152,16 +162,19 @@ class _Work:
         )  # fmt: skip
         return limit_versions(self.policies, rows)
 
-    def _add_others(self, objects: list[DataFrame], named: list[DataFrame]) -> None:
+    def _add_others(self, objects: list[DataFrame], named: list[DataFrame], left: list[DataFrame]) -> None:
         facts = (self.policies, self.world, self.datasets)
         if "rows" in self.targets:
             objects.append(others.row_objects(*facts, self._marks("rows"), self.pinned, self.now))
         if "branches" in self.targets:
-            objects.append(others.branch_objects(*facts, self._marks("branches"), self.pinned, self.now))
+            branches = others.branch_objects(*facts, self._marks("branches"), self.pinned, self.now)
+            objects.append(branches)
+            left.append(leaving.of_whole_heads(branches, self.datasets, self.world.files))
         if "tables" in self.targets:
             tables = others.table_objects(*facts, self._marks("tables"), self.pinned, self.shared, self.now)
             objects.append(tables)
             named.append(_files_with(tables, self.world.files.withColumn("object_id", F.col("table_id"))))
+            left.append(leaving.of_whole_heads(tables, self.datasets, self.world.files))
         if "orphans" in self.targets:
             facts = (self.policies, self.world, self._owners())
             found = orphans.orphan_objects(*facts, self._marks("orphans"), self.pinned, self.now)
@@ -201,7 +214,7 @@ class _Work:
             F.when(gone, "it is no longer in the inventory")
             .otherwise("unmarked: no policy selects it any more, or it is gone")
             .alias("because"),
-            F.when(gone, F.coalesce(held, F.array(F.lit(PROOF)))).otherwise(no_texts()).alias("waits_for"),
+            F.when(gone, F.coalesce(held, texts(PROOF, *self.world.unread))).otherwise(no_texts()).alias("waits_for"),
             no_texts().alias("protected_by"),
             no_texts().alias("drops_from"),
         )

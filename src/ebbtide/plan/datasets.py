@@ -17,6 +17,11 @@ from ebbtide.plan.world import World, joined, no_texts, only_if
 # Hudi says of every table that only its own cleaner removes from it. That is the way the plan's removals go there, so
 # it locks orphans and nothing else; any further doubt locks the table as everywhere (formats.md).
 _OWN_CLEANER = "the base path of a Hudi table is locked"
+_SETTINGS = {
+    **dict.fromkeys(("covers", "scan_error", "date_column", "date_by", "date_doubt"), "string"),
+    **dict.fromkeys(("locked_by", "own_labels"), "array<string>"),
+    "partitioned": "boolean",
+}
 _HOLDS = "array<struct<first:date,last:date,text:string>>"
 
 
@@ -34,15 +39,17 @@ def prepare(policies: PolicySet, world: World, holds: DataFrame) -> DataFrame:
         }
     )
     return chosen.withColumn("blocks", _blocks()).select(
-        "table_id", "format", "schedule", "time_grain", "covers", "capabilities", "chosen", "floor_numbers", "refs",
-        "holds", "blocks", "floor_counts", "floor_times", "floor_consumers", "floor_gc", "floor_append",
+        "table_id", "format", "schedule", "time_grain", "covers", "date_column", "date_by", "date_doubt", "own_labels",
+        "partitioned",
+        "capabilities", "chosen", "floor_numbers", "refs", "holds", "blocks", "floor_counts", "floor_times",
+        "floor_consumers", "floor_gc", "floor_append",
         *(column for column in chosen.columns if column.startswith("for_")),
     )  # fmt: skip
 
 
 def with_settings(tables: DataFrame) -> DataFrame:
     """`tables` with the columns that only some who hand it in have."""
-    for column, type_ in (("covers", "string"), ("scan_error", "string"), ("locked_by", "array<string>")):
+    for column, type_ in _SETTINGS.items():
         if column not in tables.columns:
             tables = tables.withColumn(column, F.lit(None).cast(type_))
     return tables

@@ -15,15 +15,22 @@ from ebbtide.plan.verdict import GOING, READY
 from ebbtide.plan.world import CONTENT, joined, no_texts, texts
 
 
+def version_goes() -> Column:
+    """Whether a version of the timeline goes now, as a transaction's or in its own right.
+
+    What is to leave a head first still has its version afterwards, and so has what another target expires.
+    """
+    by_transaction = F.col("t.exists") & (F.col("t.decision") == READY) & F.col("expires")
+    return by_transaction | (F.col("v.exists") & (F.col("v.decision") == READY))
+
+
 def next_kept(timeline: DataFrame) -> DataFrame:
     """Per position the first kept one from there on: with all that goes (`later`), and with what is ready (`now`)."""
     is_named = F.exists("refs", lambda ref: (ref["head"] == F.col("object_id")) & ~ref["name"].startswith("staged:"))
     # An expired version keeps nothing: what it referenced is gone in part already.
     there = ~F.col("expired")
     going = F.col("t.decision").isin(*GOING) & F.col("t.exists") | F.col("v.decision").isin(*GOING) & F.col("v.exists")
-    # What is to leave a head first still has its version afterwards, and so has what another target expires.
-    ready = (F.col("t.decision") == READY) & F.col("t.exists") & F.col("expires")
-    ready = ready | (F.col("v.decision") == READY) & F.col("v.exists")
+    ready = version_goes()
     at = F.struct("position", F.col("object_id").alias("id"))
     # From the newest down, so that the frame grows by one row at a time; a frame that ends at the newest would be
     # computed anew for each row.
@@ -74,13 +81,15 @@ def files_of_history(timeline: DataFrame, free: DataFrame) -> DataFrame:
     """Free files under the transaction that added them and under the last version that references them.
 
     Where neither of them goes as such, the file is named by the transaction whose version is the last to reference it:
-    no file goes that no object names. An expired version is no object, so the last one before it stands in for it.
+    no file goes that no object names, and none that is free now is left behind because who names it waits. An expired
+    version is no object, so the last one before it stands in for it.
     """
     going = {name: F.when(F.col(f"{name}.exists") & F.col(f"{name}.decision").isin(*GOING), F.col(f"{name}.decision"))
              for name in ("t", "v")}  # fmt: skip
     adders = timeline.where(F.size("leaves") == 0).select(
-        "table_id", F.col("object_id").alias("first_transaction"), going["t"].alias("as_adder")
-    )
+        "table_id", F.col("object_id").alias("first_transaction"), going["t"].alias("as_adder"),
+        going["v"].alias("adders_version"),
+    )  # fmt: skip
     found = free.join(adders.where("as_adder IS NOT NULL"), ["table_id", "first_transaction"], "left")
     holders = _holders(
         timeline.select("table_id", "position", "expired", F.col("object_id").alias("last_id"),
@@ -96,10 +105,18 @@ def files_of_history(timeline: DataFrame, free: DataFrame) -> DataFrame:
         return F.when(when & ready, whole)
 
     adder, version = F.col("as_adder").isNotNull(), F.col("as_version").isNotNull()
+
+    def is_ready(name: str) -> Column:
+        return F.coalesce(F.col(name) == READY, F.lit(False))
+
+    # Its adder may be in its grace, or wait for another file of its own, while the versions target takes its version.
+    alone = F.col("now") & is_ready("as_last") & ~is_ready("as_version")
+    alone = alone & (~is_ready("as_adder") | is_ready("adders_version"))
+    last = (~adder & ~version & F.col("as_last").isNotNull()) | alone
     by = F.array(
         named("transactions", "first_transaction", "as_adder", adder),
         named("versions", "last_id", "as_version", version),
-        named("transactions", "last_id", "as_last", ~adder & ~version & F.col("as_last").isNotNull()),
+        named("transactions", "last_id", "as_last", last & ~(adder & F.col("first_transaction").eqNullSafe("last_id"))),
     )
     return found.withColumn("by", F.explode(F.array_compact(by))).select(
         "table_id", "by.target", "by.object_id", "path", "bytes",

@@ -39,7 +39,9 @@ def orphan_objects(
         return None
     guards = [None if policy.orphans is None else policy.orphans.older_than for policy in policies.policies]
     owners = datasets.withColumn("owner", F.get("for_orphans", F.lit(0))).select("table_id", "owner")
-    rows = world.orphans.join(world.files.select("path"), "path", "left_anti").withColumnRenamed("folder", "object_id")
+    kept = F.coalesce(F.col("kept_until") >= F.lit(world.listed_at), F.lit(True))
+    rows = world.orphans.join(world.files.where(kept).select("path"), "path", "left_anti")
+    rows = rows.withColumnRenamed("folder", "object_id")
     rows = rows.join(owners.where("owner IS NOT NULL"), "table_id")
     rows = with_state(rows, "orphans", marks, pinned)
     first_kept = [None if guard is None else as_text(first_kept_instant(guard, world.listed_at)) for guard in guards]

@@ -12,8 +12,9 @@ from ebbtide.model.durations import Duration, first_kept_day, first_kept_instant
 from ebbtide.model.times import as_text
 from ebbtide.plan.datasets import any_holds, under_floor
 from ebbtide.plan.durations import micros_of, move_instant
+from ebbtide.plan.freed import version_goes
 from ebbtide.plan.select import owner, setting
-from ebbtide.plan.verdict import MARK_TYPE, READY, VERDICT, verdict
+from ebbtide.plan.verdict import MARK_TYPE, VERDICT, verdict
 from ebbtide.plan.world import World, joined, no_texts, only_if, texts
 
 OBJECTS = (
@@ -138,11 +139,8 @@ def waits_of_rows(marks: DataFrame, timeline: DataFrame | None, world: World) ->
     ).join(_forks(world), "table_id", "left")
     going, looked_at = F.lit(False), F.lit(False)
     if timeline is not None:
-        ready = (F.col("t.exists") & (F.col("t.decision") == READY) & F.col("expires")) | (
-            F.col("v.exists") & (F.col("v.decision") == READY)
-        )
         known = timeline.select(
-            "table_id", "object_id", ready.alias("going"), (F.col("owner_v").isNotNull()).alias("owned")
+            "table_id", "object_id", version_goes().alias("going"), (F.col("owner_v").isNotNull()).alias("owned")
         )
         there = there.join(known, ["table_id", "object_id"], "left")
         going, looked_at = F.coalesce("going", F.lit(False)), F.coalesce("owned", F.lit(False))
@@ -233,6 +231,18 @@ def _of_whole_branches(pinned: DataFrame, world: World) -> DataFrame:
     return pinned.unionByName(inside).groupBy("table_id", "object_id").agg(F.max("pin").alias("pin"))
 
 
+def last_writes(transactions: DataFrame) -> DataFrame:
+    """Per table when data was last written to it; where no commit that did is left, when the last one was made."""
+    wrote = F.max(F.when(F.col("kind") != "METADATA", F.col("committed_at")))
+    return transactions.groupBy("table_id").agg(F.coalesce(wrote, F.max("committed_at")).alias("committed_at"))
+
+
+def _asked_labels(policies: PolicySet, number: Column) -> Column:
+    """The labels that the owner selects by."""
+    asked = [[*(p.select.any_labels or ()), *(p.select.all_labels or ())] for p in policies.policies]
+    return F.coalesce(F.get(F.array(*(texts(*labels) for labels in asked)), number), no_texts())
+
+
 def _of_whole_tables(pinned: DataFrame) -> DataFrame:
     said = F.when(F.col("object_id") == F.col("table_id"), F.col("pin")).otherwise(
         F.concat("object_id", F.lit(" was "), "pin")
@@ -249,14 +259,14 @@ def table_objects(
     shared: DataFrame | None,
     now: datetime,
 ) -> DataFrame:
-    """Ad hoc tables (without a schedule) whose last commit on any branch is past retention. Tags and consumers keep it.
+    """Ad hoc tables (without a schedule) whose last write on any branch is past retention. Tags and consumers keep it.
 
-    So does whatever of it a person unmarked: a rescued transaction does not go with its table either (spec §1).
+    So does whatever of it a person unmarked: a rescued transaction does not go with its table either (spec §1). What
+    changed no data is no write: a sweep of versions leaves such commits behind (Delta's VACUUM).
     """
     number = F.col("owner")
     rows = datasets.withColumn("owner", F.get("for_tables", F.lit(0))).where("owner IS NOT NULL")
-    last = world.transactions.groupBy("table_id").agg(F.max("committed_at").alias("committed_at"))
-    rows = rows.join(last, "table_id", "left").withColumn("object_id", F.col("table_id"))
+    rows = rows.join(last_writes(world.transactions), "table_id", "left").withColumn("object_id", F.col("table_id"))
     if shared is not None:
         others = (
             shared.select(F.explode("datasets").alias("table_id"), "datasets")
@@ -276,11 +286,19 @@ def table_objects(
         setting([None if d is None else micros_of(d) for d in ages], number, "bigint"),
     )
     past = F.coalesce(moved < F.lit(now), F.lit(False))
-    due = past & F.col("schedule").isNull()
+    each = [p.tables for p in policies.policies]
+    apart = setting([t is not None and t.unpartitioned for t in each], number, "boolean") & F.coalesce(
+        "partitioned", F.lit(True)
+    )
+    labelled = F.arrays_overlap(F.coalesce("own_labels", no_texts()), _asked_labels(policies, number))
+    nameless = setting([t is not None and t.own_label for t in each], number, "boolean") & ~labelled
+    due = past & F.col("schedule").isNull() & ~apart & ~nameless
 
     def age(due: Column) -> Column:
         return (
             F.when(F.col("schedule").isNotNull(), F.concat(F.lit("not ad hoc: its schedule is "), "schedule"))
+            .when(apart, F.lit("it is partitioned: its partitions go by their dates"))
+            .when(nameless, F.lit("nobody gave the table itself such a label"))
             .when(F.col("committed_at").isNull(), F.lit("no commit: never due"))
             .when(due, F.concat(F.lit("last written more than "), text, F.lit(" ago")))
             .otherwise(F.concat(F.lit("written in the last "), text))

@@ -17,6 +17,7 @@ from ebbtide.model.dataset import BESIDE, CHANGELOG
 from ebbtide.model.durations import Duration, as_interval
 from ebbtide.plan.datasets import holds_on_days, under_floor
 from ebbtide.plan.durations import add_text, days_of, interval_of_text, move_day
+from ebbtide.plan.references import names_with_file
 from ebbtide.plan.select import owner, setting
 from ebbtide.plan.verdict import GOING, MARK_TYPE, READY, VERDICT, verdict
 from ebbtide.plan.world import CONTENT, OF_PARTITIONS, World, joined, no_texts, only_if, texts
@@ -118,7 +119,15 @@ def _decide(policies: PolicySet, rows: DataFrame, now: datetime) -> DataFrame:
 
     def age(_: Column) -> Column:
         which = F.when(oldest, "its first day ").otherwise("its last day ")
-        gone = F.concat(which, F.col("_day").cast("string"), F.lit(" is more than "), text, F.lit(" ago"))
+        guessed = F.when(
+            F.col("date_by") == "text", F.concat(F.lit(", read from the text of "), "date_column", F.lit(","))
+        )
+        gone = F.concat(
+            which, F.col("_day").cast("string"), F.coalesce(guessed, F.lit("")), F.lit(" is more than "), text,
+            F.lit(" ago"),
+        )  # fmt: skip
+        hint = F.when(F.col("date_by").isNull(), "; declare partition_date in tables/*.yml").otherwise("")
+        doubt = F.concat(F.lit(": "), "date_doubt", hint)
         return (
             F.when(deleted, F.lit("deleted from the head, its files remain"))
             .when(~F.col("in_head"), F.lit("it is gone: someone else removed it"))
@@ -126,7 +135,7 @@ def _decide(policies: PolicySet, rows: DataFrame, now: datetime) -> DataFrame:
                 F.col("_short"),
                 F.concat(F.lit("grain: "), text, F.lit(" is not longer than the table's "), "time_grain"),
             )
-            .when(F.col("_day").isNull(), F.lit("no date: never due"))
+            .when(F.col("_day").isNull(), F.concat(F.lit("no date"), F.coalesce(doubt, F.lit(": never due"))))
             .when(F.col("_past"), gone)
             .otherwise(F.concat(F.lit("not older than "), text))
         )
@@ -163,18 +172,7 @@ def files_of_partitions(objects: DataFrame, files: DataFrame, shared: DataFrame 
         "table_id", F.col("object_id").alias("partition"), "in_head", "refs", "decision"
     )
     theirs = files.where(F.col("role").isin(*OF_PARTITIONS)).join(going, ["table_id", "partition"])
-    theirs = theirs.withColumn(
-        "names",
-        F.transform(
-            F.filter(
-                "refs",
-                lambda ref: F.exists(
-                    "versions", lambda run: (run["first"] <= ref["position"]) & (ref["position"] <= run["last"])
-                ),
-            ),
-            lambda ref: ref["name"],
-        ),
-    )
+    theirs = theirs.withColumn("names", names_with_file())
     main = F.lit("branch:main")
     theirs = theirs.where(~F.col("in_head") | F.array_contains("names", main))
     others = no_texts()
@@ -188,7 +186,7 @@ def files_of_partitions(objects: DataFrame, files: DataFrame, shared: DataFrame 
     return theirs.select(
         "table_id", F.lit("partitions").alias("target"), F.col("partition").alias("object_id"), "path", "bytes",
         F.when(F.col("role") == "data", F.col("rows")).alias("rows"), stay.alias("stay"), "versions", "in_head",
-        "decision",
+        "decision", "role",
     )  # fmt: skip
 
 

@@ -62,7 +62,9 @@ class Plan:
             "as_of": as_text(self.as_of),
             "digest": self.digest,
             "counts": dict(self.counts),
-            "totals": {verb: {"files": t.files, "bytes": t.bytes} for verb, t in self.totals.items()},
+            "totals": {
+                verb: {"files": t.files, "bytes": t.bytes, "leaves": t.leaves} for verb, t in self.totals.items()
+            },
             "over_limits": [{"dataset": o.dataset, "verb": o.verb, "because": o.text} for o in self.over],
             "warnings": list(self.warnings),
         }
@@ -92,6 +94,8 @@ def shape(rows: DataFrame) -> DataFrame:
             "files"
         ),
         "fingerprint",
+        "kept_by",
+        "leaves",
         F.col("object_id").alias("object"),
         "policy",
         "protected_by",

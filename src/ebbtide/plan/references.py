@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from ebbtide.plan.world import CONTENT, World, joined, no_texts
+from ebbtide.plan.verdict import READY
+from ebbtide.plan.world import ANY_ORDER, CONTENT, World, joined, no_texts, texts
 
 REFS = "array<struct<name:string,head:string,position:bigint>>"
 
@@ -33,6 +36,17 @@ def named_heads(world: World) -> DataFrame:
     )
 
 
+def names_with_file() -> Column:
+    """For a row with a file's `versions` and its dataset's `refs`: the names of those whose version references it."""
+    inside = F.filter(
+        "refs",
+        lambda ref: F.exists(
+            "versions", lambda run: (run["first"] <= ref["position"]) & (ref["position"] <= run["last"])
+        ),
+    )
+    return F.transform(inside, lambda ref: ref["name"])
+
+
 def shared_files(files: DataFrame) -> DataFrame:
     """Paths that more than one dataset references, with those datasets (hazard 18).
 
@@ -50,19 +64,26 @@ def shared_files(files: DataFrame) -> DataFrame:
     )
 
 
+def waits_for_unread(objects: DataFrame, datasets: DataFrame, unread: Sequence[str]) -> DataFrame:
+    """What is ready and would take files, while somebody may reference them whom nobody could read (spec §7).
+
+    What leaves a head first may do so: that is metadata. Formats whose own operations commit and remove in one (those
+    without the capability of removing in any order) are deferred whole.
+    """
+    apart = datasets.select("table_id", F.array_contains("capabilities", ANY_ORDER).alias("apart"))
+    only_metadata = (F.size("drops_from") > 0) | F.col("target").isin("rows", "branches")
+    ready = objects.where(F.col("decision") == READY).join(apart, "table_id", "left")
+    stuck = ready.where(~(only_metadata & F.coalesce("apart", F.lit(False))))
+    return stuck.select("table_id", "target", "object_id", texts(*unread).alias("waits"))
+
+
 def references_of_transactions(world: World, datasets: DataFrame, shared: DataFrame | None) -> DataFrame:
     """Per transaction that added content files: the heads, tags and staged snapshots whose version references one of
     them, and the other datasets that do. `datasets` has `refs`.
     """
     content = world.files.where(F.col("role").isin(*CONTENT) & F.col("first_transaction").isNotNull())
     content = content.select("table_id", "path", "first_transaction", "versions").join(datasets, "table_id")
-    inside = F.filter(
-        "refs",
-        lambda ref: F.exists(
-            "versions", lambda run: (run["first"] <= ref["position"]) & (ref["position"] <= run["last"])
-        ),
-    )
-    named = content.withColumn("names", F.transform(inside, lambda ref: ref["name"]))
+    named = content.withColumn("names", names_with_file())
     if shared is not None:
         others = F.transform(
             F.array_except("datasets", F.array("table_id")), lambda other: F.concat(F.lit("reference:"), other)

@@ -15,6 +15,7 @@ from ebbtide.plan.select import Chosen, names_branch, pattern
 from ebbtide.plan.world import texts
 
 _BRANCH = "branch:"
+_MOST_NAMES = 3
 
 
 def warnings(policies: PolicySet, chosen: Chosen, tables: DataFrame) -> list[str]:
@@ -22,11 +23,31 @@ def warnings(policies: PolicySet, chosen: Chosen, tables: DataFrame) -> list[str
 
     Then for whatever else names tables of which there is none. By label, a floor may well wait for its first table.
     """
-    found = {row[0] for row in chosen.select(F.explode("chosen")).distinct().collect()}
+    aged = F.size("for_partitions") > 0
+    of_all = chosen.agg(
+        F.array_distinct(F.flatten(F.collect_set("chosen"))),
+        F.collect_list(F.when(aged & (F.col("date_by") == "text"), F.col("table_id"))),
+        F.collect_list(F.when(aged & F.col("date_doubt").isNotNull(), F.col("table_id"))),
+    ).first()
+    assert of_all is not None
+    found = set(of_all[0])
     missed = [policy for n, policy in enumerate(policies.policies) if n not in found]
     lines = [f"policy {policy.name!r} selects nothing{near}" for policy, near in _nearest(missed, tables)]
+    lines += _dates(*of_all[1:])
     picky = [(n, p) for n, p in enumerate(policies.policies) if n in found and p.select.branches is not None]
     return lines + (_without_branch(picky, chosen) if picky else []) + _without_table(policies, tables)
+
+
+def _dates(guessed: list[str], doubtful: list[str]) -> list[str]:
+    """Tables that policies age by a date which is a guess, or which nobody can tell (formats.md)."""
+    hint = "declare partition_date in tables/*.yml"
+    lines = [f"the date of {_some(guessed)} is read from the text of a partition column: {hint}"] if guessed else []
+    return lines + ([f"no column of {_some(doubtful)} is known to be its date: {hint}"] if doubtful else [])
+
+
+def _some(names: list[str]) -> str:
+    first, more = sorted(names)[:_MOST_NAMES], len(names) - _MOST_NAMES
+    return ", ".join(first) + (f" and {more} more" if more > 0 else "")
 
 
 def _without_table(policies: PolicySet, tables: DataFrame) -> list[str]:

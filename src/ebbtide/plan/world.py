@@ -42,8 +42,9 @@ class World:
 
     An ancestor's `transactions.position` is less than its descendants'. `orphans` are files that the caller's listing
     found and no dataset references, with the area's owner; `listed_at` is that listing's time by the store's clock.
-    `former` are owners that are no datasets any more, in the columns of `tables`. `errors` are the reasons why
-    references of other datasets may be missing: a catalog that did not answer, a dataset that could not be read.
+    `former` are owners that are no datasets any more, in the columns of `tables`. `errors` are the reasons why nothing
+    is an orphan for now; `unread` names who may reference files of others unknown to anybody, as `unread:NAME`: while
+    there is one, no file of a dataset goes (spec §7).
     `marked_days` are the days that marked partitions covered when they were marked: a sweep's own commit takes them out
     of `partitions`.
     """
@@ -57,6 +58,7 @@ class World:
     orphans: DataFrame | None = None
     listed_at: datetime | None = None
     errors: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
     former: DataFrame | None = None
     marked_days: DataFrame | None = None
 
@@ -73,6 +75,7 @@ class World:
             None if self.orphans is None else self.orphans.where(mine),
             self.listed_at,
             self.errors,
+            self.unread,
             None if self.former is None else self.former.where(mine),
             None if self.marked_days is None else self.marked_days.where(mine),
         )

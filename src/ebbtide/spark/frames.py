@@ -6,7 +6,9 @@ uses them. As Arrow they are handed over once, and stay in the JVM.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -30,13 +32,24 @@ def small_frame(spark: SparkSession, rows: Iterable[Sequence[object]], schema: s
     return spark.createDataFrame(pd.DataFrame(columns), struct)
 
 
-def own_parquet(spark: SparkSession, *paths: str, schema: StructType | None = None) -> DataFrame:
+def own_parquet(spark: SparkSession, *files: Path, schema: StructType | None = None) -> DataFrame:
     """Parquet files that Ebbtide wrote. Arrow's days are those of one calendar, also before 1582-10-15.
 
     Spark asks for a decision where it finds such a day, or fails; users' tables are left to their session's settings.
     """
     reader = spark.read.option("datetimeRebaseMode", "CORRECTED")
-    return (reader if schema is None else reader.schema(schema)).parquet(*paths)
+    return (reader if schema is None else reader.schema(schema)).parquet(*map(_spelled, files))
+
+
+def _spelled(file: Path) -> str:
+    """A local file as Spark wants to be told of it: no escape of an address in it is undone, and a folder that is
+    called `a[b]` or `*` is a name and not a pattern. (With patterns switched off Spark reads each of several such files
+    once for every one of them.)
+    """
+    return "file://" + _PATTERN.sub(r"\\\g<0>", str(file.resolve()))
+
+
+_PATTERN = re.compile(r"[\\*?{}\[\]]")
 
 
 def _in_java(spark: SparkSession, schema: StructType) -> Any:

@@ -47,6 +47,11 @@ _BASE = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
 }
+_NAMES_ARE_NAMES = {"spark.sql.variable.substitute": "false"}
+"""Spark puts variables into every statement before it reads it, in quoted names too: `users${x}` would be `users`
+(hazard 31). No session in which we run a statement does that, whatever a project asks for.
+"""
+_OURS = "spark.ebbtide.ours"
 _LOCAL = {
     "spark.sql.shuffle.partitions": "2",
     "spark.driver.memory": "3g",
@@ -78,7 +83,7 @@ def session(
     """Start (or get) the session with the given catalogs. `conf` wins over everything that stands here."""
     catalogs = tuple(catalogs)
     wanted, running = catalog_settings(catalogs), _running()
-    if running is not None and _taken(running, catalogs, wanted):
+    if running is not None and (not _is_ours(running) or _taken(running, catalogs, wanted)):
         return _beside(running, wanted, conf or {})
     name, formats = _profile()
     needed = launch_environment()
@@ -95,7 +100,7 @@ def session(
     if "hudi" in formats:
         settings["spark.kryo.registrator"] = "org.apache.spark.HoodieSparkKryoRegistrar"
     settings |= wanted
-    settings |= dict(conf or {})
+    settings |= {**(conf or {}), **_NAMES_ARE_NAMES, _OURS: "true"}
     builder = SparkSession.builder.appName("ebbtide").master(master)
     for key, value in settings.items():
         builder = builder.config(key, value)
@@ -115,6 +120,11 @@ def _running() -> SparkSession | None:
     return None if first is None or first._sc._jsc is None else first
 
 
+def _is_ours(running: SparkSession) -> bool:
+    """Whether we started it. In somebody else's we change nothing, and run nothing."""
+    return running.conf.get(_OURS, "false") == "true"
+
+
 def _taken(running: SparkSession, catalogs: Iterable[Catalog], wanted: Mapping[str, str]) -> bool:
     """Whether the session knows another catalog by one of these names: any setting of it differs."""
     any_: Any = running
@@ -128,7 +138,7 @@ def _taken(running: SparkSession, catalogs: Iterable[Catalog], wanted: Mapping[s
 
 
 def _beside(running: SparkSession, wanted: Mapping[str, str], conf: Mapping[str, str]) -> SparkSession:
-    """A session of its own for catalogs whose names this process knows as others.
+    """A session of its own beside somebody else's, or for catalogs whose names this process knows as others.
 
     A session opens a catalog once, whatever it is told later: in the running one another project's tables would be
     changed by the same name.
@@ -137,7 +147,7 @@ def _beside(running: SparkSession, wanted: Mapping[str, str], conf: Mapping[str,
     if key not in _BESIDE:
         _forget_ended(_BESIDE, running)
         _BESIDE[key] = _another(running, running._jsparkSession.newSession())
-        for name, value in {**_BASE, **wanted, **conf}.items():
+        for name, value in {**_BASE, **wanted, **conf, **_NAMES_ARE_NAMES}.items():
             if name in wanted or _BESIDE[key].conf.isModifiable(name):
                 _BESIDE[key].conf.set(name, value)
     activate(_BESIDE[key])
@@ -183,6 +193,8 @@ def _another(spark: SparkSession, java: Any) -> SparkSession:
     bound = RDD.toDF
     made = _Another(spark.sparkContext, java)
     RDD.toDF = bound  # type: ignore[method-assign]
+    for name, value in _NAMES_ARE_NAMES.items():
+        made.conf.set(name, value)
     return made
 
 
@@ -272,6 +284,13 @@ def catalog_settings(catalogs: Iterable[Catalog]) -> dict[str, str]:
 def quote(*parts: str) -> str:
     """A name as an SQL identifier, each part in backticks."""
     return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
+
+
+def parts_of(spark: SparkSession, name: str) -> tuple[str, ...]:
+    """What the session makes of a quoted name, as in a statement: the parts that it was quoted from, one hopes."""
+    any_: Any = spark
+    parts = any_._jsparkSession.sessionState().sqlParser().parseMultipartIdentifier(name)
+    return tuple(str(parts.mkString("\0")).split("\0"))  # no name holds that
 
 
 def quote_text(text: str) -> str:

@@ -67,9 +67,13 @@ class SweepWriter(StateWriter):
             raise InputError("a waiting object must name what it waits for", hint="pass `waits_for`")
         return self._set_mark(mark_id, MarkState.WAITING, waits_for=tuple(waits_for))
 
-    def sweep(self, mark_id: str, *, because: str, at: datetime) -> Mark:
-        """A listing after the act showed that nothing of the object is left."""
-        return self._set_mark(mark_id, MarkState.SWEPT, closed_at=at, closed_because=because)
+    def sweep(self, mark_id: str, *, because: str, at: datetime, carried_into: Sequence[str] = ()) -> Mark:
+        """A listing after the act showed that nothing of the object is left, but for what others have by now."""
+        more = {}
+        if carried_into:
+            facts = json.loads(self.get_mark(mark_id).facts or "{}")
+            more["facts"] = json.dumps(facts | {"carried_into": list(carried_into)})
+        return self._set_mark(mark_id, MarkState.SWEPT, closed_at=at, closed_because=because, **more)
 
     def send_back(self, mark_id: str, *, because: str, at: datetime) -> Mark:
         """The sweep could not prove again what the mark saw: the object stays (`unmarked: reason`)."""

@@ -151,6 +151,11 @@ class Mark:
         first, last = json.loads(self.facts)["days"]
         return date.fromisoformat(first), date.fromisoformat(last)
 
+    @property
+    def carried_into(self) -> tuple[str, ...]:
+        """Who had files of a transaction when its version was swept."""
+        return tuple(json.loads(self.facts).get("carried_into", ())) if self.facts else ()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marking:

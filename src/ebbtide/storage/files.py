@@ -5,6 +5,7 @@ Options of a catalog carry what a store needs (`s3.endpoint`, `s3.access-key-id`
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,7 +15,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from ebbtide.errors import UnreadableError
-from ebbtide.model.paths import normalise
+from ebbtide.model.paths import local_path, normalise
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,12 @@ class Store:
         folder = info.type == fs.FileType.Directory
         modified = None if info.mtime_ns is None else datetime.fromtimestamp(info.mtime_ns / 1e9, UTC)
         return Entry(self._prefix + info.path.rstrip("/"), folder, 0 if folder else info.size, modified)
+
+
+def without_links(path: str) -> str:
+    """The path by the file's own name: links are followed where it is local. What is empty or not local stays."""
+    place = local_path(path) if path else None
+    return path if place is None else f"file://{os.path.realpath(place)}"
 
 
 def open_store(location: str, options: Mapping[str, str] | None = None) -> Store:

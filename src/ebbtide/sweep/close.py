@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from datetime import datetime
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -70,20 +71,21 @@ class Seen:
 
     def hidden(self) -> int:
         """Files of heads that hide rows of others: what they hide may be what was to go."""
-        rows = self._with_rows(["role", "live", "versions"]).filter(pc.field("live") & pc.field("role").isin(_HIDING))
+        rows = self._with_rows.filter(pc.field("live") & pc.field("role").isin(_HIDING))
         return int(rows.filter(pc.list_value_length(pc.field("versions")) > 0).num_rows)
 
     def left_to_changelogs(self) -> bool:
         """Whether a file is there that no version has any more, and that a changelog keeps."""
-        lists = self._with_rows(["role", "versions"])["versions"].to_pylist()
+        lists = self._with_rows["versions"].to_pylist()
         return any(runs and all(run["first"] == BESIDE for run in runs) for runs in lists)
 
     def _first_with_rows(self) -> int | None:
-        runs = self._with_rows(["role", "versions"])["versions"].combine_chunks().flatten()
+        runs = self._with_rows["versions"].combine_chunks().flatten()
         return min((first for first in runs.field("first").to_pylist() if first != BESIDE), default=None)
 
-    def _with_rows(self, columns: list[str]) -> pa.Table:
-        files = self._after.table("files", table_id=self._dataset).select(columns)
+    @cached_property
+    def _with_rows(self) -> pa.Table:
+        files = self._after.table("files", table_id=self._dataset).select(["role", "live", "versions"])
         return files.filter(pc.field("role").isin(_WITH_ROWS))
 
 
@@ -94,11 +96,7 @@ def _result(act: Act, going: Going, seen: Seen, planned: Seen) -> Result:
     left = [file.path for file in going.files if file.path in act.there]
     needed = sorted({act.needed[path] for path in left if path in act.needed})
     stuck = [path for path in left if path not in act.needed]
-    if key.target == "versions":
-        # A file that a retained version references is that one's (spec §2).
-        needed = [why for why in needed if why == UNREAD]
-    if key.target == "tables":
-        needed = [why for why in needed if why != OUTSIDE]
+    needed = _counted(needed, act, key)
     match key.target:
         case "rows":
             if act.along:
@@ -123,6 +121,14 @@ def _result(act: Act, going: Going, seen: Seen, planned: Seen) -> Result:
     if needed:
         return Result(key, "waiting", ", ".join(needed[:5]))
     return Result(key, "swept", "none of its files is left")
+
+
+def _counted(needed: list[str], act: Act, key: ObjectKey) -> list[str]:
+    """Those reasons for files to stay that the object waits for."""
+    if key.target == "versions":
+        # A file that a retained version references is that one's (spec §2).
+        return [why for why in needed if why in (UNREAD, OUTSIDE, act.unread)]
+    return [why for why in needed if why != OUTSIDE] if key.target == "tables" else needed
 
 
 def _stuck(act: Act, key: ObjectKey, paths: Collection[str]) -> Result:
@@ -168,16 +174,19 @@ def _along(going: Going, seen: Seen) -> Result:
 def _leftover(act: Act, going: Going) -> Result:
     mark = going.mark
     assert mark is not None
+    if act.called_now is not None:
+        # What an act began and left is gone by now, or needed; the rest is marked anew where it is.
+        return Result(going.key, "unmarked", f"its table is called {act.called_now} now")
+    if mark.act is None and (into := act.went_as_versions.get(going.key.object)) is not None:
+        if not into:
+            return Result(going.key, "swept", "none of its files is left: they went with its version")
+        return Result(going.key, "unmarked", f"its version went, and its files are those of {', '.join(into)} now")
     if mark.act is None:
         return Result(going.key, "unmarked", "it is gone: someone else removed it")
     if stuck := [file.path for file in going.files if file.path in act.there and file.path not in act.needed]:
         return _stuck(act, going.key, stuck)
     needed = sorted({act.needed[file.path] for file in going.files if file.path in act.there})
-    if going.key.target == "tables":
-        needed = [why for why in needed if why != OUTSIDE]
-    if UNREAD in needed:
-        return Result(going.key, "waiting", UNREAD)
-    if needed and going.key.target != "versions":
-        # The intent lists the files of its act, not of each object: one that somebody needs may be this one's.
-        return Result(going.key, "waiting", ", ".join(needed[:5]))
+    # The intent lists the files of its act, not of each object: one that somebody needs may be this one's.
+    if waits := _counted(needed, act, going.key):
+        return Result(going.key, "waiting", ", ".join(waits[:5]))
     return Result(going.key, "swept", "none of its files is left")

@@ -80,17 +80,11 @@ def _fact(row: Mapping[str, Any], columns: Sequence[str]) -> str:
     return json.dumps(facts, ensure_ascii=False, separators=(",", ":"))
 
 
-def as_scanned(inventory: Inventory, dataset: str) -> Found | None:
-    """What opens a dataset as the plan's scan saw it; None where no catalog lists it any more."""
-    entry = inventory.current.entries.get(dataset)
-    return None if entry is None else Found(DatasetId.parse(dataset), entry.location, entry.token, entry.handle)
-
-
-def home_of(inventory: Inventory, dataset: str) -> str | None:
-    """The folder of a dataset that is there, or was."""
+def homes_of(inventory: Inventory, dataset: str) -> tuple[str, ...]:
+    """The folders of a dataset that is there, or was; the one where it is now first."""
     if (entry := inventory.current.entries.get(dataset)) is not None:
-        return entry.location or None
-    return next((former.location for former in inventory.current.former if former.table_id == dataset), None)
+        return entry.places
+    return tuple(former.location for former in inventory.current.former if former.table_id == dataset)
 
 
 def catalog_of(dataset: str, catalogs: Mapping[str, Catalog]) -> Catalog | None:
@@ -117,7 +111,7 @@ def acts_of(
     for going in objects:
         by_dataset[going.key.dataset].append(going)
     for dataset, all_of_it in sorted(by_dataset.items()):
-        found = as_scanned(inventory, dataset)
+        found = inventory.found(dataset)
         apart = [going for going in all_of_it if going.key.target not in _OWN_TARGETS]
         history = {row["transaction_id"]: row for row in inventory.rows("transactions", table_id=dataset)}
         main = next((row["head"] for row in inventory.rows("branches", table_id=dataset) if row["main"]), None)
@@ -137,12 +131,13 @@ def acts_of(
         if known is not None and not supports(load_format(known.format), Capability.ANY_ORDER):
             # Oldest first: younger versions can go once the older ones have, which is in the next run.
             parts = parts[:1]
-        home = home_of(inventory, dataset)
+        homes = homes_of(inventory, dataset)
+        home = homes[0] if homes else None
         root = home if found is not None else _around(home, [going.key.object for going in apart])
         for group in (*groups, *parts):
             yield Act(
                 f"act-{secrets.token_hex(12)}", dataset, known or _outside(group[0].key, catalogs), tuple(group), found,
-                home=home, head=head, root=root, along=whole and group[0].key.target in _OWN_TARGETS,
+                homes=homes, head=head, root=root, along=whole and group[0].key.target in _OWN_TARGETS,
             )  # fmt: skip
 
 

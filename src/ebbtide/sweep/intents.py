@@ -202,7 +202,7 @@ def finish(
             if result.acted_at is not None or result.again:
                 step.state.acted(mark.id, at=result.acted_at)
             if result.state == "swept":
-                step.state.sweep(mark.id, because=result.because, at=at)
+                step.state.sweep(mark.id, because=result.because, at=at, carried_into=result.carried_into)
             elif result.state == "unmarked":
                 step.state.send_back(mark.id, because=result.because, at=at)
                 said = because_in_ledger(mark) if mark.key.target in ("rows", "orphans") else result.because

@@ -13,12 +13,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ebbtide.inventory.information_schema import Inventory
+from ebbtide.inventory.renames import called_now
 from ebbtide.ledger.ledger import Ledger
 from ebbtide.model.dataset import Catalog
 from ebbtide.model.ids import DatasetId
 from ebbtide.plan.build import PROOF
-from ebbtide.state.values import Mark, ObjectKey
-from ebbtide.sweep.gather import OBJECTS_PER_ACT, catalog_of, home_of
+from ebbtide.state.values import Mark, MarkState, ObjectKey
+from ebbtide.sweep.gather import OBJECTS_PER_ACT, catalog_of, homes_of
 from ebbtide.sweep.intents import failed_acts, files_of_act
 from ebbtide.sweep.values import Act, Going, NamedFile
 
@@ -51,7 +52,7 @@ def sort_out(
     """Who is acted on, and how."""
     found = Sorted()
     for gone in marks:
-        if gone.key in waits and waits[gone.key]["waits_for"] == [PROOF]:
+        if gone.key in waits and waits[gone.key]["waits_for"] == [PROOF]:  # and for nobody who could not be read
             if catalog_of(gone.key.dataset, catalogs) is not None:
                 found.left.append(gone)
             else:
@@ -86,6 +87,7 @@ def leftovers(
     by_dataset: dict[str, list[Mark]] = defaultdict(list)
     for mark in marks:
         by_dataset[mark.key.dataset].append(mark)
+    renamed, as_versions = called_now(inventory.current), _went_as_versions(ledger, marks)
     for dataset, theirs in sorted(by_dataset.items()):
         files = {
             act: tuple(NamedFile(path, size) for path, size in named.get(act, {}).items())
@@ -94,8 +96,27 @@ def leftovers(
         # Marks of one act stay together as far as they can: they share its files.
         theirs.sort(key=lambda mark: (mark.act or "", mark.key.target, mark.key.object))
         catalog = catalogs[DatasetId.parse(dataset).catalog]
-        home = home_of(inventory, dataset)
+        homes = homes_of(inventory, dataset)
         for start in range(0, len(theirs), OBJECTS_PER_ACT):
             part = theirs[start : start + OBJECTS_PER_ACT]
             objects = tuple(Going(mark.key, _ROW, mark, files[mark.act or ""]) for mark in part)
-            yield Act(f"act-{secrets.token_hex(12)}", dataset, catalog, objects, leftover=True, home=home, root=home)
+            yield Act(
+                f"act-{secrets.token_hex(12)}", dataset, catalog, objects, leftover=True, homes=homes,
+                root=homes[0] if homes else None,
+                called_now=next(iter(renamed.get(dataset, ())), None), went_as_versions=as_versions.get(dataset, {}),
+            )  # fmt: skip
+
+
+def _went_as_versions(ledger: Ledger, marks: Iterable[Mark]) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Of marks on which no act was begun: per dataset the transactions whose versions were swept, with those that had
+    files of theirs then.
+    """
+    found: dict[str, dict[str, tuple[str, ...]]] = {}
+    asked = {mark.key.dataset for mark in marks if mark.act is None and mark.key.target == "transactions"}
+    if not asked:
+        return found
+    with ledger.database.reader() as state:
+        for mark in state.marks(datasets=asked, only_open=False):
+            if mark.key.target == "versions" and mark.state is MarkState.SWEPT:
+                found.setdefault(mark.key.dataset, {})[mark.key.object] = mark.carried_into
+    return found

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from ebbtide.config.policies import Rows
 from ebbtide.config.project import Limits
-from ebbtide.errors import EbbtideError, OverLimitError, in_a_line
+from ebbtide.errors import OverLimitError, told
 from ebbtide.formats.registry import load_format
 from ebbtide.formats.row_deletes import rows_of
 from ebbtide.inventory.information_schema import Inventory
@@ -62,11 +62,12 @@ def rows_proved(act: Act, result: Result, asked: Mapping[str, Rows], spark: Spar
         return Result(result.key, "failed", "failed: rows match after they were deleted")
     if result.key.target != "rows" or result.state != "swept" or act.found is None or act.along:
         return result
+    if act.removal is not None and result.key.object in {delete.object for delete in act.removal.rows}:
+        return result  # asked when this act deleted them
     (going,) = (going for going in act.objects if going.key == result.key)
     try:
         if not still_match(act.found, act.catalog, row_delete(going, asked), spark):
             return result
     except Exception as error:
-        said = error.message if isinstance(error, EbbtideError) else in_a_line(error)
-        return Result(result.key, "failed", f"failed: {said}", result.acted_at)
+        return Result(result.key, "failed", f"failed: {told(error)}", result.acted_at)
     return Result(result.key, "waiting", "rows that match came back: they are deleted again", again=True)

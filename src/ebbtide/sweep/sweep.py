@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 
 from ebbtide.config.policies import PolicySet, Rows
 from ebbtide.config.project import Limits
-from ebbtide.errors import EbbtideError, LeaseError, OverLimitError, in_a_line
+from ebbtide.errors import LeaseError, OverLimitError, told
 from ebbtide.formats.base import YES, Capability, supports
 from ebbtide.formats.registry import load_format
+from ebbtide.formats.same_table import same_table
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.listing import look_again
 from ebbtide.inventory.reachability import still_referenced
@@ -33,6 +34,7 @@ from ebbtide.state.lease import Lease
 from ebbtide.state.values import Mark, ObjectKey, Snapshot
 from ebbtide.storage.remove import remove_empty_folders, remove_files
 from ebbtide.sweep import intents
+from ebbtide.sweep.carried import added_by, with_carried
 from ebbtide.sweep.close import Seen, results_of
 from ebbtide.sweep.gather import acts_of, decided, going_now
 from ebbtide.sweep.leftover import leftovers, sort_out
@@ -60,6 +62,8 @@ class Lake:
     rescan: Callable[[], Inventory]
     prove: Callable[[Sequence[str]], Mapping[str, Sequence[str]]]
     """Datasets, and what is wrong with each; one that is not in the answer was not proved."""
+    unread: Callable[[Inventory], Sequence[str]]
+    """Who may reference files of others unknown to anybody, as `unread:NAME` (spec §7)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +121,7 @@ class Sweeper:
         before: Iterable[Result],
     ) -> SweepReport:
         planned = {act.dataset: Seen(act.dataset, inventory) for act in acts}
+        added = {act.id: added_by(act, inventory) for act in acts}
         for act in acts:
             if act.removal is not None and act.removal.rows:
                 act.most_rows = most_rows(inventory, act.dataset, self.limits)
@@ -138,6 +143,7 @@ class Sweeper:
             mine = [
                 rows_proved(act, each, asked, self.lake.spark) for each in results_of(act, after, planned[act.dataset])
             ]
+            mine = with_carried(mine, act, added[act.id], after)
             entry = after.current.entries.get(act.dataset)
             proof = proofs.get(act.dataset)
             findings = None if proof is None else len(proof)
@@ -173,7 +179,7 @@ class Sweeper:
                     except OverLimitError as error:
                         act.error, act.over = error.message, True
                     except Exception as error:
-                        act.error = _said(error)
+                        act.error = told(error)
 
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             # Consumed, so that a lost lease is raised here.
@@ -187,7 +193,8 @@ class Sweeper:
             for delete in deletes:
                 refuse_more(act.removal.found, act.catalog, delete, act.most_rows, self.lake.spark)
         self.lease.check()
-        act.committed = load_format(act.catalog.format).commit(act.removal, act.catalog, self.lake.spark)
+        with same_table(act.removal.found, act.catalog, self.lake.spark, goes=act.removal.table):
+            act.committed = load_format(act.catalog.format).commit(act.removal, act.catalog, self.lake.spark)
         for delete in deletes:
             back = delete.object in act.committed.sent_back
             if not back and still_match(act.removal.found, act.catalog, delete, self.lake.spark):
@@ -209,7 +216,9 @@ class Sweeper:
         needed = still_referenced(self.lake.plans, inventory, named, going, dropped)
         unread = {e.table_id for e in inventory.current.entries.values() if e.error is not None}
         failed = {error.catalog for error in inventory.current.catalog_errors}
+        in_doubt = self.lake.unread(inventory)
         for act in acts:
+            act.unread = next(iter(in_doubt), None)
             # A dataset that is no longer listed may only not have been seen: unless this sweep drops it, or it was gone
             # before and left orphans, it needs everything.
             unseen = act.dataset not in inventory.current.entries and (act.found is not None or act.leftover)
@@ -220,9 +229,14 @@ class Sweeper:
             else:
                 act.needed = {path: needed[path] for path in act.paths if path in needed}
                 act.needed |= {path: OUTSIDE for path in _outside(act) if path not in needed}
+                if act.unread is not None:
+                    act.needed |= {path: act.unread for path in act.paths if path not in act.needed}
 
     def _free(self, act: Act) -> None:
         if act.along:
+            return
+        if act.unread is not None:  # an operation of the format's own could take what we cannot name
+            act.freed = Freed(because=act.unread)
             return
         paths = [path for path in act.paths if path not in act.needed]
         if act.removal is None:
@@ -236,12 +250,9 @@ class Sweeper:
         paths += act.also
         if paths or act.removal.versions:
             adapter = load_format(act.catalog.format)
-            act.freed = adapter.free(act.removal, paths, act.catalog, self.lake.spark, self.lease.check)
-            location = act.removal.found.location
-            root = location.rpartition("/")[0] if act.removal.table else location
-            inside = {path.rpartition("/")[0] for path in paths if is_inside(path, location)}
-            stayed = remove_empty_folders({folder for folder in inside if folder != root}, root)
-            act.freed = replace(act.freed, failed={**act.freed.failed, **stayed})
+            with same_table(act.removal.found, act.catalog, self.lake.spark, goes=act.removal.table):
+                act.freed = adapter.free(act.removal, paths, act.catalog, self.lake.spark, self.lease.check)
+            act.freed = replace(act.freed, failed={**act.freed.failed, **_without_empty_folders(act, paths)})
 
     def _remove(self, act: Act, paths: Collection[str]) -> Freed:
         """Orphans, and what an earlier act left. An orphan that was written since it was listed stays."""
@@ -254,6 +265,18 @@ class Sweeper:
             inside = {folder for folder in folders if folder != root and is_inside(folder, root)}
             failed |= remove_empty_folders(inside, root)
         return Freed(failed=failed | kept)
+
+
+def _without_empty_folders(act: Act, paths: Collection[str]) -> dict[str, str]:
+    """Folders that the files leave empty go; so does one that the table lay in before, or that lies there no more."""
+    assert act.removal is not None
+    stayed: dict[str, str] = {}
+    for home in act.homes:
+        stays = home == act.removal.found.location and not act.removal.table
+        root = home if stays else home.rpartition("/")[0]
+        folders = {path.rpartition("/")[0] for path in paths if is_inside(path, home)}
+        stayed |= remove_empty_folders({folder for folder in folders if folder != root}, root)
+    return stayed
 
 
 def _take_along(acts: Collection[Act]) -> None:
@@ -272,9 +295,9 @@ def _outside(act: Act) -> list[str]:
 
     Orphans were found by where they lie.
     """
-    if act.home is None or all(going.key.target == "orphans" for going in act.objects):
+    if not act.homes or all(going.key.target == "orphans" for going in act.objects):
         return []
-    return [path for path in act.paths if not is_inside(path, act.home)]
+    return [path for path in act.paths if not any(is_inside(path, home) for home in act.homes)]
 
 
 def _look(act: Act) -> None:
@@ -282,16 +305,12 @@ def _look(act: Act) -> None:
     try:
         act.there = frozenset(still_there(act.paths, act.catalog.options))
     except Exception as error:
-        act.there, act.error = frozenset(act.paths), act.error or _said(error)
-
-
-def _said(error: Exception) -> str:
-    return error.message if isinstance(error, EbbtideError) else in_a_line(error)
+        act.there, act.error = frozenset(act.paths), act.error or told(error)
 
 
 def _was_dropped(act: Act) -> bool:
     """Whether an earlier act let the catalog forget the table, and ended before all of its files were gone."""
-    return act.leftover and act.home is not None and all(going.key.target == "tables" for going in act.objects)
+    return act.leftover and bool(act.homes) and all(going.key.target == "tables" for going in act.objects)
 
 
 def _is_dropped(act: Act) -> bool:

@@ -13,6 +13,8 @@ from ebbtide.state.values import Mark, ObjectKey
 
 UNREAD = "its dataset could not be read again"
 """Why a file stays that may or may not be referenced: nobody could tell."""
+ELSEWHERE = "another dataset"
+"""What has the files of a transaction that is gone, where it is none of its own dataset's transactions."""
 OUTSIDE = "it lies outside of its dataset's folder"
 """Why a file stays that a dataset references and may not be its own (Iceberg's `add_files`, a clone)."""
 
@@ -71,12 +73,18 @@ class Act:
     format owns, for what an earlier act left, and for what goes along with its table.
     """
     leftover: bool = False
-    home: str | None = None
-    """The folder of the dataset, as far as anybody knows it."""
+    homes: tuple[str, ...] = ()
+    """The folders of the dataset, as far as anybody knows them; the one where it is now, or was last, first."""
     head: tuple[str, datetime] | None = None
     """Main's head as the plan saw it, and when it was committed."""
     root: str | None = None
     """The folder that stays when everything in it has gone."""
+    went_as_versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """For what an earlier act left: transactions whose versions our own policy on versions took, each with those that
+    have its files now.
+    """
+    called_now: str | None = None
+    """The name of its table now, where somebody renamed it."""
     along: bool = False
     """Its table goes whole, by an act of its own that names all of its files: nothing is done here but to look."""
 
@@ -88,6 +96,8 @@ class Act:
     """Row objects of which the head still had rows after the commit that deleted them."""
     freed: Freed = field(default_factory=Freed)
     needed: Mapping[str, str] = field(default_factory=dict)
+    unread: str | None = None
+    """Who could not be read after the commit, and may reference any file: then none goes."""
     also: tuple[str, ...] = ()
     """Files that an earlier act named and left, and that the format may remove with those of this one."""
     there: frozenset[str] = frozenset()
@@ -127,7 +137,7 @@ class Result:
     """What became of one object: `swept`, `waiting`, `unmarked` (sent back) or `failed`, and why.
 
     `acted_at` is the commit that deleted rows under it: versions from before still hold them. `again` asks for that
-    delete once more: rows came back.
+    delete once more: rows came back. `carried_into` are those that have its files now, though it is swept.
     """
 
     key: ObjectKey
@@ -135,6 +145,7 @@ class Result:
     because: str
     acted_at: datetime | None = None
     again: bool = False
+    carried_into: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from them but the names of the datasets (design.md, `verify/`).
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow.orc as orc
@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from ebbtide.errors import EbbtideError, UnreadableError, in_a_line
 from ebbtide.formats.base import Depth
 from ebbtide.formats.registry import load_format
-from ebbtide.model.dataset import Catalog, FileRef, Found, Reading
+from ebbtide.model.dataset import Catalog, FileRef, Found, Reading, Role
 from ebbtide.storage.files import Store, open_store
 
 if TYPE_CHECKING:
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 _THREADS = 16
 _DATASETS = 4
+_LOOKS = 3
+_COMES_AND_GOES = (Role.TEMPORARY, Role.REMOVED)
+"""What no version needs: writers rename their drafts, and what was removed goes when its time has come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +60,54 @@ class Findings:
     def __bool__(self) -> bool:
         return self.datasets > 0 and not self.missing and not self.unreadable
 
+    @property
+    def wrong(self) -> frozenset[tuple[str, str | None]]:
+        """Datasets and files of which something is wrong."""
+        named: tuple[Missing | Unreadable, ...] = (*self.missing, *self.unreadable)
+        return frozenset((each.dataset, each.path) for each in named)
+
+    def only(self, wrong: Collection[tuple[str, str | None]]) -> Findings:
+        """The same with what is wrong of these alone."""
+        return replace(
+            self,
+            missing=tuple(each for each in self.missing if (each.dataset, each.path) in wrong),
+            unreadable=tuple(each for each in self.unreadable if (each.dataset, each.path) in wrong),
+        )
+
 
 Work = tuple[Catalog, Found]
 
 
 def check_datasets(work: Sequence[Work], spark: SparkSession | None) -> Findings:
-    """Read each dataset again, then look at every file that any of its versions references, many at a time."""
+    """Read each dataset again, then look at every file that any of its versions references.
+
+    Writers commit, clean up and compact between the reading and the look. So what seems wrong is looked at again, as
+    the catalog has the dataset by then, and is a finding where it is wrong each time.
+    """
+    found = _look_at(work, spark)
+    for _ in range(_LOOKS - 1):
+        if not found.wrong:
+            break
+        datasets = {dataset for dataset, _ in found.wrong}
+        again = _as_listed_now([item for item in work if str(item[1].id) in datasets])
+        found = found.only(_look_at(again, spark).wrong)
+    return found
+
+
+def _as_listed_now(work: Sequence[Work]) -> list[Work]:
+    """The datasets with what opens them now; those that their catalog does not name as they were."""
+    now: dict[str, Found] = {}
+    for catalog in {catalog.name: catalog for catalog, _ in work}.values():
+        try:
+            answers = list(load_format(catalog.format).discover(catalog))
+        except Exception:  # noqa: S112 - then it is looked at as it was
+            continue
+        now |= {str(answer.id): answer for answer in answers if isinstance(answer, Found)}
+    return [(catalog, now.get(str(found.id), found)) for catalog, found in work]
+
+
+def _look_at(work: Sequence[Work], spark: SparkSession | None) -> Findings:
+    """One look, at many files at a time."""
     checked: list[tuple[str, Store, FileRef]] = []
     unreadable: list[Unreadable] = []
     with ThreadPoolExecutor(_DATASETS) as pool:
@@ -101,7 +146,7 @@ def _needed(reading: Reading) -> Iterator[FileRef]:
             first = place.get(file.first_transaction or "", 0)
             last = min(place.get(id_, 0) for id_ in file.removed_by)
             versions = sum(1 << n for n in range(first, last))
-        if file.live or not versions or versions & ~gone:
+        if file.role not in _COMES_AND_GOES and (file.live or not versions or versions & ~gone):
             yield file
 
 

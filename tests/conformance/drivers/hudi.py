@@ -1,7 +1,8 @@
 """Real Hudi tables for the conformance suite: rows by the DataFrame writer, changes by SQL, services by procedures.
 
-Folders with spaces, `%` or `#` work for the DataFrame writer, but not for `LOCATION` in SQL, which encodes them: such
-tables stay unregistered, so they know no `UPDATE`, `ALTER`, and no procedure that asks for a table's name.
+Folders with spaces, `%` or `#` work for the DataFrame writer, but not for `LOCATION` in SQL, which encodes them: there
+the lake is reached by a link. Tables with such names stay unregistered, so they know no `UPDATE`, `ALTER`, and no
+procedure that asks for a table's name.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from uuid import uuid4
 
@@ -48,6 +50,7 @@ class HudiDriver(Driver):
         self._columns: dict[str, str] = {}
         self._properties: dict[str, dict[str, str]] = {}
         self._tags: dict[tuple[str, str], str] = {}
+        self._links = TemporaryDirectory()
 
     def create(
         self,
@@ -82,9 +85,15 @@ class HudiDriver(Driver):
             self.set_property(table, key, value)
         if _SQL_SAFE.match(name):
             writer = ", ".join(f"{quote_text(k)} = {quote_text(v)}" for k, v in (_WRITER | given).items())
-            place = quote_text(location)
+            place = quote_text(self._linked(location))
             self.spark.sql(f"CREATE TABLE {sql} USING hudi LOCATION {place} TBLPROPERTIES ({writer})")
         return table
+
+    def _linked(self, location: str) -> str:
+        """A way to the table that SQL can be told of, whatever the lake's folder is called."""
+        link = Path(self._links.name, uuid4().hex)
+        link.symlink_to(location)
+        return str(link)
 
     @property
     def _hudi(self) -> Any:

@@ -19,6 +19,7 @@ from ebbtide.governance.views import DRIFT, LINEAGE, PROBLEMS, READABLE, SCAN_ER
 from ebbtide.model.contract import Contract, Drift
 from ebbtide.model.dataset import Partition
 from ebbtide.model.durations import Duration
+from ebbtide.model.history import Kind
 from ebbtide.plan.world import HOLDS, MARKS, UNMARKS
 from tests.plan.worlds import NOW, Table, world
 
@@ -40,6 +41,8 @@ class Labelled:
     partitions: Sequence[Partition] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     tag: str | None = None
+    written: float | None = None
+    """How many days ago a table without partitions was written to."""
 
     @property
     def is_pii(self) -> bool:
@@ -55,6 +58,10 @@ class Labelled:
         }  # fmt: skip
         made = Table(self.name, partitions=tuple(self.partitions), extra=extra)
         made = replace(made, **{k: v for k, v in self.facts.items() if k in ("format", "properties", "floors")})
+        if self.written is not None:
+            made.extra["partitioned"] = False
+            # Settings that somebody changed later, or a VACUUM, are no write.
+            made.commit("1", self.written).commit("2", 0, kind=Kind.METADATA, adds=[])
         return made if self.tag is None else made.commit("1", 1).tag(self.tag, "1")
 
 

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from ebbtide.config.classifiers import load_classifiers
 from ebbtide.config.policies import load_policies
 from ebbtide.errors import InputError, RefusedError
-from ebbtide.governance.checks import chosen_report, find
+from ebbtide.governance.checks import chosen_checks, chosen_report, find
 from ebbtide.governance.packs import install
 from ebbtide.governance.run import run_statement
 from ebbtide.governance.statement import read_statement
@@ -51,6 +51,19 @@ TABLES = [
     Labelled("lake.app.held", [USER], partitions=ages(100, 200, 300)),
     Labelled("lake.app.held_whole", [MACHINE], partitions=ages(100)),
     Labelled("lake.app.state", [USER], partitions=ages(100, 101, 102, 103)),
+    *(Labelled(f"lake.adhoc.user_{age}", [USER], [USER], schedule=None, written=age) for age in (89, 90, 90.01, 400)),
+    Labelled("lake.adhoc.machine", [MACHINE], [MACHINE], schedule=None, written=7.01),
+    Labelled("lake.adhoc.legal", [USER, LEGAL], [LEGAL], schedule=None, written=3000),
+    Labelled("lake.adhoc.legal_young", [USER, LEGAL], [LEGAL, USER], schedule=None, written=2000),
+    Labelled("lake.adhoc.static", [STATIC], [STATIC], schedule=None, written=3000),
+    Labelled("lake.adhoc.derived", [USER], [], schedule=None, written=400),
+    Labelled("lake.adhoc.derived_young", [USER], [], schedule=None, written=80),
+    Labelled("lake.adhoc.nothing", [], [], schedule=None, written=400),
+    Labelled("lake.adhoc.scheduled", [USER], [USER], written=400),
+    Labelled("lake.adhoc.tagged", [USER], [USER], schedule=None, written=400, tag="audit"),
+    Labelled("lake.adhoc.held", [USER], [USER], schedule=None, written=400),
+    Labelled("lake.adhoc.marked", [USER], [USER], schedule=None, written=400),
+    Labelled("lake.adhoc.rescued", [USER], [USER], schedule=None, written=400),
 ]  # fmt: skip
 
 
@@ -63,9 +76,14 @@ STATE: dict[str, list[tuple[Any, ...]]] = {
     "holds": [
         ("lake.app.held", DAY - timedelta(days=250), DAY - timedelta(days=150), "ann", "case 4"),
         ("lake.app.held_whole", None, None, "ann", "case 5"),
+        ("lake.adhoc.held", DAY, DAY, "ann", "case 6"),
     ],
-    "marks": [("lake.app.state", "partitions", object_of(100), "gdpr-user-data", "x", NOON, NOON, None, None, None)],
+    "marks": [
+        ("lake.adhoc.marked", "tables", "lake.adhoc.marked", "gdpr-user-data", "x", NOON, NOON, None, None, None),
+        ("lake.app.state", "partitions", object_of(100), "gdpr-user-data", "x", NOON, NOON, None, None, None),
+    ],
     "unmarks": [
+        ("lake.adhoc.rescued", "transactions", "1", None, "needed"),
         ("lake.app.state", "partitions", object_of(101), None, "needed"),
         ("lake.app.state", "versions", object_of(102), datetime(2027, 1, 1, tzinfo=UTC), "needed"),
         ("lake.app.state", "partitions", object_of(103), datetime(2026, 1, 1, tzinfo=UTC), "over"),
@@ -111,9 +129,9 @@ def test_the_report_lists_exactly_what_the_plan_would_mark(spark: SparkSession, 
     now = datetime.combine(day, datetime.min.time(), UTC) if day != DAY else NOON
     with build_plan(load_policies(root), made.world, made.marks, made.unmarks, made.holds, now=now) as plan:
         planned = {
-            (row["dataset"], row["object"])
+            (row["dataset"], row["object"] if row["target"] == "partitions" else None)
             for row in plan.rows()
-            if row["target"] == "partitions" and row["decision"] == "mark"
+            if row["target"] in ("partitions", "tables") and row["decision"] == "mark"
         }
     assert {(row["table_id"], row["partition"]) for row in rows} == planned
     assert len(rows) == len(planned)
@@ -121,11 +139,36 @@ def test_the_report_lists_exactly_what_the_plan_would_mark(spark: SparkSession, 
         found: dict[str, list[int]] = {}
         for row in rows:
             found.setdefault(row["table_id"].removeprefix("lake.app."), []).append((DAY - row["_date"]).days)
+        whole = {name for name in found if name.startswith("lake.adhoc.")}
+        assert whole == {f"lake.adhoc.{name}" for name in ("user_90.01", "user_400", "machine", "legal")}
+        found = {name: ages for name, ages in found.items() if name not in whole}
         assert found == {
             "user": [400, 92, 91], "adhoc": [91], "l7": [85, 84], "monthly": [137, 106], "machine": [30, 8],
             "none": [361], "no_label_at_all": [361], "legal": [2558], "legal_static": [6162],
             "held": [300, 100], "state": [103],
         }  # fmt: skip
+
+
+def test_ad_hoc_tables_that_nobody_labelled_are_listed_and_never_dropped(spark: SparkSession, tmp_path: Path) -> None:
+    root = with_pack(tmp_path)
+    session = spark.newSession()
+    tables = [table for table in TABLES if table.name.startswith("lake.adhoc.")]
+    made = schema(session, *tables)
+    registered(session, root, made)
+    rows = run_statement(session, chosen_checks(root, ["ad_hoc_without_label"])[0], DAY).rows
+    assert [(row["table_id"], row["class"], row["keep"]) for row in rows] == [
+        ("lake.adhoc.derived", "user data", "90d"), ("lake.adhoc.nothing", "none", "360d")
+    ]  # fmt: skip
+    # Every table that was written to has a row with a date, also where it has no partitions.
+    found = {row["table_id"]: row for row in session.table("partitions").collect()}
+    assert found.keys() == {table.name for table in tables}
+    row = found["lake.adhoc.user_400"]
+    assert (row["partition"], row["_date"], row["rows"], row["bytes"]) == (None, DAY - timedelta(days=400), 10, 100)
+    plan = build_plan(load_policies(root), made.world, None, None, made.holds, now=NOON)
+    assert {row["target"] for row in plan.rows()} == {"tables", "versions"}, "partitions acts on none of them"
+    kept = {row["dataset"]: row["because"] for row in plan.rows() if row["target"] == "tables"}
+    assert kept["lake.adhoc.derived"] == "nobody gave the table itself such a label"
+    assert kept["lake.adhoc.scheduled"] == "not ad hoc: its schedule is +1d"
 
 
 def test_the_pack_is_installed_whole_and_every_file_of_it_can_be_read(tmp_path: Path) -> None:

@@ -73,5 +73,10 @@ class Delta:
     def rows(self, id_: DatasetId, catalog: Catalog, spark: SparkSession) -> DataFrame:
         return spark.read.format("delta").load(place_of(id_, catalog))
 
+    def identity(self, id_: DatasetId, catalog: Catalog, spark: SparkSession) -> str | None:
+        from ebbtide.formats.delta.java import JavaTable
+
+        return JavaTable(place_of(id_, catalog), catalog, spark).identity()
+
 
 FORMAT = Delta()

@@ -57,9 +57,18 @@ class DataFile:
 
 
 @dataclass(frozen=True, slots=True)
+class Tombstone:
+    """A file whose removal a checkpoint remembers. `at` is in milliseconds since 1970, None where nothing says it."""
+
+    file: DataFile
+    at: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Metadata:
     """The table's metadata in force from some version on. `names` gives top columns by their physical names."""
 
+    id: str
     columns: tuple[Column, ...]
     names: Mapping[str, str]
     partition_columns: tuple[str, ...]
@@ -76,7 +85,8 @@ class Protocol:
 
 @dataclass(frozen=True, slots=True)
 class Actions:
-    """What one commit says, or what a checkpoint holds (then `removes` and `changes` are empty).
+    """What one commit says, or what a checkpoint holds (then `removes` and `changes` are empty, and `tombstones` are
+    what was removed before it).
 
     `changes` are the change-data files; `in_commit_time` is in milliseconds since 1970.
     """
@@ -88,6 +98,7 @@ class Actions:
     protocol: Protocol | None
     operation: str = ""
     in_commit_time: int | None = None
+    tombstones: tuple[Tombstone, ...] = ()
 
 
 def parse_commit(content: bytes, location: str) -> Actions:
@@ -127,6 +138,11 @@ def data_file(body: Mapping[str, Any], location: str) -> DataFile:
     )
 
 
+def tombstone(body: Mapping[str, Any], location: str) -> Tombstone:
+    """A remove action of a checkpoint."""
+    return Tombstone(data_file(body, location), _whole(body.get("deletionTimestamp")))
+
+
 def _rows(body: Mapping[str, Any]) -> int | None:
     # Checkpoints may carry statistics as text, as a struct, or both.
     stats = json.loads(body["stats"]) if body.get("stats") else body.get("stats_parsed")
@@ -140,6 +156,7 @@ def _whole(number: Any) -> int | None:
 def metadata(body: Mapping[str, Any]) -> Metadata:
     schema = json.loads(body["schemaString"])
     return Metadata(
+        id=str(body["id"]),
         columns=columns_of(schema),
         names=logical_names(schema),
         partition_columns=tuple(body.get("partitionColumns") or ()),

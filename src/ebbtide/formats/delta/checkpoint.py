@@ -14,16 +14,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ebbtide.errors import UnreadableError
-from ebbtide.formats.delta.actions import Actions, data_file, metadata, protocol, resolve
+from ebbtide.formats.delta.actions import Actions, data_file, metadata, protocol, resolve, tombstone
 from ebbtide.formats.delta.log import FOLDER, corrupt
 from ebbtide.storage.files import Entry, Store
 
 _ADD = ("path", "size", "partitionValues", "stats", "stats_parsed.numRecords", "deletionVector")
-_WANTED = ("metaData", "protocol", "sidecar", *(f"add.{field}" for field in _ADD))
+_REMOVE = ("path", "size", "deletionTimestamp", "deletionVector")
+_WANTED = (
+    *("metaData", "protocol", "sidecar"),
+    *(f"add.{field}" for field in _ADD),
+    *(f"remove.{field}" for field in _REMOVE),
+)
 
 
 def read_checkpoint(store: Store, location: str, parts: Sequence[Entry], subject: str) -> Actions:
-    """The live files, metadata and protocol of a complete checkpoint; whatever is missing raises `UnreadableError`."""
+    """The live files, the tombstones, metadata and protocol of a complete checkpoint; whatever is missing raises
+    `UnreadableError`.
+    """
     rows = [row for part in parts for row in _rows(store, part.path, subject)]
     folder = f"{location}/{FOLDER}/_sidecars"
     sidecars = [row["sidecar"]["path"] for row in rows if row.get("sidecar")]
@@ -37,6 +44,9 @@ def read_checkpoint(store: Store, location: str, parts: Sequence[Entry], subject
             changes=(),
             metadata=next((metadata(row["metaData"]) for row in rows if row.get("metaData")), None),
             protocol=next((protocol(row["protocol"]) for row in rows if row.get("protocol")), None),
+            tombstones=tuple(
+                tombstone(row["remove"], location) for row in rows if row.get("remove") and row["remove"].get("path")
+            ),
         )
     except (ValueError, KeyError, TypeError) as error:
         raise corrupt(subject, parts[0].path, error) from error
@@ -48,7 +58,7 @@ def _rows(store: Store, path: str, subject: str) -> Iterable[Mapping[str, Any]]:
         if path.endswith(".json"):
             return [json.loads(line) for line in content.split(b"\n") if line.strip()]
         file = pq.ParquetFile(pa.BufferReader(content))
-        # A map as a list of pairs is what dict() takes; tombstones are left on disk.
+        # A map as a list of pairs is what dict() takes.
         rows: list[Mapping[str, Any]] = file.read(columns=_present(file.schema_arrow)).to_pylist()
         return rows
     except UnreadableError as error:

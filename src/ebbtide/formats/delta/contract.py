@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from ebbtide.formats.delta.support import interval_of
 from ebbtide.formats.warehouse import place_of, refuse_existing
 from ebbtide.model.contract import IS_PII, Contract, Drift, is_pii_drift, statistics_drift, window_drift
 from ebbtide.spark.session import quote, quote_text
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
 _FILES, _LOG = "delta.deletedFileRetentionDuration", "delta.logRetentionDuration"
 _COLUMNS, _FIRST = "delta.dataSkippingStatsColumns", "delta.dataSkippingNumIndexedCols"
 _USUAL_FIRST = 32
-_INTERVAL = re.compile(r"(?:interval\s+)?(\d+)\s+(week|day|hour|minute|second)s?")
-_IN_DAYS = {"week": 7.0, "day": 1.0, "hour": 1 / 24, "minute": 1 / 1440, "second": 1 / 86_400}
 # Delta refuses a list with a column of another type in it.
 _SKIPPABLE = re.compile(r"tinyint|smallint|int|bigint|float|double|date|timestamp(_ntz)?|string|decimal\(.*\)")
 
@@ -75,8 +75,8 @@ def _indexed(properties: Mapping[str, str], columns: Sequence[str]) -> set[str]:
 
 
 def _days(text: str | None) -> float | None:
-    match = _INTERVAL.fullmatch((text or "").strip().lower())
-    return int(match[1]) * _IN_DAYS[match[2]] if match else None
+    length = interval_of(text or "")
+    return None if length is None else length / timedelta(days=1)
 
 
 def spark_type(native: str) -> str | None:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType
 
 from ebbtide.formats.delta.actions import DataFile, Metadata, data_file, metadata
-from ebbtide.model.dataset import Catalog, Found
+from ebbtide.model.dataset import Catalog
 from ebbtide.model.paths import local_path, normalise
-from ebbtide.spark.session import activate, quote, sibling
+from ebbtide.spark.session import activate, parts_of, quote, sibling
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,10 +76,10 @@ class Attempt:
 
 
 class JavaTable:
-    def __init__(self, found: Found, catalog: Catalog, spark: SparkSession) -> None:
+    def __init__(self, location: str, catalog: Catalog, spark: SparkSession) -> None:
         self._spark = spark
         self._jvm: Any = spark._jvm
-        self._location = normalise(found.location)
+        self._location = normalise(location)
         # The engine wants the warehouse's own spelling (`s3a`): a path of another scheme is silently no file of it.
         warehouse = normalise(catalog.warehouse)
         plain = local_path(catalog.warehouse)
@@ -91,11 +91,21 @@ class JavaTable:
         """The table's name in SQL, quoted."""
         return quote("delta", self.place)
 
+    def identity(self) -> str | None:
+        """The id of the table that statements change by this name; None where there is none."""
+        _, place = parts_of(self._spark, self.name)
+        transaction = self._transaction(place)
+        return str(transaction.metadata().id()) if transaction.readVersion() >= 0 else None
+
     def begin(self) -> Attempt:
+        return Attempt(self._transaction(self.place), self._jvm, self._location)
+
+    def _transaction(self, place: str) -> Any:
         # Delta reads checkpoints in the name of this thread's session, and a thread of a sweep has none of its own.
         activate(self._spark)
         none = self._jvm.scala.Option.empty()
-        return Attempt(self._log().startTransaction(none, none), self._jvm, self._location)
+        log = self._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self._spark._jsparkSession, place)
+        return log.startTransaction(none, none)
 
     def forget(self) -> None:
         """Drop what the engine remembers of a table that is gone."""
@@ -116,9 +126,6 @@ class JavaTable:
         listed = "SELECT path, length, isDir, modificationTime FROM named_by_the_plan"
         session.createDataFrame(rows, _INVENTORY).createOrReplaceTempView("named_by_the_plan")
         session.sql(f"VACUUM {self.name} USING INVENTORY ({listed}) RETAIN 0 HOURS")
-
-    def _log(self) -> Any:
-        return self._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self._spark._jsparkSession, self.place)
 
     def _spell(self, path: str) -> str:
         normalised, spelled = self._spelled

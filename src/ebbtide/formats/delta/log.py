@@ -19,6 +19,8 @@ _COMMIT = re.compile(r"^(\d{20})\.json$")
 _COMPACTED = re.compile(r"^\d{20}\.\d{20}\.compacted\.json$")
 _CHECKPOINT = re.compile(r"^(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})|\.([0-9a-fA-F-]{36}))?\.(?:parquet|json)$")
 _UNPUBLISHED = re.compile(r"^(\d{20})\.[0-9a-fA-F-]{36}\.json$")
+# What writers rename into place, `.00000000000000000012.json.<uuid>.tmp`, and Hadoop's checksum of it.
+_TEMPORARY = re.compile(r"(?s)^.+\.tmp(?:\.crc)?$")
 _REMOTE_READERS = 16
 
 _In = TypeVar("_In")
@@ -74,7 +76,11 @@ def _checkpoints(entries: Iterable[Entry]) -> dict[int, tuple[Entry, ...]]:
 
 
 def role_of(entry: Entry) -> Role:
-    """What a file of the log is: commits and their compactions, checkpoints with sidecars, everything else."""
+    """What a file of the log is: commits and their compactions, checkpoints with sidecars, what comes and goes, the
+    rest.
+    """
+    if _TEMPORARY.match(entry.name):
+        return Role.TEMPORARY
     if entry.path.endswith(f"/_sidecars/{entry.name}") and entry.name.endswith(".parquet"):
         return Role.CHECKPOINT
     if _CHECKPOINT.match(entry.name):

@@ -9,10 +9,11 @@ from ebbtide.formats.delta.actions import DataFile, Metadata, Values
 from ebbtide.formats.delta.replay import Replay
 from ebbtide.model.dataset import Partition
 from ebbtide.model.ids import partition_id
-from ebbtide.model.partition_dates import Days, narrowest, parse_day
+from ebbtide.model.partition_dates import Candidate, DateSource, Days, date_source, parse_day
 
 _SPEC = "0"
-_WRITTEN = {"string", "tinyint", "smallint", "int", "bigint", "date"}
+_WRITTEN = {"string", "tinyint", "smallint", "int", "bigint"}
+_TYPED = {"date", "timestamp", "timestamp_ntz"}
 Named = tuple[tuple[str, str | None], ...]
 
 
@@ -40,6 +41,10 @@ class PartitionNames:
             self._known[values] = tuple(given.items())
         return self._known[values]
 
+    def all_named(self) -> Iterable[Named]:
+        """The values of every partition that was met."""
+        return self._known.values()
+
     def id(self, values: Values) -> str | None:
         if values not in self._ids:
             named = self.named(values)
@@ -47,19 +52,44 @@ class PartitionNames:
         return self._ids[values]
 
 
+def dates_of(metadata: Metadata, names: PartitionNames) -> DateSource:
+    """The one column of the table's partitioning that the dates are in."""
+    types = _types(metadata)
+    typed = [name for name in metadata.partition_columns if types.get(name) in _TYPED]
+    return date_source(typed, (_candidates(named, types) for named in names.all_named()))
+
+
+def _types(metadata: Metadata) -> dict[str, str]:
+    return {column.name: column.type for column in metadata.columns}
+
+
+def _candidates(named: Named, types: Mapping[str, str]) -> tuple[Candidate, ...]:
+    found = []
+    for name, value in named:
+        type_ = types.get(name, "")
+        if type_ in _TYPED:
+            found.append(Candidate(name, None if value is None else days_of(value, type_)))
+        elif type_ in _WRITTEN:
+            found.append(Candidate.written(name, value))
+    return tuple(found)
+
+
 def partitions_of(
-    outcome: Replay, metadata: Metadata, names: PartitionNames, times: Mapping[int, datetime]
+    outcome: Replay, metadata: Metadata, names: PartitionNames, source: DateSource, times: Mapping[int, datetime]
 ) -> tuple[Partition, ...]:
     """The partitions of the head that hold a file, sorted by id; none where the table is not partitioned."""
     if not metadata.partition_columns:
         return ()
-    types = {column.name: column.type for column in metadata.columns}
+    types = _types(metadata)
     groups: dict[Named, list[DataFile]] = {}
     for file in outcome.live.values():
         groups.setdefault(names.named(file.values), []).append(file)
     touched = _latest(outcome.touched, names)
     landed = _latest(outcome.landed, names)
-    found = [_partition(named, files, types, touched, landed, times) for named, files in groups.items()]
+    found = [
+        _partition(named, files, source, _candidates(named, types), touched, landed, times)
+        for named, files in groups.items()
+    ]
     return tuple(sorted(found, key=lambda partition: partition.id))
 
 
@@ -74,13 +104,13 @@ def _latest(versions: Mapping[Values, int], names: PartitionNames) -> dict[Named
 def _partition(
     named: Named,
     files: list[DataFile],
-    types: Mapping[str, str],
+    source: DateSource,
+    candidates: tuple[Candidate, ...],
     touched: Mapping[Named, int],
     landed: Mapping[Named, int],
     times: Mapping[int, datetime],
 ) -> Partition:
-    parsed = (days_of(value, types.get(name, "")) for name, value in named if value is not None)
-    days = narrowest([d for d in parsed if d is not None])
+    days = source.days(candidates)
     rows = [file.live_rows for file in files]
     return Partition(
         id=partition_id(_SPEC, list(named)),
@@ -92,20 +122,17 @@ def _partition(
         files=len(files),
         bytes=sum(file.bytes or 0 for file in files),
         last_transaction=str(touched[named]) if named in touched else None,
+        candidates=candidates,
     )
 
 
 def days_of(value: str, type_: str) -> Days | None:
-    """The days of one partition value.
+    """The days of one value of a date or a timestamp.
 
     A timestamp counts by its UTC day. Old writers left its zone out, and nothing says which one it was: no date then.
     """
-    if type_ in _WRITTEN:
-        return parse_day(value)
-    if type_ == "timestamp_ntz":
-        return parse_day(value[:10])
     if type_ != "timestamp":
-        return None
+        return parse_day(value[: len("yyyy-MM-dd")] if type_ == "timestamp_ntz" else value)
     try:
         instant = datetime.fromisoformat(value)
     except ValueError:

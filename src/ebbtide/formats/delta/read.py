@@ -15,11 +15,12 @@ from ebbtide.formats.base import Depth
 from ebbtide.formats.delta.actions import Actions, Metadata
 from ebbtide.formats.delta.checkpoint import read_checkpoint
 from ebbtide.formats.delta.log import Log, list_log, read_commits, role_of
-from ebbtide.formats.delta.partitions import PartitionNames, partitions_of
+from ebbtide.formats.delta.partitions import PartitionNames, dates_of, partitions_of
 from ebbtide.formats.delta.replay import Life, Replay, Step, replay, runs_of
-from ebbtide.formats.delta.support import floors_of, unknown_of
+from ebbtide.formats.delta.support import doubt_of, floors_of, kept_until, unknown_of
 from ebbtide.model.dataset import Catalog, FileRef, Found, Partition, Reading, Role
 from ebbtide.model.history import Ref, RefKind, Transaction, kind_of, starts_view
+from ebbtide.model.partition_dates import DateSource
 from ebbtide.model.paths import is_inside, normalise
 from ebbtide.storage.files import Store, open_store
 
@@ -59,13 +60,17 @@ def read_table(found: Found, catalog: Catalog, depth: Depth) -> Reading:
         unknown.append(f"{len(outcome.missing)} files of the current version are missing")
     partitions: tuple[Partition, ...] = ()
     files: tuple[FileRef, ...] = ()
+    dates = DateSource()
     if depth is Depth.HISTORY:
         unknown.append("partitions and files were not read")
     else:
         names = PartitionNames(outcome.metadata)
-        partitions = partitions_of(outcome, metadata, names, times)
-        found_files = (f for f in _files(outcome, log, commits, names) if f.live or not is_missing(f.path))
+        found_files = [f for f in _files(outcome, log, commits, names) if f.live or not is_missing(f.path)]
+        found_files += _removed_before(outcome, metadata, store, location)
         files = tuple(sorted(found_files, key=lambda file: file.path))
+        # After the files: every value that any of them has counts.
+        dates = dates_of(metadata, names)
+        partitions = partitions_of(outcome, metadata, names, dates, times)
         if runs[0].start > 0:
             unknown.extend(_lost_change_data(store, location, files))
     return Reading(
@@ -85,6 +90,10 @@ def read_table(found: Found, catalog: Catalog, depth: Depth) -> Reading:
         files=files,
         floors=floors_of(metadata.configuration),
         unknown=tuple(unknown),
+        date_source=dates,
+        partitioned=any(version.partition_columns for version in outcome.metadata),
+        doubt=doubt_of(runs, outcome.protocol[-1]),
+        identity=metadata.id,
     )
 
 
@@ -162,6 +171,20 @@ def _files(outcome: Replay, log: Log, commits: Mapping[int, Actions], names: Par
     # goes by Delta's own log cleanup only.
     for entry in log.entries:
         yield FileRef(entry.path, role_of(entry), entry.bytes, None, live=True)
+
+
+def _removed_before(outcome: Replay, metadata: Metadata, store: Store, location: str) -> Iterator[FileRef]:
+    """Files whose removal only a checkpoint still knows: they count as those that the log removed (spec §2, floors)."""
+    if not outcome.tombstones:
+        return
+    known = {path for lives in (outcome.data, outcome.vectors) for path, life in lives.items() if life.referenced}
+    there = {entry.path: entry.bytes for entry in store.list(location, recursive=True) if not entry.is_folder}
+    for tombstone in outcome.tombstones:
+        vector, until = tombstone.file.vector, kept_until(tombstone.at, metadata.configuration)
+        for path in (tombstone.file.path, vector.path if vector else None):
+            if path in there and path not in known:
+                known.add(path)
+                yield FileRef(path, Role.REMOVED, there[path], None, live=False, versions=0, kept_until=until)
 
 
 def _file(path: str, role: Role, life: Life, *, live: bool, partition: str | None = None) -> FileRef:

@@ -40,7 +40,7 @@ def commit(removal: Removal, catalog: Catalog, spark: SparkSession) -> Committed
         return Committed(sent_back={subject: _WRITTEN}) if _is_written(removal, log) else Committed(done=(subject,))
     if log.head is None:
         raise RefusedError(f"{subject}: there is no Delta table any more", hint="scan again")
-    table = JavaTable(removal.found, catalog, spark)
+    table = JavaTable(removal.found.location, catalog, spark)
     sent_back: dict[str, str] = {}
     if removal.drops:
         sent_back |= tried(subject, CONFLICTS, lambda: drop_partitions(table, removal.drops))
@@ -80,7 +80,7 @@ def _free_files(
 ) -> Freed:
     """VACUUM by list; what it leaves and the current version does not need is removed by its name (hazard 5)."""
     location = normalise(removal.found.location)
-    table, store = JavaTable(removal.found, catalog, spark), open_store(location, catalog.options)
+    table, store = JavaTable(removal.found.location, catalog, spark), open_store(location, catalog.options)
 
     def left() -> list[str]:
         there = {entry.path for entry in store.list(location, recursive=True)}
@@ -123,7 +123,7 @@ def _free_table(
     location = normalise(removal.found.location)
     entries = open_store(location, catalog.options).list(location, recursive=True)
     failed |= remove_empty_folders({entry.path for entry in entries if entry.is_folder}, location)
-    JavaTable(removal.found, catalog, spark).forget()
+    JavaTable(removal.found.location, catalog, spark).forget()
     return Freed(failed=failed)
 
 

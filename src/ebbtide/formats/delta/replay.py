@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ebbtide.errors import UnreadableError
-from ebbtide.formats.delta.actions import Actions, DataFile, Metadata, Protocol, Values, Vector
+from ebbtide.formats.delta.actions import Actions, DataFile, Metadata, Protocol, Tombstone, Values, Vector
 from ebbtide.formats.delta.log import Log
 from ebbtide.model.history import Change
 
@@ -54,6 +54,7 @@ class Replay:
     `touched` is the last commit that changed the files of a partition, `landed` the last one that brought new data
     into it (a compaction does not).
     `is_missing` tells of a file whether it is gone; `missing` are those of the state that is walked through.
+    `tombstones` are what was removed before all of it, as far as a checkpoint remembers.
     """
 
     is_missing: Callable[[str], bool]
@@ -67,6 +68,7 @@ class Replay:
     protocol: list[Protocol] = field(default_factory=list)
     touched: dict[Values, int] = field(default_factory=dict)
     landed: dict[Values, int] = field(default_factory=dict)
+    tombstones: list[Tombstone] = field(default_factory=list)
 
     def enter(self, file: DataFile, first: int | None, *, referenced: bool = True) -> None:
         """A file becomes live, or gets another deletion vector."""
@@ -139,6 +141,7 @@ def _replay_run(
 ) -> None:
     checkpoint = None if anchor is None or anchor < 0 else read_checkpoint(anchor)
     state = dict(checkpoint.adds) if checkpoint else {}
+    outcome.tombstones += checkpoint.tombstones if checkpoint else ()
     # Without an anchor the undoing still finds what the run's commits removed: those files were there before.
     for version in reversed(range(run.start, (run.stop if anchor is None else anchor + 1))):
         _undo(state, commits[version])

@@ -6,7 +6,9 @@ looked at (hazard 19).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 from ebbtide.formats.delta.actions import Metadata, Protocol
@@ -49,6 +51,7 @@ _WRITER = _READER | {
     "materializePartitionColumns",
     "rowTracking",
 }
+_EPOCH, _FOR_EVER = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
 _COORDINATOR = ("delta.coordinatedCommits.commitCoordinator-preview", "delta.coordinatedCommits.commitCoordinator")
 _DEFAULT_FLOORS = {
     "delta.deletedFileRetentionDuration": "interval 7 days",
@@ -57,9 +60,44 @@ _DEFAULT_FLOORS = {
 _FLOORS = (*_DEFAULT_FLOORS, "delta.appendOnly", "delta.enableExpiredLogCleanup")
 
 
+_AMOUNT = re.compile(r"(\d{1,9})\s+(week|day|hour|minute|second|millisecond|microsecond)s?\s*")
+
+
+def interval_of(text: str) -> timedelta | None:
+    """The length of `interval 1 week 2 days`; None where it is not understood."""
+    rest = text.strip().lower().removeprefix("interval").strip()
+    amounts = _AMOUNT.findall(rest)
+    if not amounts or _AMOUNT.sub("", rest):
+        return None
+    parts = (timedelta(**{f"{unit}s": int(number)}) for number, unit in amounts)
+    try:
+        return sum(parts, timedelta())
+    except OverflowError:
+        return None
+
+
+def kept_until(removed_at: int | None, configuration: Mapping[str, str]) -> datetime:
+    """Until when the table's own retention keeps a file that was removed then; for ever where nobody can tell."""
+    name = "delta.deletedFileRetentionDuration"
+    length = interval_of(floors_of(configuration)[name])
+    if removed_at is None or length is None:
+        return _FOR_EVER
+    try:
+        return _EPOCH + timedelta(milliseconds=removed_at) + length
+    except OverflowError:
+        return _FOR_EVER
+
+
 def floors_of(configuration: Mapping[str, str]) -> dict[str, str]:
     """The settings that limit cleanup: what is set, and Delta's defaults for the two retention times."""
     return _DEFAULT_FLOORS | {name: configuration[name] for name in _FLOORS if name in configuration}
+
+
+def doubt_of(runs: list[range], protocol: Protocol) -> str | None:
+    """Why references may be missing that lie anywhere: what was not read may be a clone's, with paths of others."""
+    if protocol.reader_version > _READER_VERSION or protocol.reader_features - _READER:
+        return "it needs a newer reader than this adapter"
+    return "gap in the log" if len(runs) > 1 or not runs[0] else None
 
 
 def unknown_of(log: Log, runs: list[range], protocol: Protocol, metadata: Metadata) -> Iterator[str]:

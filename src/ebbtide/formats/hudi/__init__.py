@@ -70,5 +70,10 @@ class Hudi:
         frame = spark.read.format("hudi").load(place_of(id_, catalog))
         return frame.drop(*(name for name in frame.columns if name.startswith("_hoodie_")))
 
+    def identity(self, id_: DatasetId, catalog: Catalog, spark: SparkSession) -> str | None:
+        from ebbtide.formats.hudi.identity import identity_at
+
+        return identity_at(Found(id_, place_of(id_, catalog), ""), catalog, spark)
+
 
 FORMAT = Hudi()

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 from urllib.parse import unquote
 
 from ebbtide.model.dataset import FileRef, Partition, Role
 from ebbtide.model.history import Transaction
 from ebbtide.model.ids import partition_id
-from ebbtide.model.partition_dates import parse_day
+from ebbtide.model.partition_dates import Candidate, DateSource, date_source, parse_day
 
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _SPEC = "0"
 _SLASHES = ".SlashEncodedDayPartitionValueExtractor"
+_WRITTEN = ("string", "tinyint", "smallint", "int", "bigint")
+_TYPED = ("date", "timestamp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +30,11 @@ class Layout:
     pattern: str | None
     """The Java date pattern of a timestamp key generator, where the table says it."""
 
+    types: Mapping[str, str]
+    """The types of the table's columns, by name."""
+
     @classmethod
-    def of(cls, properties: Mapping[str, str]) -> Layout:
+    def of(cls, properties: Mapping[str, str], types: Mapping[str, str]) -> Layout:
         listed = properties.get("hoodie.table.partition.fields", "")
         # A custom key generator lists its fields with their kind, as `day:TIMESTAMP`.
         fields = tuple(part.partition(":")[0].strip() for part in listed.split(",") if part.strip())
@@ -39,6 +43,7 @@ class Layout:
             encoded=properties.get("hoodie.datasource.write.partitionpath.urlencode", "").lower() == "true",
             slashes=properties.get("hoodie.table.partition_extractor_class", "").endswith(_SLASHES),
             pattern=properties.get("hoodie.keygen.timebased.output.dateformat") if len(fields) == 1 else None,
+            types=types,
         )
 
     def values(self, path: str) -> list[tuple[str, str | None]] | None:
@@ -63,15 +68,28 @@ class Layout:
         values = self.values(path)
         return None if values is None else partition_id(_SPEC, values)
 
-    def days(self, path: str) -> tuple[date, date] | None:
-        """First and last day of the one partition field that is a date; None where there is none, or more than one."""
-        spans = [parse_day(value, self.pattern) for _, value in self.values(path) or () if value is not None]
-        dated = [span for span in spans if span is not None]
-        return dated[0] if len(dated) == 1 else None
+    def is_typed(self, field: str) -> bool:
+        """Whether the field's type, or how the table writes it, says that it is a date."""
+        return self.slashes or self.pattern is not None or self.types.get(field, "").startswith(_TYPED)
+
+    def candidates(self, path: str) -> tuple[Candidate, ...]:
+        """What a partition path says of its date, field by field."""
+        found = []
+        for name, value in self.values(path) or ():
+            if self.is_typed(name):
+                found.append(Candidate(name, None if value is None else parse_day(value, self.pattern)))
+            elif self.types.get(name) in _WRITTEN:
+                found.append(Candidate.written(name, value))
+        return tuple(found)
+
+    def date_source(self, paths: Iterable[str]) -> DateSource:
+        """The one field that the dates are in, by all partition paths that the table has."""
+        return date_source(filter(self.is_typed, self.fields), map(self.candidates, paths))
 
 
 def partitions_of_head(
     layout: Layout,
+    source: DateSource,
     files: Mapping[str, Sequence[FileRef]],
     last_touch: Mapping[str, str],
     transactions: Mapping[str, Transaction],
@@ -82,7 +100,8 @@ def partitions_of_head(
         id_ = layout.id(path)
         if id_ is None:
             continue
-        first, last = layout.days(path) or (None, None)
+        candidates = layout.candidates(path)
+        first, last = source.days(candidates) or (None, None)
         touched = transactions.get(last_touch.get(path, ""))
         rows = [f.rows for f in files[path] if f.role is Role.DATA]
         # Log files change rows of their base file: only reading them would tell how many are left.
@@ -98,6 +117,7 @@ def partitions_of_head(
                 files=len(files[path]),
                 bytes=sum(f.bytes or 0 for f in files[path]),
                 last_transaction=touched.id if touched else None,
+                candidates=candidates,
             )
         )
     return tuple(partitions)

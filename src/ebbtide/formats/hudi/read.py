@@ -13,6 +13,7 @@ from ebbtide.errors import UnreadableError
 from ebbtide.formats.base import Depth
 from ebbtide.formats.hudi.discover import META_FOLDER
 from ebbtide.formats.hudi.files import Listed, explain_listing, missing, older_than_timeline, references
+from ebbtide.formats.hudi.identity import identity_of
 from ebbtide.formats.hudi.partitions import Layout, partitions_of_head
 from ebbtide.formats.hudi.replay import replay
 from ebbtide.formats.hudi.timeline import Timeline, library, read_timeline, version_of
@@ -38,16 +39,20 @@ def read(found: Found, catalog: Catalog, depth: Depth, spark: SparkSession | Non
     if depth is Depth.FILES:
         history.expire({item.path for item in listed})
     unknown = [LOCKED, *_pending(timeline), *_outside(timeline)]
+    columns = _columns(timeline.schema)
+    layout = Layout.of(timeline.properties, {column.name: column.type for column in columns})
     reading = Reading(
         id=found.id,
         format="hudi",
         location=found.location,
         properties=timeline.properties,
-        columns=_columns(timeline.schema),
+        columns=columns,
         refs=_refs(timeline),
         transactions=tuple(history.transactions),
         floors=_floors(timeline),
         unknown=(*unknown, "partitions and files were not read"),
+        partitioned=bool(layout.fields),
+        identity=identity_of(timeline),
     )
     if depth is not Depth.FILES:
         return reading
@@ -56,13 +61,14 @@ def read(found: Found, catalog: Catalog, depth: Depth, spark: SparkSession | Non
         listed = _list(found, catalog)
         lost = len(missing(listed, history))
         unknown += [f"{lost} live files are not in the storage"] if lost else []
-    layout = Layout.of(timeline.properties)
     files, live = references(found.location, listed, history, layout)
     by_id = {t.id: t for t in history.transactions}
-    partitions = partitions_of_head(layout, live, history.last_touch, by_id)
+    dates = layout.date_source({item.group[0] for item in listed if item.group is not None})
+    partitions = partitions_of_head(layout, dates, live, history.last_touch, by_id)
     return Reading(
         reading.id, reading.format, reading.location, reading.properties, reading.columns, reading.refs,
-        reading.transactions, partitions, tuple(files), reading.floors, tuple(unknown),
+        reading.transactions, partitions, tuple(files), reading.floors, tuple(unknown), dates,
+        reading.partitioned, next(iter(_outside(timeline)), None), reading.identity,
     )  # fmt: skip
 
 

@@ -51,5 +51,10 @@ class Iceberg:
         spark.catalog.refreshTable(name)  # the session's catalog may remember the table as it was
         return spark.table(name)
 
+    def identity(self, id_: DatasetId, catalog: Catalog, spark: SparkSession) -> str | None:
+        from ebbtide.formats.iceberg.java import identity_of
+
+        return identity_of(id_, spark)
+
 
 FORMAT = Iceberg()

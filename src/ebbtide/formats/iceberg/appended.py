@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ebbtide.errors import FullReadNeededError
-from ebbtide.formats.iceberg.java import forget_cached
 from ebbtide.model.dataset import Catalog, Column, Found
 from ebbtide.model.history import Transaction
 from ebbtide.spark.session import quote
@@ -25,7 +24,7 @@ def appended(
     """Iceberg's scan leaves out what it does not call an append, in silence: such a transaction is refused here."""
     id_ = found.id
     name = quote(id_.catalog, *id_.namespace, id_.table)
-    forget_cached(id_, spark)
+    spark.catalog.refreshTable(name)  # the session does not see what other processes committed since it read it
     if not transactions:
         return spark.table(name).limit(0)
     if other := [t for t in transactions if t.operation != "append"]:

@@ -15,6 +15,8 @@ from typing import Any
 
 import fastavro
 
+from ebbtide.model.paths import normalise
+
 _COUNTED = ("date", "time-micros", "timestamp-micros", "local-timestamp-micros")
 
 
@@ -48,13 +50,16 @@ class Manifest:
 class Entry:
     """One file in a manifest. `by` added it, or for a deleted entry removed it; `values` are its partition tuple.
 
-    Dates are counted in days and times in microseconds, as Iceberg counts them.
+    Writers spell a place in their own ways (`file:/`, `file:///`, `s3a://`), and it is one file: `path` is the one
+    spelling of it, `raw` is what the manifest has. Dates are counted in days and times in microseconds, as Iceberg
+    counts them.
     """
 
     status: Status
     by: int | None
     content: Content
     path: str
+    raw: str
     format: str
     values: tuple[Any, ...]
     rows: int
@@ -95,7 +100,8 @@ def entries(content: bytes, manifest: Manifest) -> list[Entry]:
                 status=Status(get(0)),
                 by=manifest.added_by if by is None else by,
                 content=Content(file(134, 0)),
-                path=file(100),
+                path=normalise(file(100)),
+                raw=file(100),
                 format=str(file(101)).upper(),
                 values=tuple(file(102).values()),
                 rows=file(103),

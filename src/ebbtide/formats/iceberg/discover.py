@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from ebbtide.errors import InputError, UnreadableError
 from ebbtide.formats.warehouse import open_warehouse
@@ -72,7 +73,8 @@ def _sqlalchemy_url(catalog: Catalog, uri: str) -> str:
         path = uri.removeprefix("jdbc:sqlite:").removeprefix("file:").partition("?")[0]
         if open_store(path).stat(path) is None:  # SQLite would make an empty database
             raise UnreadableError(catalog.name, f"no catalog database at {path}", hint="check the catalog's uri")
-        return f"sqlite:///file:{path}?mode=ro&uri=true"
+        # SQLite reads an URI here: what means something in one is escaped.
+        return f"sqlite:///file:{quote(path)}?mode=ro&uri=true"
     if uri.startswith("jdbc:postgresql:"):
         url = sa.make_url(uri.removeprefix("jdbc:")).set(drivername="postgresql+psycopg")
         user = catalog.options.get("jdbc.user") or url.query.get("user") or url.username

@@ -9,7 +9,6 @@ from ebbtide.formats.conflicts import tried
 from ebbtide.formats.iceberg.avro import Status
 from ebbtide.formats.iceberg.java import CONFLICTS, Base, JavaTable
 from ebbtide.formats.iceberg.partitions import PartitionNames
-from ebbtide.model.paths import normalise
 from ebbtide.model.removal import Drop
 
 
@@ -42,29 +41,32 @@ def _drop(table: JavaTable, branch: str, drops: Sequence[Drop]) -> dict[str, str
     live = _live_files(base, ref.snapshot_id)
     named = {path for drop in drops for path in drop.paths}
     late: dict[str, int] = {}
-    for path, file in live.items():
-        if file.partition is not None and path not in named:
-            late[file.partition] = late.get(file.partition, 0) + 1
+    for path, spellings in live.items():
+        for partition in {file.partition for file in spellings}:
+            if partition is not None and path not in named:
+                late[partition] = late.get(partition, 0) + 1
     sent_back = {
         drop.object: f"{late[drop.partition]} files came into the partition since the plan"
         for drop in drops
         if drop.partition in late and drop.partition is not None
     }
-    going = [live[p] for drop in drops if drop.object not in sent_back for p in drop.paths if p in live]
+    paths = {path for drop in drops if drop.object not in sent_back for path in drop.paths}
+    going = [file for path in sorted(paths) for file in live.get(path, ())]
     if going:  # else it was done before, or a writer was first
         manifests = {file.manifest for file in going}
         table.delete_files(base, branch, ref.snapshot_id, manifests, {file.raw for file in going})
     return sent_back
 
 
-def _live_files(base: Base, head: int) -> dict[str, _Live]:
+def _live_files(base: Base, head: int) -> dict[str, list[_Live]]:
+    """The data files of a head, by their one spelling; a file that was added under two is there twice."""
     names = PartitionNames(base.files.table)
     snapshot = base.files.table.snapshot_by_id(head)
-    live: dict[str, _Live] = {}
+    live: dict[str, list[_Live]] = {}
     for manifest in base.files.manifests(snapshot) if snapshot else ():
         if manifest.holds_data:
             for entry in base.files.entries(manifest):
                 if entry.status is not Status.DELETED:
                     partition = names.id_of(manifest.spec_id, entry.values)
-                    live[normalise(entry.path)] = _Live(entry.path, manifest.path, partition)
+                    live.setdefault(entry.path, []).append(_Live(entry.raw, manifest.path, partition))
     return live

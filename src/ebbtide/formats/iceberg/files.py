@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from ebbtide.formats.iceberg.avro import Content, Entry, Manifest, Status
 from ebbtide.formats.iceberg.metadata import MetadataFiles
@@ -32,7 +33,18 @@ def files_of(
         *_manifests(files, heads, sizes, masks),
         *_content_files(files, heads, names, masks),
     ]
-    return tuple(sorted({ref.path: ref for ref in found}.values(), key=lambda ref: ref.path))
+    return _merged(found)
+
+
+def _merged(found: Iterable[FileRef]) -> tuple[FileRef, ...]:
+    """One reference per file: whoever names it, however it is spelled, needs it."""
+    merged: dict[str, FileRef] = {}
+    for ref in found:
+        if (known := merged.get(ref.path)) is not None:
+            both = (known.versions or 0) | (ref.versions or 0)
+            ref = replace(known, live=known.live or ref.live, versions=both)
+        merged[ref.path] = ref
+    return tuple(merged[path] for path in sorted(merged))
 
 
 def _metadata_files(files: MetadataFiles, sizes: dict[str, int]) -> Iterator[FileRef]:
@@ -128,7 +140,7 @@ def _content_files(
                 added[path] = by
     for path, entry in known.items():
         yield FileRef(
-            path=normalise(path),
+            path=path,
             role=_role(entry),
             bytes=entry.bytes,
             first_transaction=str(added[path]) if path in added else None,

@@ -17,6 +17,7 @@ from ebbtide.formats.iceberg.metadata import MetadataFiles
 from ebbtide.model.dataset import Catalog, Found
 from ebbtide.model.ids import DatasetId
 from ebbtide.model.paths import normalise
+from ebbtide.spark.session import parts_of, quote
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -130,21 +131,26 @@ class JavaTable:
 
 def open_table(found: Found, catalog: Catalog, spark: SparkSession) -> JavaTable | None:
     """The table as its catalog has it now, nothing cached; None where it has none of that name."""
-    java, name = _catalog_and_name(found.id, spark)
+    table = _load(found.id, spark)
+    return None if table is None else JavaTable(found, catalog, table, spark._jvm)
+
+
+def _load(id_: DatasetId, spark: SparkSession) -> Any:
+    java, name = _catalog_and_name(id_, spark)
     java.invalidateTable(name)
     try:
-        table = java.loadTable(name)
+        return java.loadTable(name)
     except Py4JJavaError as error:
         if str(error.java_exception.getClass().getSimpleName()) in _GONE:
             return None
         raise
-    return JavaTable(found, catalog, table, spark._jvm)
 
 
-def forget_cached(id_: DatasetId, spark: SparkSession) -> None:
-    """Let the session load the table anew: it does not see what other processes committed since it read it."""
-    java, name = _catalog_and_name(id_, spark)
-    java.invalidateTable(name)
+def identity_of(id_: DatasetId, spark: SparkSession) -> str | None:
+    """The uuid of the table that the session finds by the name which statements use; None where it finds none."""
+    catalog, *namespace, table = parts_of(spark, quote(id_.catalog, *id_.namespace, id_.table))
+    java = _load(DatasetId(catalog, tuple(namespace), table), spark)
+    return None if java is None else str(java.operations().current().uuid() or "")
 
 
 def drop_from_catalog(id_: DatasetId, spark: SparkSession) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pyiceberg.schema import Schema
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.transforms import VoidTransform
 from pyiceberg.types import StructType
 
 from ebbtide.formats.base import Depth
@@ -12,7 +14,7 @@ from ebbtide.formats.iceberg.files import files_of
 from ebbtide.formats.iceberg.metadata import MetadataFiles
 from ebbtide.formats.iceberg.partitions import PartitionNames, partitions_of
 from ebbtide.formats.iceberg.transactions import refs_of, transactions_of
-from ebbtide.model.dataset import Catalog, Column, FileRef, Found, Reading
+from ebbtide.model.dataset import Catalog, Column, FileRef, Found, Reading, Role
 from ebbtide.model.history import Ref, Transaction
 from ebbtide.model.paths import is_inside, normalise
 from ebbtide.storage.files import open_store
@@ -37,15 +39,38 @@ def read(found: Found, catalog: Catalog, depth: Depth) -> Reading:
         return Reading(
             found.id, "iceberg", location, table.properties, _columns(table.schema()), refs, transactions,
             floors=_floors(files), unknown=(*unknown, "partitions and files were not read"),
+            partitioned=_is_partitioned(table), identity=_identity(table),
         )  # fmt: skip
-    unknown += _short_lists(files)
+    short = list(_short_lists(files))
+    unknown += short
     names = PartitionNames(table)
     referenced = files_of(files, refs, transactions, names, open_store(files.location, catalog.options))
-    partitions = partitions_of(referenced, names.days, transactions, _of_main(referenced, refs, transactions))
+    partitions = partitions_of(referenced, names, transactions, _of_main(referenced, refs, transactions))
     return Reading(
         found.id, "iceberg", location, table.properties, _columns(table.schema()), refs, transactions,
-        partitions, referenced, _floors(files), tuple(unknown),
+        partitions, referenced, _floors(files), tuple(unknown), names.date_source(),
+        _is_partitioned(table), short[0] if short else None, _identity(table), _was_at(files, location, referenced),
     )  # fmt: skip
+
+
+def _was_at(files: MetadataFiles, location: str, referenced: tuple[FileRef, ...]) -> tuple[str, ...]:
+    """Where the table lay before, by its metadata files that are left; only asked where it has files elsewhere."""
+    if all(is_inside(file.path, location) for file in referenced):
+        return ()
+    logged = {normalise(entry.metadata_file): entry.metadata_file for entry in files.table.metadata_log}
+    there = {file.path for file in referenced if file.role is Role.METADATA}
+    left = [raw for path, raw in logged.items() if path in there and files.is_there(raw)]
+    return tuple(sorted({normalise(files.open(raw).location) for raw in left} - {location}))
+
+
+def _identity(table: TableMetadata) -> str:
+    """The table's uuid. Where an old table has none pyiceberg makes one up, another one with every reading."""
+    return str(table.table_uuid) if "table_uuid" in table.model_fields_set else ""
+
+
+def _is_partitioned(table: TableMetadata) -> bool:
+    fields = (field for spec in table.partition_specs for field in spec.fields)
+    return any(not isinstance(field.transform, VoidTransform) for field in fields)
 
 
 def _columns(schema: Schema) -> tuple[Column, ...]:

@@ -72,5 +72,10 @@ class Paimon:
 
         return spark.table(quote(catalog.name, *id_.namespace, id_.table))
 
+    def identity(self, id_: DatasetId, catalog: Catalog, spark: SparkSession) -> str | None:
+        from ebbtide.formats.paimon.identity import identity_by_name
+
+        return identity_by_name(id_, catalog, spark)
+
 
 FORMAT = Paimon()

@@ -78,6 +78,8 @@ class Lines:
     lines: tuple[Line, ...]
     ids: Mapping[tuple[str, int], str]
     unknown: tuple[str, ...]
+    newer: tuple[str, ...] = ()
+    """Those reasons of `unknown` that are files of a newer Paimon."""
 
     def id_of(self, branch: str, number: int) -> str:
         return self.ids.get((branch, number), f"{branch}/{number}")
@@ -110,12 +112,13 @@ def parse_lines(subject: str, branches: Mapping[str, Mapping[str, Mapping[str, s
     unknown: set[str] = set()
     lines = [_line(subject, name, folder, unknown) for name, folder in branches.items()]
     lines.sort(key=lambda line: (line.name != MAIN, line.name))
+    newer = tuple(sorted(unknown))
     for line in lines:
         numbers = sorted(line.snapshots)
         for before, after in pairwise(numbers):
             if after != before + 1:
                 unknown.add(f"branch {line.name}: snapshots between {before} and {after} are missing")
-    return Lines(tuple(lines), _identities(lines), tuple(sorted(unknown)))
+    return Lines(tuple(lines), _identities(lines), tuple(sorted(unknown)), newer)
 
 
 def _line(subject: str, name: str, folder: Mapping[str, Mapping[str, str]], unknown: set[str]) -> Line:

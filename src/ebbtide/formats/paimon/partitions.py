@@ -9,9 +9,11 @@ from ebbtide.formats.paimon.changes import Tracks
 from ebbtide.formats.paimon.manifests import DataFile
 from ebbtide.model.dataset import Partition
 from ebbtide.model.ids import partition_id
-from ebbtide.model.partition_dates import Days, narrowest, parse_day
+from ebbtide.model.partition_dates import Candidate, DateSource, Days, date_source, parse_day
 
 Values = Sequence[str | None]
+_TYPED = ("DATE", "TIMESTAMP")
+_WRITTEN = ("STRING", "VARCHAR", "CHAR", "TINYINT", "SMALLINT", "INT", "BIGINT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,18 +30,27 @@ class Keys:
             return None
         return partition_id("0", list(zip(self.columns, self.values[partition], strict=True)))
 
-    def days_of(self, partition: int) -> Days | None:
-        """The days that a partition covers. A column that is no date says nothing: `day=…/hour=05` is the day."""
-        pairs = zip(self.types, self.values[partition], strict=True)
-        dated = [days for type_, value in pairs if value is not None and (days := _days(type_, value)) is not None]
-        return narrowest(dated)
+    def candidates(self, partition: int) -> tuple[Candidate, ...]:
+        """What a partition says of its date, column by column: `day=…/hour=05` says it in the day."""
+        found = []
+        for name, type_, value in zip(self.columns, self.types, self.values[partition], strict=True):
+            if type_.startswith(_TYPED):
+                found.append(Candidate(name, None if value is None else _days(type_, value)))
+            elif type_.startswith(_WRITTEN):
+                found.append(Candidate.written(name, value))
+        return tuple(found)
+
+    def date_source(self) -> DateSource:
+        """The one partition column that the dates are in."""
+        typed = [name for name, type_ in zip(self.columns, self.types, strict=True) if type_.startswith(_TYPED)]
+        return date_source(typed, map(self.candidates, range(len(self.values)))) if self.columns else DateSource()
 
 
 def _days(type_: str, value: str) -> Days | None:
-    if type_.startswith("TIMESTAMP"):
-        # One with a zone was turned into text in the zone of this JVM, which may be on another day.
-        return None if "LOCAL" in type_ else parse_day(value[:10])
-    return parse_day(value)
+    if type_.startswith("DATE"):
+        return parse_day(value)
+    # One with a zone was turned into text in the zone of this JVM, which may be on another day.
+    return None if "LOCAL" in type_ else parse_day(value[: len("yyyy-MM-dd")])
 
 
 def partitions_of(keys: Keys, tracks: Tracks) -> tuple[Partition, ...]:
@@ -49,12 +60,14 @@ def partitions_of(keys: Keys, tracks: Tracks) -> tuple[Partition, ...]:
     members: dict[int, list[DataFile]] = {}
     for file in tracks.current.values():
         members.setdefault(file.partition, []).append(file)
-    found = [_partition(keys, index, files, tracks) for index, files in members.items()]
+    source = keys.date_source()
+    found = [_partition(keys, source, index, files, tracks) for index, files in members.items()]
     return tuple(sorted(found, key=lambda partition: partition.id))
 
 
-def _partition(keys: Keys, index: int, files: list[DataFile], tracks: Tracks) -> Partition:
-    first_day, last_day = keys.days_of(index) or (None, None)
+def _partition(keys: Keys, source: DateSource, index: int, files: list[DataFile], tracks: Tracks) -> Partition:
+    candidates = keys.candidates(index)
+    first_day, last_day = source.days(candidates) or (None, None)
     adders = [tracks.transactions[by] for file in files if (by := tracks.added_by.get(file.path)) is not None]
     return Partition(
         id=keys.id_of(index) or "",
@@ -66,4 +79,5 @@ def _partition(keys: Keys, index: int, files: list[DataFile], tracks: Tracks) ->
         files=len(files),
         bytes=sum(file.bytes for file in files),
         last_transaction=tracks.touched.get(index),
+        candidates=candidates,
     )

@@ -11,12 +11,14 @@ from ebbtide.formats.base import Depth
 from ebbtide.formats.paimon.changes import walk
 from ebbtide.formats.paimon.discover import metadata_files
 from ebbtide.formats.paimon.files import references, wanted_of
+from ebbtide.formats.paimon.identity import identity_at
 from ebbtide.formats.paimon.java import Library, open_library
 from ebbtide.formats.paimon.lines import MAIN, Lines, parse_lines
 from ebbtide.formats.paimon.manifests import parse_manifests
 from ebbtide.formats.paimon.partitions import Keys, partitions_of
 from ebbtide.formats.warehouse import token_of
 from ebbtide.model.dataset import Catalog, Column, Found, Reading
+from ebbtide.model.partition_dates import DateSource
 from ebbtide.storage.files import Entry, Store, open_store
 
 if TYPE_CHECKING:
@@ -77,6 +79,11 @@ def _read(found: Found, library: Library, store: Store, entries: list[Entry], de
         else (),
         floors=_floors(properties, answer["settings"], lines),
         unknown=(*lines.unknown, *elsewhere, *(() if files else (NOT_READ,))),
+        date_source=keys.date_source() if files else DateSource(),
+        partitioned=bool(columns),
+        # Newer versions may keep files anywhere; those of 0.9 lie in the table's folder.
+        doubt=next(iter((*elsewhere, *lines.newer)), None),
+        identity=identity_at(found.location, store) or "",
     )
 
 

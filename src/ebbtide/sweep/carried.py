@@ -1,0 +1,60 @@
+"""What a transaction brought in, and what is still there of it when its version has gone (hazard 35).
+
+A file that comes back (`add_files`, a cherry-pick) belongs to whoever brought it back once nothing tells of the first.
+Its rows can be read, so the first one's data was not deleted, whatever became of its version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+
+import pyarrow.compute as pc
+
+from ebbtide.inventory.information_schema import Inventory
+from ebbtide.plan.world import CONTENT
+from ebbtide.sweep.listing import still_there
+from ebbtide.sweep.values import ELSEWHERE, Act, Result
+
+_HISTORY = ("transactions", "versions")
+Added = Mapping[str, frozenset[str]]
+
+
+def added_by(act: Act, inventory: Inventory) -> Added:
+    """The files with rows that each of the act's transactions brought in, as the plan's inventory has it."""
+    ids = sorted({going.key.object for going in act.objects if going.key.target in _HISTORY})
+    if not ids:
+        return {}
+    rows = inventory.table("files", table_id=act.dataset).select(["path", "role", "first_transaction"])
+    rows = rows.filter(pc.field("first_transaction").isin(ids) & pc.field("role").isin(CONTENT))
+    found: dict[str, set[str]] = {}
+    for path, by in zip(rows["path"].to_pylist(), rows["first_transaction"].to_pylist(), strict=True):
+        found.setdefault(by, set()).add(path)
+    return {by: frozenset(paths) for by, paths in found.items()}
+
+
+def with_carried(results: Iterable[Result], act: Act, added: Added, after: Inventory) -> list[Result]:
+    """What was swept, with the transactions that have its files by now, or that somebody else has them."""
+    results = list(results)
+    swept = {r.key.object for r in results if r.state == "swept" and r.key.target in _HISTORY}
+    gone = act.removed.keys()
+    there = {id_: paths - gone for id_, paths in added.items() if id_ in swept and paths - gone}
+    if not there:
+        return results
+    owners = _owners(after, act.dataset, frozenset[str]().union(*there.values()))
+    lost = still_there({path for paths in there.values() for path in paths if path not in owners}, act.catalog.options)
+    into: dict[str, tuple[str, ...]] = {}
+    for id_, paths in there.items():
+        names = {owners[path] for path in paths if path in owners} | ({ELSEWHERE} if paths & lost else set())
+        into[id_] = tuple(sorted(name for name in names if name and name != id_))
+    return [
+        replace(r, carried_into=into[r.key.object]) if r.key.object in into and r.key.target in _HISTORY else r
+        for r in results
+    ]
+
+
+def _owners(after: Inventory, dataset: str, paths: Collection[str]) -> dict[str, str | None]:
+    """Who brought these files in, of those that the dataset still references."""
+    rows = after.table("files", table_id=dataset).select(["path", "first_transaction"])
+    rows = rows.filter(pc.field("path").isin(sorted(paths)))
+    return dict(zip(rows["path"].to_pylist(), rows["first_transaction"].to_pylist(), strict=True))
