@@ -108,11 +108,15 @@ class Tide:
     def files(self) -> set[str]:
         """Every file under the warehouses, as paths relative to the project."""
         return {
-            os.path.relpath(path, self.root)
+            self.relative(path)
             for catalog in self.catalogs.values()
             for path in Path(catalog.warehouse).rglob("*")
             if path.is_file()
         }
+
+    def relative(self, path: str | Path) -> str:
+        """As `files` has it; a warehouse may lie beside the project."""
+        return os.path.relpath(path, self.root)
 
     def ledger_entries(self) -> list[dict[str, Any]]:
         """What all entries of the ledger say, in order."""

@@ -19,6 +19,7 @@ from ebbtide.sweep.mark import MarkReport
 from ebbtide.sweep.values import SweepReport
 from tests.conformance.bad_luck import elsewhere, locked, lost_answer
 from tests.conformance.driver import Driver, Table
+from tests.conformance.drivers.hudi import HudiDriver
 from tests.tide import Tide
 
 MARK, FIRST, SECOND = 40, 48, 49
@@ -76,7 +77,7 @@ class HazardLake:
         return self.tide.spark
 
     def under(self, name: str, when: int) -> set[str]:
-        start = str(Path(self.tables[name].location).relative_to(self.tide.root)) + "/"
+        start = self.tide.relative(self.tables[name].location) + "/"
         return {path for path in self.files[when] if path.startswith(start)}
 
     def path(self, name: str, inside: str) -> Path:
@@ -183,13 +184,20 @@ def _hidden(lake: HazardLake) -> Table:
     more = {
         "paimon": "TBLPROPERTIES ('write-only' = 'true')",
         "hudi": "TBLPROPERTIES (primaryKey = 'id', 'hoodie.metadata.enable' = 'false', 'hoodie.clean.automatic' = "
-        f"'false', 'hoodie.parquet.small.file.limit' = '0') LOCATION {quote_text(location)}",
+        f"'false', 'hoodie.parquet.small.file.limit' = '0') LOCATION {quote_text(_place_in_sql(lake, location))}",
     }
     using = "" if lake.format == "paimon" else f"USING {lake.format}"
     lake.spark.sql(
         f"CREATE TABLE {table.sql} (id BIGINT, _day STRING) {using} PARTITIONED BY (_day) {more.get(lake.format, '')}"
     )
     return table
+
+
+def _place_in_sql(lake: HazardLake, location: str) -> str:
+    if not isinstance(lake.driver, HudiDriver):
+        return location
+    Path(location).mkdir(parents=True)
+    return lake.driver.linked(location)
 
 
 def _statistics(lake: HazardLake) -> None:

@@ -92,7 +92,7 @@ class Swept:
         return {path for path in self.tide.files() if path.startswith(folder) and path.endswith((".parquet", ".orc"))}
 
     def folder(self, name: str) -> str:
-        return str(Path(self.tables[name].location.removeprefix("file:")).relative_to(self.tide.root)) + "/"
+        return self.tide.relative(self.tables[name].location.removeprefix("file:")) + "/"
 
     def tag_rows(self) -> list[Row]:
         """The rows that readers of the tag get, by its name."""

@@ -85,11 +85,11 @@ class HudiDriver(Driver):
             self.set_property(table, key, value)
         if _SQL_SAFE.match(name):
             writer = ", ".join(f"{quote_text(k)} = {quote_text(v)}" for k, v in (_WRITER | given).items())
-            place = quote_text(self._linked(location))
+            place = quote_text(self.linked(location))
             self.spark.sql(f"CREATE TABLE {sql} USING hudi LOCATION {place} TBLPROPERTIES ({writer})")
         return table
 
-    def _linked(self, location: str) -> str:
+    def linked(self, location: str) -> str:
         """A way to the table that SQL can be told of, whatever the lake's folder is called."""
         link = Path(self._links.name, uuid4().hex)
         link.symlink_to(location)
