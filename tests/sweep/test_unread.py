@@ -31,11 +31,12 @@ def test_files_of_all_others_wait_for_who_cannot_be_read(spark: SparkSession, tm
     iceberg = tide.drivers["iceberg"]
     tables = {format_: driver.create("lends") for format_, driver in tide.drivers.items()}
     for format_, table in tables.items():
-        for number in range(2):
-            tide.drivers[format_].overwrite(table, [(number, "x", "d")])
+        tide.drivers[format_].append(table, [(0, "x", "d")])
+    (lent,) = Path(tables["iceberg"].location, "data").glob("*.parquet")
+    for format_, table in tables.items():
+        tide.drivers[format_].overwrite(table, [(1, "x", "d")])
     days = iceberg.create("days", partitioned=True)
     iceberg.append(days, [(1, "old", OLD), (2, "new", NEW)])
-    lent = next(Path(tables["iceberg"].location, "data").glob("*.parquet"))
     tide.mark(40)
     borrower = iceberg.create("borrower")
     iceberg.spark.sql(

@@ -6,6 +6,7 @@ instead of in the listing and not in the history (hazard 21).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 LOCKED = "the base path of a Hudi table is locked: only Hudi's cleaner, or a drop of the whole table, removes from it"
+_PATTERN = re.compile(r"[*?\[\]{}]")
 _FLOORS = ("hoodie.clean", "hoodie.keep.", "hoodie.archive.", "hoodie.commits.archival.")
 
 
@@ -84,11 +86,18 @@ def _entries(found: Found, catalog: Catalog, folder: str, *, recursive: bool) ->
 
 
 def _check_archive(found: Found, catalog: Catalog) -> None:
-    """Hudi takes an empty manifest of the archived timeline for an empty archive."""
+    """Hudi takes an empty manifest of the archived timeline for an empty archive, and so an archive of the layout before
+    Hudi 1 whose path it reads as a pattern (hazard 31).
+    """
     folder = f"{found.location}/{META_FOLDER}/timeline/history"
     for entry in _entries(found, catalog, folder, recursive=False):
         if entry.name.startswith("manifest_") and not entry.bytes:
             raise UnreadableError(str(found.id), f"{entry.path} is an empty file", hint="restore it from a copy")
+    if _PATTERN.search(found.location):
+        for entry in _entries(found, catalog, f"{found.location}/{META_FOLDER}/archived", recursive=False):
+            if entry.name.startswith(".commits_.archive"):
+                reason = "Hudi takes its folder for a pattern, and does not find its archived commits there"
+                raise UnreadableError(str(found.id), reason, hint="use a folder without * ? [ ] { } in its path")
 
 
 def _check_version(found: Found, timeline: Timeline, spark: SparkSession | None) -> None:
