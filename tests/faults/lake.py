@@ -56,7 +56,7 @@ class Lake:
                 entry = parse_entry(body or b"")
                 if isinstance(entry, Intent) and entry.files and entry.dataset == str(self.tables[name].id):
                     lines = b"".join(attachment(state.connection, entry.files.digest)).decode().splitlines()
-                    paths |= {line.split("\t")[0].removeprefix(f"file://{self.tide.root}/") for line in lines}
+                    paths |= {self.tide.relative(line.split("\t")[0].removeprefix("file://")) for line in lines}
         return paths
 
     def unfinished(self) -> list[str]:

@@ -176,10 +176,9 @@ def test_the_next_run_finishes_what_all_kills_left_while_writers_commit(
     first, second = lake.ids["tagged"][:2]
     assert lake.marks("tagged") == {first: "unmarked", second: "swept"}
     assert lake.driver("tagged").rows(lake.tables["tagged"], version=first) == [Row(id=1, name="first", day=OLD)]
-    root = f"file://{lake.tide.root}/"
     referenced = [row["path"] for row in lake.tide.app.information_schema("files").collect() if row["live"]]
     assert referenced
-    assert {path.removeprefix(root) for path in referenced} <= here
+    assert {lake.tide.relative(path.removeprefix("file://")) for path in referenced} <= here
 
 
 def test_running_again_changes_nothing(lake: Lake) -> None:
