@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from ebbtide.ledger.codec import Entry
@@ -66,9 +66,9 @@ def _steps(point: Point) -> None:
 
     one_at_a_time = threading.Lock()
 
-    def unlinking(paths: Sequence[str]) -> dict[str, str]:
+    def unlinking(paths: Sequence[str], places: Collection[Any]) -> dict[str, str]:
         with one_at_a_time:
-            failed = unlink(paths)
+            failed = unlink(paths, places)
             point("a batch of files: gone")
         return failed
 

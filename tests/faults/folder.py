@@ -113,7 +113,7 @@ class Folder:
     ) -> Freed:
         if set(paths) - removal.files.keys():
             raise RefusedError("the plan did not name all of the files")
-        return Freed(failed=remove_files(paths, catalog.options, before_batch))
+        return Freed(failed=remove_files(paths, catalog.options, before_batch, removal.places))
 
     def identity(self, id_: DatasetId, catalog: Catalog, spark: SparkSession) -> str | None:  # noqa: ARG002
         table = Path(catalog.warehouse, id_.table)

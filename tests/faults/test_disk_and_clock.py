@@ -158,7 +158,7 @@ def test_a_full_disk_under_the_lake_fails_the_commit_removes_no_file_and_the_nex
 def test_files_that_the_store_refuses_are_told_kept_in_mind_and_removed_by_the_next_run(tmp_path: Path) -> None:
     place = Place.new(tmp_path / "p")
     table = place.root / "lake" / "a"
-    # A file of the kernel's: nobody may remove it, root neither.
+    # A file of the kernel's, which nobody may remove, root neither; behind a link, which is not followed.
     (table / "locked").symlink_to("/proc/self")
     content = folder.load(table)
     content["versions"]["v1"].append("locked/limits")
@@ -177,6 +177,44 @@ def test_files_that_the_store_refuses_are_told_kept_in_mind_and_removed_by_the_n
     (table / "locked" / "limits").touch()
     assert place.run().said == ["removed 1 errors 0"]
     assert not (table / "locked").exists(), "nor is the empty folder left"
+    place.assert_finished()
+
+
+@pytest.mark.parametrize("moved", ["a/part", "a", "."])
+def test_a_folder_that_becomes_a_link_during_a_sweep_loses_nothing_behind_it(tmp_path: Path, moved: str) -> None:
+    """Below the table's folder, that folder itself, and the whole lake, after the references were read again."""
+    place = Place.new(tmp_path / "p")
+    lake, outside = place.root / "lake", tmp_path / "outside"
+    (lake / "a" / "part").mkdir()
+    (lake / "a" / "part" / "d").write_text("a")
+    content = folder.load(lake / "a")
+    content["versions"]["v1"].append("part/d")
+    folder.save(lake / "a", content)
+    shutil.copytree(lake, outside)
+
+    def prepare(_: Say) -> None:
+        def point(name: str) -> None:
+            if name == "mark needed: after":
+                (lake / moved).rename(tmp_path / "was")
+                (lake / moved).symlink_to(outside / moved)
+
+        watch(point)
+
+    before = {str(path.relative_to(outside)) for path in outside.rglob("*")}
+    ended = place.run(prepare)
+    assert ended.error is None
+    assert {str(path.relative_to(outside)) for path in outside.rglob("*")} == before
+    assert (
+        ended.said
+        == {
+            "a/part": ["removed 6 errors 1"],
+            "a": ["removed 3 errors 4"],
+            ".": ["removed 0 errors 7"],
+        }[moved]
+    )
+    (lake / moved).unlink()
+    (tmp_path / "was").rename(lake / moved)
+    assert place.run().error is None
     place.assert_finished()
 
 

@@ -1,13 +1,30 @@
-"""What was found here: hazards 31 to 36."""
+"""What was found here: hazards 31 to 37."""
 
 from __future__ import annotations
 
 from tests.hazards.cells import Hazard, each, everywhere, tested
-from tests.hazards.places import DATES, HISTORIES, IDENTITY, LEAVING, MOVED, NAMES, READ, UNREAD, UNREAD_PLAN
+from tests.hazards.places import (
+    DATES,
+    HISTORIES,
+    IDENTITY,
+    LEAVING,
+    LINKED,
+    MOVED,
+    NAMES,
+    READ,
+    STORAGE,
+    UNREAD,
+    UNREAD_PLAN,
+)
 
 _IDENTITY = IDENTITY + "a_table_keeps_its_identity_and_one_that_is_made_anew_has_another"
 _NAMED = tested(NAMES, _IDENTITY)
 _WITH_FOLDER = tested(IDENTITY + "a_table_whose_folder_is_moved_has_its_files_where_they_lie_now")
+_BY_HANDLE = tested(
+    LINKED,
+    STORAGE + "a_folder_that_became_a_link_after_it_was_listed_is_not_followed",
+    STORAGE + "links_above_a_dataset_are_those_from_when_the_sweep_began",
+)
 
 HAZARDS = (
     Hazard(
@@ -63,5 +80,10 @@ HAZARDS = (
             LEAVING + "a_branch_that_keeps_the_files_does_not_lift_the_limit",
             LEAVING + "a_sweep_is_limited_by_what_leaves_and_explain_names_who_keeps_it",
         ),
+    ),
+    Hazard(
+        37,
+        "A folder that becomes a link between listing and removal.",
+        each(_BY_HANDLE, _BY_HANDLE, tested(LINKED), tested(LINKED)),
     ),
 )

@@ -18,6 +18,7 @@ IDENTITY = "tests/conformance/test_identity.py::test_"
 NAMES = "tests/sweep/test_names.py::test_a_variable_in_a_name_leads_to_no_other_table"
 UNREAD = "tests/sweep/test_unread.py::test_files_of_all_others_wait_for_who_cannot_be_read"
 UNREAD_PLAN = "tests/plan/test_unread.py::test_only_metadata_goes_on_and_not_where_one_operation_does_both"
+LINKED = "tests/faults/test_disk_and_clock.py::test_a_folder_that_becomes_a_link_during_a_sweep_loses_nothing_behind_it"
 READ = {name: f"tests/formats/test_{name}_read.py::test_" for name in ("iceberg", "delta", "hudi", "paimon")}
 REMOVE = {name: f"tests/formats/test_{name}_remove.py::test_" for name in ("iceberg", "delta", "hudi", "paimon")}
 
@@ -30,6 +31,7 @@ HUDI_IS_LOCKED = Cannot(
 
 _LISTED = ("iceberg", "delta", "paimon")
 _ON_S3 = ("iceberg", "delta")
+_BY_PATH = _ON_S3  # those whose files Ebbtide removes by their paths
 STANDS_FOR = {
     # What runs before any format is asked, or on the plan's tables alone.
     "tests/config/test_policies.py::test_what_is_wrong_is_named_with_file_line_and_hint": FORMATS,
@@ -39,6 +41,9 @@ STANDS_FOR = {
     RULES + "a_file_of_another_dataset_keeps_its_transaction": FORMATS,
     RULES + "staged_snapshots_are_protected_and_protect_what_they_read": FORMATS,
     "tests/faults/test_disk_and_clock.py::test_files_that_the_store_refuses_are_told_kept_in_mind_and_removed_by_the_next_run": FORMATS,  # noqa: E501
+    LINKED: FORMATS,
+    STORAGE + "a_folder_that_became_a_link_after_it_was_listed_is_not_followed": _BY_PATH,
+    STORAGE + "links_above_a_dataset_are_those_from_when_the_sweep_began": _BY_PATH,
     LEAVING + "a_branch_that_keeps_the_files_does_not_lift_the_limit": FORMATS,
     LEAVING + "a_sweep_is_limited_by_what_leaves_and_explain_names_who_keeps_it": FORMATS,
     NAMES: ("iceberg", "delta", "hudi"),

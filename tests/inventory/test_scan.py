@@ -20,7 +20,7 @@ from deltalake import write_deltalake
 
 from ebbtide.app.scan import Unwatched
 from ebbtide.config.project import Ignored
-from ebbtide.errors import InputError, RefusedError
+from ebbtide.errors import InputError, RefusedError, UnreadableError
 from ebbtide.formats.base import Depth
 from ebbtide.inventory import compact
 from ebbtide.inventory.doubts import doubts
@@ -294,6 +294,14 @@ def test_a_scan_that_was_killed_changes_nothing(lake: SmallLake, inventory: Path
     assert not (inventory / "files" / "dead-driver.parquet").exists()
     # A reader that opened the inventory before this scan can still read it.
     assert len(before.rows("transactions", table_id="lake.db.a")) == 2
+    # Nor does a scan clean up behind a link.
+    others = inventory.parent / "others"
+    (inventory / "files").rename(others)
+    (inventory / "files").symlink_to(others)
+    (others / "mine.parquet").touch()
+    with pytest.raises(UnreadableError, match="a link lies on the way to it"):
+        run(inventory, lake.catalog)
+    assert (others / "mine.parquet").exists()
 
 
 def test_paths_are_compared_in_one_spelling(lake: SmallLake, inventory: Path) -> None:

@@ -199,6 +199,14 @@ def test_identifiers_open_with_the_requests_key_until_it_is_destroyed(database: 
         sealed = reader.get_request(request).sealed
     assert sealed
     assert Opening.parse(keys.unseal(request, sealed)).identifiers == (Identifier("user_id", SUBJECT),)
+    file, other = keys.path / f"{request}.key", keys.path / "other"
+    file.rename(other)
+    file.symlink_to(other)
+    before = other.read_bytes()
+    with pytest.raises(RefusedError, match="is a link"):
+        keys.destroy(request)
+    assert other.read_bytes() == before
+    other.replace(file)
     keys.destroy(request)
     keys.destroy(request)
     with pytest.raises(UnreadableError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import boto3
 import pytest
 
 from ebbtide.errors import LeaseError, RefusedError, UnreadableError
+from ebbtide.storage.handles import behind_links, led_elsewhere, places_around
 from ebbtide.storage.remove import remove_empty_folders, remove_files
 from tests.storage.conftest import between, options_of, without_answer_for
 
@@ -73,8 +75,8 @@ def test_a_whole_bucket_or_an_unknown_store_is_refused() -> None:
 
 def test_a_file_that_cannot_be_removed_is_told_and_the_others_go(tmp_path: Path) -> None:
     touch(tmp_path / "a", tmp_path / "b")
-    # The kernel's own files: nobody may remove them, root neither.
-    locked = "file:///proc/self/limits"
+    # The kernel's own files: nobody may remove them, root neither. (`/proc/self` is a link.)
+    locked = f"file:///proc/{os.getpid()}/limits"
     failed = remove_files([uri(tmp_path / "a"), locked, uri(tmp_path / "b")], {}, nothing)
     assert failed == {locked: "Operation not permitted (EPERM)"}
     assert left(tmp_path) == set()
@@ -121,6 +123,61 @@ def test_empty_folders_go_up_to_the_root_and_no_other(tmp_path: Path) -> None:
     assert (tmp_path / "linked").is_dir()
     long = uri(tmp_path / "t" / ("x" * 300))
     assert remove_empty_folders([long], root) == {long: "File name too long (ENAMETOOLONG)"}
+
+
+LINK = "a link lies on the way to it, which is not followed"
+MOVED = "its folder is reached through other links than when the sweep began"
+IS_LINK = "it is a link itself, and what it leads to would stay"
+
+
+def swap(folder: Path, target: Path) -> None:
+    """What a removal may meet at any moment: the folder goes, and a link to another one stands in its place."""
+    folder.rename(folder.with_name(f"{folder.name}.was"))
+    folder.symlink_to(target)
+
+
+def test_a_folder_that_became_a_link_after_it_was_listed_is_not_followed(tmp_path: Path) -> None:
+    table, others = tmp_path / "t", tmp_path / "others"
+    touch(table / "d=1" / "h=1" / "a", table / "d=2" / "a", others / "h=1" / "a", others / "h=1" / ".a.crc")
+    (others / "h=2").mkdir()
+    named = [uri(table / "d=1" / "h=1" / "a"), uri(table / "d=2" / "a")]
+    failed = remove_files(named, {}, lambda: swap(table / "d=1", others))
+    assert failed == {named[0]: LINK}
+    assert left(others) == {"h=1", "h=1/a", "h=1/.a.crc", "h=2"}
+    assert not (table / "d=2" / "a").exists(), "the others go"
+    assert behind_links(named, ()) == failed
+    assert remove_empty_folders([uri(table / "d=1" / "h=2")], uri(table)) == {}
+    assert (others / "h=2").is_dir()
+
+
+def test_a_file_that_became_a_link_stays_and_is_told(tmp_path: Path) -> None:
+    touch(tmp_path / "a", tmp_path / "other")
+    named = uri(tmp_path / "a")
+    assert remove_files([named], {}, lambda: swap(tmp_path / "a", tmp_path / "other")) == {named: IS_LINK}
+    assert left(tmp_path) == {"a", "a.was", "other"}
+    assert behind_links([named, uri(tmp_path / "other"), uri(tmp_path / "none" / "b")], ()) == {named: IS_LINK}
+
+
+def test_links_above_a_dataset_are_those_from_when_the_sweep_began(tmp_path: Path) -> None:
+    touch(tmp_path / "disk" / "t" / "d" / "a", tmp_path / "disk" / "t" / "d" / "b", tmp_path / "new" / "t" / "d" / "b")
+    (tmp_path / "lake").symlink_to(tmp_path / "disk")
+    home = uri(tmp_path / "lake" / "t")
+    places = places_around([home, "s3://bucket/t"])
+    assert remove_files([f"{home}/d/a"], {}, nothing, places) == {}
+    assert left(tmp_path / "disk") == {"t", "t/d", "t/d/b"}
+    assert remove_files([f"{home}/d/b"], {}, nothing) == {f"{home}/d/b": LINK}, "who knows no place follows no link"
+    assert led_elsewhere(places) is None
+    (tmp_path / "lake").unlink()
+    (tmp_path / "lake").symlink_to(tmp_path / "new")
+    assert led_elsewhere(places) == home
+    assert remove_files([f"{home}/d/b"], {}, nothing, places) == {f"{home}/d/b": MOVED}
+    assert remove_empty_folders([f"{home}/d"], home, places) == {}
+    assert left(tmp_path / "new") == {"t", "t/d", "t/d/b"}
+    now = places_around([home])
+    assert remove_files([f"{home}/d/b"], {}, nothing, now) == {}
+    assert remove_empty_folders([f"{home}/d"], home.rpartition("/")[0], now) == {}
+    assert left(tmp_path / "new") == set()
+    assert left(tmp_path / "disk") == {"t", "t/d", "t/d/b"}
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ A segment is written once and never changed. Rows of datasets that were read aga
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,6 +16,7 @@ import pyarrow.parquet as pq
 from ebbtide.errors import UnreadableError
 from ebbtide.inventory.rows import Row
 from ebbtide.inventory.schema import SECTIONS
+from ebbtide.storage.remove import remove_files
 
 _FLUSH_ROWS = 50_000
 _ALWAYS = "tables"
@@ -95,9 +95,11 @@ def remove_unused(inventory: Path, used: set[str]) -> None:
     """Remove the segments that nothing names any more (and what a scan left that was killed).
 
     `tables` first: whoever misses another section of a segment then sees that all of it is going (`existing_file`).
+    A section's folder that is a link is not ours, and nothing is removed behind it.
     """
+    root = inventory.resolve()
     for section in sorted(SECTIONS, key=lambda name: name != _ALWAYS):
-        for path in (inventory / section).glob("*.parquet"):
-            if path.stem not in used:
-                with suppress(FileNotFoundError):
-                    path.unlink()
+        unused = [path.name for path in (inventory / section).glob("*.parquet") if path.stem not in used]
+        failed = remove_files([f"file://{root}/{section}/{name}" for name in unused], {}, lambda: None)
+        for path, why in failed.items():
+            raise UnreadableError(path, f"an old segment cannot be removed: {why}")

@@ -34,12 +34,24 @@ class RowDelete:
     where: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A local folder as it was when somebody looked: `location` by its name, `real` without links, as a plain path.
+
+    What lies in it is reached by `real`, and through no other link (hazard 37).
+    """
+
+    location: str
+    real: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal:
     """Everything that one sweep asks of one dataset. Paths are normalised (`model.paths`), sizes in bytes.
 
     `versions` are native ids that are to be no version any more; `files` is every file that the plan named for any of
-    it. `table` asks for the whole table, and stands alone.
+    it. `table` asks for the whole table, and stands alone. `places` are the dataset's folders and those around them, as
+    they were when the sweep began; without them no link is followed at all.
     """
 
     found: Found
@@ -49,6 +61,7 @@ class Removal:
     versions: tuple[str, ...] = ()
     files: Mapping[str, int] = field(default_factory=dict)
     table: bool = False
+    places: tuple[Place, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

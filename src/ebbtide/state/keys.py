@@ -7,6 +7,7 @@ keeps old blocks, overwriting a file is not enough: keep the folder on an encryp
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import secrets
@@ -82,13 +83,18 @@ class KeyFolder:
         """Overwrite and remove a key. Destroying one that is gone changes nothing."""
         file = self._file(name)
         try:
-            size = file.stat().st_size
-            with file.open("r+b", buffering=0) as stream:
-                stream.write(secrets.token_bytes(size))
-                os.fsync(stream.fileno())
+            # Not through a link: what it leads to may be no key at all.
+            descriptor = os.open(file, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+            with os.fdopen(descriptor, "r+b", buffering=0) as stream:
+                stream.write(secrets.token_bytes(os.fstat(descriptor).st_size))
+                os.fsync(descriptor)
             file.unlink()
         except FileNotFoundError:
             return
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+            raise RefusedError(f"the key {name} is a link", hint=f"destroy what {file} leads to yourself") from None
         _sync(self.path)
 
     def create_sealing(self, name: str) -> None:

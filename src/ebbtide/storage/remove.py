@@ -3,11 +3,13 @@
 1. Paths are normalised, name one object each, and are never a folder: anything else is refused before the first one.
 2. Nothing is matched: no pattern, no prefix, no recursion.
 3. An answer is read for every path. A store that does not mention a path has not removed it (hazards 27, 29).
+4. On local disk folders are opened one by one and files removed in them: no link on the way is followed (hazard 37).
 """
 
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
@@ -15,6 +17,8 @@ from typing import Any
 
 from ebbtide.errors import RefusedError, UnreadableError
 from ebbtide.model.paths import is_inside, local_path, normalise
+from ebbtide.model.removal import Place
+from ebbtide.storage.handles import Folders, LinkError
 from ebbtide.storage.s3 import CALLS_AT_ONCE, s3_client
 
 _BATCH = 1000  # what S3 takes in one call
@@ -23,16 +27,20 @@ _NO_ANSWER = "the store did not answer for it"
 
 
 def remove_files(
-    paths: Collection[str], options: Mapping[str, str], before_batch: Callable[[], None]
+    paths: Collection[str],
+    options: Mapping[str, str],
+    before_batch: Callable[[], None],
+    places: Collection[Place] = (),
 ) -> dict[str, str]:
     """Remove exactly these files; for each that may still be there, the store's own error.
 
     A path that is not in the answer is gone, or was never there. `before_batch` is called on this thread before each
     batch, and ends everything when it raises: what was begun is finished, nothing new begins. On local disk Hadoop's
-    checksum `.name.crc` goes with its file.
+    checksum `.name.crc` goes with its file. A file that is a link stays, and so does one behind a link, unless that is
+    how one of the `places` was reached all along.
     """
     local, keys = _sorted_out(paths)
-    failed = dict(_in_batches(local, _unlink, before_batch))
+    failed = dict(_in_batches(local, lambda batch: _unlink(batch, places), before_batch))
     for bucket in sorted(keys):
         client = s3_client(options)
 
@@ -43,28 +51,33 @@ def remove_files(
     return failed
 
 
-def remove_empty_folders(folders: Collection[str], root: str) -> dict[str, str]:
+def remove_empty_folders(folders: Collection[str], root: str, places: Collection[Place] = ()) -> dict[str, str]:
     """Remove these folders where they are empty, then the empty ones above them, up to `root`, which stays.
 
     A folder with anything in it stays: `rmdir` decides that in one step, so a file that a writer puts there meanwhile
-    is safe. So does a link. Gives the error of each folder that is empty and could not be removed. S3 has no folders.
+    is safe. So does a link, and what lies behind one. Gives the error of each folder that is empty and could not be
+    removed. S3 has no folders.
     """
     for folder in folders:
         if normalise(folder) != folder or not is_inside(folder, normalise(root)):
             raise RefusedError(f"{folder} does not lie in {root}: no folder was removed")
     failed: dict[str, str] = {}
-    for folder in sorted(folders, key=len, reverse=True):
-        here = folder
-        while here != normalise(root) and (place := local_path(here)) is not None:
-            try:
-                Path(place).rmdir()
-            except FileNotFoundError:
-                pass
-            except OSError as error:
-                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
-                    failed[here] = _said(error)
-                break
-            here = here.rpartition("/")[0]
+    with Folders(places) as opened:
+        for folder in sorted(folders, key=lambda each: (-len(each), each)):
+            here = folder
+            while here != normalise(root) and local_path(here) is not None:
+                around, _, name = here.rpartition("/")
+                try:
+                    os.rmdir(name, dir_fd=opened.open(around))
+                except FileNotFoundError:
+                    pass
+                except LinkError:
+                    break
+                except OSError as error:
+                    if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                        failed[here] = _said(error)
+                    break
+                here = around
     return failed
 
 
@@ -111,23 +124,26 @@ def _batches(paths: Sequence[str]) -> Iterator[Sequence[str]]:
     return (paths[start : start + _BATCH] for start in range(0, len(paths), _BATCH))
 
 
-def _unlink(paths: Sequence[str]) -> dict[str, str]:
+def _unlink(paths: Sequence[str], places: Collection[Place]) -> dict[str, str]:
     failed: dict[str, str] = {}
-    for path in paths:
-        folder, _, name = path.rpartition("/")
-        # The checksum last: without its file it says nothing, without it the file cannot be read by Hadoop.
-        for each in (path, f"{folder}/.{name}.crc"):
-            try:
-                Path(each.removeprefix("file://")).unlink()
-            except (FileNotFoundError, NotADirectoryError):
-                continue
-            except OSError as error:
-                failed[each] = _said(error)
-                break
+    with Folders(places) as opened:
+        for path in paths:
+            folder, _, name = path.rpartition("/")
+            # The checksum last: without its file it says nothing, without it the file cannot be read by Hadoop.
+            for each in (name, f".{name}.crc"):
+                try:
+                    os.unlink(each, dir_fd=opened.refuse_link(f"{folder}/{each}"))
+                except (FileNotFoundError, NotADirectoryError):
+                    continue
+                except OSError as error:
+                    failed[f"{folder}/{each}"] = _said(error)
+                    break
     return failed
 
 
 def _said(error: OSError) -> str:
+    if isinstance(error, LinkError):
+        return str(error.strerror)
     return f"{error.strerror} ({errno.errorcode.get(error.errno or 0, error.errno)})"
 
 

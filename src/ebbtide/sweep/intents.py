@@ -64,7 +64,7 @@ def begin(
                 continue
             act.objects = tuple(_rows_that_went(step, act, going) for going in act.objects)
             if act.found is not None and act.objects[0].key.target != "orphans" and not act.along:
-                act.removal = removal_of(act.found, act.objects, rows)
+                act.removal = replace(removal_of(act.found, act.objects, rows), places=act.places)
             marks = [going.mark.id for going in act.objects if going.mark]
             step.state.begin(marks, act=act.id)
             files = step.attach_files(sorted(act.named.items()))

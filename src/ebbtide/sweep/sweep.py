@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from ebbtide.config.policies import PolicySet, Rows
 from ebbtide.config.project import Limits
-from ebbtide.errors import LeaseError, OverLimitError, told
+from ebbtide.errors import LeaseError, OverLimitError, RefusedError, told
 from ebbtide.formats.base import YES, Capability, supports
 from ebbtide.formats.registry import load_format
 from ebbtide.formats.same_table import same_table
@@ -32,6 +32,7 @@ from ebbtide.plan.world import World
 from ebbtide.spark.session import activate
 from ebbtide.state.lease import Lease
 from ebbtide.state.values import Mark, ObjectKey, Snapshot
+from ebbtide.storage.handles import behind_links, led_elsewhere, places_around
 from ebbtide.storage.remove import remove_empty_folders, remove_files
 from ebbtide.sweep import intents
 from ebbtide.sweep.carried import added_by, with_carried
@@ -95,6 +96,8 @@ class Sweeper:
         acts += leftovers(self.ledger, found.left, self.lake.catalogs, inventory)
         if not acts:
             return SweepReport(self.run, (*back, *waiting))
+        for act in acts:
+            act.places = places_around(act.homes)
         begun = intents.begin(self.ledger, self.lease, self.run, acts, snapshot, asked)
         refused = [act for act in acts if act.error is not None]
         return self._carry_out(begun, refused, inventory, asked, (*back, *waiting))
@@ -192,6 +195,8 @@ class Sweeper:
         if act.most_rows is not None:
             for delete in deletes:
                 refuse_more(act.removal.found, act.catalog, delete, act.most_rows, self.lake.spark)
+        if (place := led_elsewhere(act.places)) is not None:
+            raise RefusedError(f"{place} is another folder than when the sweep began: nothing was changed")
         self.lease.check()
         with same_table(act.removal.found, act.catalog, self.lake.spark, goes=act.removal.table):
             act.committed = load_format(act.catalog.format).commit(act.removal, act.catalog, self.lake.spark)
@@ -247,23 +252,26 @@ class Sweeper:
             elif paths:
                 act.freed = self._remove(act, paths)
             return
-        paths += act.also
+        # No format is asked for a file behind a link: its own operations remove by path, and would follow it.
+        linked = behind_links([*paths, *act.also], act.places)
+        paths = [path for path in (*paths, *act.also) if path not in linked]
         if paths or act.removal.versions:
             adapter = load_format(act.catalog.format)
             with same_table(act.removal.found, act.catalog, self.lake.spark, goes=act.removal.table):
                 act.freed = adapter.free(act.removal, paths, act.catalog, self.lake.spark, self.lease.check)
-            act.freed = replace(act.freed, failed={**act.freed.failed, **_without_empty_folders(act, paths)})
+        failed = {**act.freed.failed, **linked, **_without_empty_folders(act, paths)}
+        act.freed = replace(act.freed, failed=failed)
 
     def _remove(self, act: Act, paths: Collection[str]) -> Freed:
         """Orphans, and what an earlier act left. An orphan that was written since it was listed stays."""
         listed = {f.path: f.modified for going in act.objects for f in going.files if f.modified is not None}
         kept = look_again({path: listed[path] for path in paths if path in listed}, act.catalog.options)
         going = [path for path in paths if path not in kept]
-        failed = remove_files(going, act.catalog.options, self.lease.check)
+        failed = remove_files(going, act.catalog.options, self.lease.check, act.places)
         folders = {path.rpartition("/")[0] for path in paths}
         if (root := act.root) is not None:
             inside = {folder for folder in folders if folder != root and is_inside(folder, root)}
-            failed |= remove_empty_folders(inside, root)
+            failed |= remove_empty_folders(inside, root, act.places)
         return Freed(failed=failed | kept)
 
 
@@ -275,7 +283,7 @@ def _without_empty_folders(act: Act, paths: Collection[str]) -> dict[str, str]:
         stays = home == act.removal.found.location and not act.removal.table
         root = home if stays else home.rpartition("/")[0]
         folders = {path.rpartition("/")[0] for path in paths if is_inside(path, home)}
-        stayed |= remove_empty_folders({folder for folder in folders if folder != root}, root)
+        stayed |= remove_empty_folders({folder for folder in folders if folder != root}, root, act.places)
     return stayed
 
 
@@ -303,7 +311,9 @@ def _outside(act: Act) -> list[str]:
 def _look(act: Act) -> None:
     """What a listing shows of the act's files. One that fails is this act's error, and tells nothing of any file."""
     try:
-        act.there = frozenset(still_there(act.paths, act.catalog.options))
+        # What a link hides may still be there, wherever its folder went.
+        hidden = behind_links(act.paths, act.places)
+        act.there = frozenset({*still_there(act.paths, act.catalog.options), *hidden})
     except Exception as error:
         act.there, act.error = frozenset(act.paths), act.error or told(error)
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from ebbtide.model.dataset import Catalog, Found
-from ebbtide.model.removal import Committed, Freed, Removal
+from ebbtide.model.removal import Committed, Freed, Place, Removal
 from ebbtide.state.values import Mark, ObjectKey
 
 UNREAD = "its dataset could not be read again"
@@ -75,6 +75,8 @@ class Act:
     leftover: bool = False
     homes: tuple[str, ...] = ()
     """The folders of the dataset, as far as anybody knows them; the one where it is now, or was last, first."""
+    places: tuple[Place, ...] = ()
+    """Those folders, and the ones around them, as they were when the sweep began."""
     head: tuple[str, datetime] | None = None
     """Main's head as the plan saw it, and when it was committed."""
     root: str | None = None

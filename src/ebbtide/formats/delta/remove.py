@@ -99,7 +99,8 @@ def _free_files(
         return Freed()
     live = {file.path for file in read_table(removal.found, catalog, Depth.FILES).files if file.live}
     failed = {path: _LIVE if path in live else errors[path] for path in still if path in live or path in errors}
-    return Freed(failed=failed | remove_files(set(still) - failed.keys(), catalog.options, before_batch))
+    rest = set(still) - failed.keys()
+    return Freed(failed=failed | remove_files(rest, catalog.options, before_batch, removal.places))
 
 
 def _free_table(
@@ -118,11 +119,11 @@ def _free_table(
     failed: dict[str, str] = {}
     for part in (set(paths) - of_log, of_log - newest, of_log & newest):
         if part and not failed:
-            failed = remove_files(part, catalog.options, before_batch)
+            failed = remove_files(part, catalog.options, before_batch, removal.places)
     # Delta makes folders that stay empty (`_delta_log/_commits`), and where there is a log's folder there is a table.
     location = normalise(removal.found.location)
     entries = open_store(location, catalog.options).list(location, recursive=True)
-    failed |= remove_empty_folders({entry.path for entry in entries if entry.is_folder}, location)
+    failed |= remove_empty_folders({entry.path for entry in entries if entry.is_folder}, location, removal.places)
     JavaTable(removal.found.location, catalog, spark).forget()
     return Freed(failed=failed)
 

@@ -140,13 +140,13 @@ def free(
     if not removal.table:
         if now is None:
             return Freed(because="the catalog has no such table any more")
-        return Freed(failed=remove_files(paths, catalog.options, before_batch))
+        return Freed(failed=remove_files(paths, catalog.options, before_batch, removal.places))
     if now is not None and (not _in_folder(catalog) or now != normalise(removal.found.handle)):
         return Freed(because="the table is in use again")
     # While its last metadata file is there a table can be found, and the rest of it be removed: that goes last.
     last = {p for p in paths if p == normalise(removal.found.handle) or p.endswith("/metadata/version-hint.text")}
-    failed = remove_files(set(paths) - last, catalog.options, before_batch)
-    return Freed(failed=failed or remove_files(last, catalog.options, before_batch))
+    failed = remove_files(set(paths) - last, catalog.options, before_batch, removal.places)
+    return Freed(failed=failed or remove_files(last, catalog.options, before_batch, removal.places))
 
 
 def _in_folder(catalog: Catalog) -> bool:
