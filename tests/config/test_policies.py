@@ -78,6 +78,12 @@ def test_no_policies_is_an_empty_set(tmp_path: Path) -> None:
     assert load_policies(tmp_path).policies == ()
 
 
+def _laughs(levels: int) -> str:
+    """A list whose few aliases stand for ten to the power of so many values."""
+    lists = ["&a0 [x]", *(f"&a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, levels))]
+    return f"[{', '.join(lists)}]"
+
+
 @pytest.mark.parametrize(
     ("change", "line", "message", "hint"),
     [
@@ -91,6 +97,7 @@ def test_no_policies_is_an_empty_set(tmp_path: Path) -> None:
         (("staged: true", "staged: !!bool abc"), 9, "cannot be read: 'abc'", "quotes"),
         (("staged: true", "staged: !!timestamp abc"), 9, "cannot be read: 'abc'", "quotes"),
         (("branches: [main]", "branches: &b [*b]"), 8, "holds itself", "alias"),
+        (("branches: [main]", f"branches: {_laughs(9)}"), 8, "aliases stand for more than 10000 values", "write"),
         (("branches: [main]", f"branches: {'[' * 2000}{']' * 2000}"), 8, "nested too deeply", "brackets"),
         (('tables: ["lake.raw.*"]', "tables: "), 8, "'tables' is empty", "leave the key"),
         (("exclude: {any_labels: [LegalHold.is_true]}", "exclude: {tables: }"), 3, "'tables' is empty", "leave"),

@@ -15,6 +15,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
@@ -482,6 +483,18 @@ def test_a_damaged_checkpoint_is_an_error_where_it_is_needed(small: Catalog, con
     [checkpoint] = (location / "_delta_log").glob("*.checkpoint.parquet")
     checkpoint.write_bytes(content)
     with pytest.raises(UnreadableError, match=r"checkpoint\.parquet is corrupt"):
+        read(small, "t")
+
+
+def test_a_small_checkpoint_of_far_too_many_rows_is_an_error(small: Catalog) -> None:
+    location = write(small, commits=3)
+    DeltaTable(location).create_checkpoint()
+    commit_file(location, 0).unlink()
+    [checkpoint] = (location / "_delta_log").glob("*.checkpoint.parquet")
+    add = pa.StructArray.from_arrays([pa.nulls(2_000_000, pa.string())], ["path"])
+    pq.write_table(pa.table({"add": add}), checkpoint)
+    assert checkpoint.stat().st_size < 1_000_000
+    with pytest.raises(UnreadableError, match="2000000 rows, each of which has a path of its own"):
         read(small, "t")
 
 

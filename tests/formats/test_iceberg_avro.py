@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import bz2
+import lzma
 import random
+import zlib
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from ebbtide.formats.iceberg import avro
+from ebbtide.formats.iceberg.container import _facts, _number, _whole, without_compression
+from ebbtide.storage import unpack
 from tests.inventory.lakes import SmallLake
 
 
@@ -79,3 +86,51 @@ def test_scribbled_bytes_never_crash(manifest_list: bytes) -> None:
         except Exception:
             refused += 1
     assert refused > 1000
+
+
+def _deflate(plain: bytes) -> bytes:
+    return zlib.compress(plain, wbits=-15)
+
+
+def _snappy(plain: bytes) -> bytes:
+    return bytes(pa.compress(plain, codec="snappy", asbytes=True)) + zlib.crc32(plain).to_bytes(4, "big")
+
+
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    "deflate": _deflate,
+    "bzip2": bz2.compress,
+    "xz": lzma.compress,
+    "zstandard": lambda plain: bytes(pa.compress(plain, codec="zstd", asbytes=True)),
+    "snappy": _snappy,
+}
+
+
+def _packed(plain: bytes, codec: str, more: int = 0) -> bytes:
+    """An Avro file of one block under another codec, with so many zeros after its records."""
+    facts, at = _facts(plain, 4)
+    facts[b"avro.codec"] = codec.encode()
+    sync = plain[at : at + 16]
+    count, at = _number(plain, at + 16)
+    size, at = _number(plain, at)
+    block = PACKERS[codec](plain[at : at + size] + bytes(more))
+    if codec == "snappy" and more:  # it cannot pack by that much, but say so
+        block = b"\xff\xff\xff\xff\x0f" + block
+    head = b"".join(_whole(len(text)) + text for fact in facts.items() for text in fact)
+    return b"Obj\x01" + _whole(len(facts)) + head + b"\x00" + sync + _whole(count) + _whole(len(block)) + block + sync
+
+
+@pytest.mark.parametrize("codec", PACKERS)
+def test_every_codec_is_read_and_none_unpacks_to_more_than_memory_holds(
+    manifest_list: bytes, codec: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unpack, "_FLOOR", 1 << 20)
+    plain = without_compression(manifest_list)
+    packed = _packed(plain, codec)
+    assert avro.manifests(packed) == avro.manifests(manifest_list)
+    bomb = _packed(plain, codec, more=8 << 20)
+    with pytest.raises(ValueError, match=rf"it has {len(bomb)} bytes and unpacks to more than \d+ MiB"):
+        avro.manifests(bomb)
+    with pytest.raises(ValueError, match="in the middle"):
+        avro.manifests(packed[:-20])
+    with pytest.raises(ValueError, match="its codec 'none' is not known"):
+        avro.manifests(packed.replace(_whole(len(codec)) + codec.encode(), _whole(4) + b"none"))

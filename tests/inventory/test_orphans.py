@@ -6,6 +6,7 @@ test asks about one kind. What must never be found is the longer list (formats.m
 
 from __future__ import annotations
 
+import gzip
 import os
 import shutil
 from collections.abc import Iterator
@@ -31,7 +32,7 @@ from ebbtide.inventory.areas import places
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.labelled import label_inventory
 from ebbtide.inventory.listing import list_storage, look_again
-from ebbtide.inventory.orphans import find_orphans
+from ebbtide.inventory.orphans import _is_view, find_orphans
 from ebbtide.model.dataset import Catalog
 from ebbtide.plan.build import build_plan
 from ebbtide.plan.world import HOLDS
@@ -274,6 +275,17 @@ def test_a_sibling_with_the_same_beginning_is_left_alone(lake: Lake, found: dict
 
 def test_links_are_neither_followed_nor_taken(lake: Lake, found: dict[str, str]) -> None:
     assert not [path for path in found if "link" in path or "/folder/" in path]
+
+
+def test_metadata_that_cannot_be_unpacked_is_that_of_no_view(tmp_path: Path) -> None:
+    """It is reported as the table that it looks like, and ends nobody's search."""
+    packed = gzip.compress(b'{"view-uuid": 1}')
+    bomb = gzip.compress(b'"view-uuid"' + bytes(65 << 20))
+    answers = []
+    for n, content in enumerate((packed, packed[:-9], packed[:9] + b"damage", bomb)):
+        (tmp_path / f"{n}.metadata.json").write_bytes(content)
+        answers.append(_is_view(f"file://{tmp_path}/{n}.metadata.json", {}))
+    assert answers == [True, False, False, False]
 
 
 def test_tables_that_no_catalog_lists_are_reported_and_views_are_not(lake: Lake, seen: Look) -> None:

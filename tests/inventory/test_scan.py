@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
@@ -166,6 +168,25 @@ def test_a_catalog_that_does_not_answer_is_an_error_and_forgets_nothing(lake: Sm
     assert found.current.entries["other.db.x"].error
     assert found.current.entries["lake.db.a"].error is None
     assert not (other.root / "catalog.db").exists(), "a scan must not create a catalog's database"
+
+
+def test_packed_metadata_is_read_and_a_small_file_that_unpacks_to_too_much_is_an_error(
+    lake: SmallLake, inventory: Path
+) -> None:
+    for table, more in (("a", b""), ("b", b" " * (65 << 20))):
+        plain = lake.metadata_file(table)
+        packed = plain.with_name(plain.name.replace(".metadata.json", ".gz.metadata.json"))
+        # Several members make one file, for gzip.
+        packed.write_bytes(gzip.compress(plain.read_bytes()) + gzip.compress(more))
+        lake.tables.drop_table(f"db.{table}")
+        lake.tables.register_table(f"db.{table}", f"file://{plain}")
+        with sqlite3.connect(lake.root / "catalog.db") as database:
+            asked = "UPDATE iceberg_tables SET metadata_location = ? WHERE table_name = ?"
+            database.execute(asked, (f"file://{packed}", table))
+    run(inventory, lake.catalog)
+    entries = Inventory.open(inventory).current.entries
+    assert entries["lake.db.a"].error is None
+    assert "bytes and unpacks to more than 64 MiB" in str(entries["lake.db.b"].error)
 
 
 def _unlisted(namespace: Path) -> None:

@@ -15,6 +15,7 @@ from ebbtide.errors import InputError
 
 Model = TypeVar("Model", bound=BaseModel)
 Place = tuple[str | int, ...]
+_MOST_REPEATED = 10_000
 _ODD_NUMBER = re.compile(r"[+-]?(0[0-7_]*[0-7]$|[0-9_]+:)")
 
 
@@ -25,11 +26,21 @@ class _Document:
         self.path = path
         self.lines: dict[Place, int] = {}
         self._inside: set[int] = set()
+        self._seen: set[int] = set()
+        self._repeated = 0
         self.values = {} if node is None else self._value(node, ())
 
     def _value(self, node: yaml.Node, place: Place) -> Any:
         line = node.start_mark.line + 1
         self.lines.setdefault(place, line)
+        # A few lines of aliases of aliases stand for billions of values.
+        self._repeated += id(node) in self._seen
+        self._seen.add(id(node))
+        if self._repeated > _MOST_REPEATED:
+            hint = "write the values out, or let fewer aliases stand for others"
+            raise InputError(
+                f"aliases stand for more than {_MOST_REPEATED} values", where=f"{self.path}:{line}", hint=hint
+            )
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node, line)
         if id(node) in self._inside:

@@ -11,7 +11,6 @@ Ages are the plan's to judge: it knows the policy's guard, and the listing's clo
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from ebbtide.inventory.listing import Listing
 from ebbtide.inventory.never import candidates
 from ebbtide.model.dataset import Catalog
 from ebbtide.storage.files import open_store
+from ebbtide.storage.unpack import gunzip
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -187,8 +187,8 @@ def _is_view(metadata: str, catalogs: Mapping[str, Catalog]) -> bool:
     """Whether a metadata file is that of a view: views lie among tables, and no list of tables has them."""
     try:
         content = open_store(metadata, options_near(metadata, catalogs.values())).read(metadata)
-    except UnreadableError:
+        # Views' metadata is compressed by default, and its name says so only where the writer is Iceberg itself.
+        plain = gunzip(content) if content.startswith(b"\x1f\x8b") else content
+    except (UnreadableError, ValueError):
         return False  # reported as what it looks like
-    # Views' metadata is compressed by default, and its name says so only where the writer is Iceberg itself.
-    plain = gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content
     return b'"view-uuid"' in plain

@@ -17,6 +17,7 @@ from ebbtide.errors import UnreadableError
 from ebbtide.formats.delta.actions import Actions, data_file, metadata, protocol, resolve, tombstone
 from ebbtide.formats.delta.log import FOLDER, corrupt
 from ebbtide.storage.files import Entry, Store
+from ebbtide.storage.unpack import most_unpacked, too_large
 
 _ADD = ("path", "size", "partitionValues", "stats", "stats_parsed.numRecords", "deletionVector")
 _REMOVE = ("path", "size", "deletionTimestamp", "deletionVector")
@@ -25,6 +26,7 @@ _WANTED = (
     *(f"add.{field}" for field in _ADD),
     *(f"remove.{field}" for field in _REMOVE),
 )
+_FEW_ROWS = 100_000
 
 
 def read_checkpoint(store: Store, location: str, parts: Sequence[Entry], subject: str) -> Actions:
@@ -58,13 +60,26 @@ def _rows(store: Store, path: str, subject: str) -> Iterable[Mapping[str, Any]]:
         if path.endswith(".json"):
             return [json.loads(line) for line in content.split(b"\n") if line.strip()]
         file = pq.ParquetFile(pa.BufferReader(content))
+        bomb = _bomb(file.metadata, len(content))
         # A map as a list of pairs is what dict() takes.
-        rows: list[Mapping[str, Any]] = file.read(columns=_present(file.schema_arrow)).to_pylist()
-        return rows
+        rows: list[Mapping[str, Any]] = [] if bomb else file.read(columns=_present(file.schema_arrow)).to_pylist()
     except UnreadableError as error:
         raise UnreadableError(subject, error.message, hint="scan again; log cleanup may run") from error
     except (ValueError, OSError, pa.ArrowException) as error:
         raise corrupt(subject, path, error) from error
+    if bomb:
+        raise UnreadableError(subject, f"{path} is corrupt: {bomb}", hint="restore the file from a backup")
+    return rows
+
+
+def _bomb(footer: pq.FileMetaData, packed: int) -> str | None:
+    """Why a file is not read that says of itself that it unpacks to too much, or has more rows than it can."""
+    unpacked = sum(footer.row_group(n).total_byte_size for n in range(footer.num_row_groups))
+    if unpacked > most_unpacked(packed):
+        return str(too_large(packed))
+    if footer.num_rows > max(_FEW_ROWS, packed):
+        return f"it has {packed} bytes and {footer.num_rows} rows, each of which has a path of its own"
+    return None
 
 
 def _present(schema: pa.Schema) -> list[str]:

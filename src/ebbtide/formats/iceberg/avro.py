@@ -15,6 +15,7 @@ from typing import Any
 
 import fastavro
 
+from ebbtide.formats.iceberg.container import without_compression
 from ebbtide.model.paths import normalise
 
 _COUNTED = ("date", "time-micros", "timestamp-micros", "local-timestamp-micros")
@@ -136,6 +137,7 @@ class _Fields:
 
 
 def _records(content: bytes) -> Iterator[tuple[Mapping[str, Any], Mapping[int, str]]]:
+    content = without_compression(content)
     stream = BytesIO(content)
     reader = fastavro.reader(stream)
     ids = dict(_field_ids(reader.writer_schema))

@@ -10,15 +10,16 @@ from functools import cached_property
 from typing import TypeVar
 
 from pyiceberg.io import FileIO, load_file_io
-from pyiceberg.serializers import FromInputFile
-from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 from pyiceberg.table.snapshots import Snapshot
 
 from ebbtide.errors import UnreadableError
 from ebbtide.formats.iceberg import avro
 from ebbtide.formats.iceberg.avro import Entry, Manifest
 from ebbtide.model.dataset import Catalog, Found
+from ebbtide.storage.unpack import gunzip
 
+_PACKED = ".gz.metadata.json"
 T = TypeVar("T")
 
 
@@ -40,7 +41,7 @@ class MetadataFiles:
         return self.open(self.location)
 
     def open(self, location: str) -> TableMetadata:
-        return self._read(location, lambda: FromInputFile.table_metadata(self._io.new_input(location)))
+        return self._read(location, lambda: TableMetadataUtil.parse_raw(self._text(location)))
 
     def is_there(self, location: str) -> bool:
         return self._read(location, lambda: self._io.new_input(location).exists())
@@ -60,6 +61,11 @@ class MetadataFiles:
         if path not in self._entries:
             self._entries[path] = self._read(path, lambda: avro.entries(self._bytes(path), manifest))
         return self._entries[path]
+
+    def _text(self, path: str) -> str:
+        content = self._bytes(path)
+        # As pyiceberg and Iceberg know it: by the name.
+        return (gunzip(content) if path.endswith(_PACKED) else content).decode()
 
     def _bytes(self, path: str) -> bytes:
         with self._io.new_input(path).open() as stream:

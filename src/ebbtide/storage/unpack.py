@@ -1,0 +1,81 @@
+"""Unpacking what somebody else packed, within bounds: a small file may unpack to more than any memory holds.
+
+Metadata packs by ten or twenty to one, and what packs by far more was made to. So a file may become `_TIMES` as large
+as it is, and a small one `_FLOOR` bytes: the size on disk is what a bomb cannot fake.
+"""
+
+from __future__ import annotations
+
+import bz2
+import lzma
+import zlib
+
+import pyarrow as pa
+
+_FLOOR = 64 << 20
+_TIMES = 100
+
+
+def most_unpacked(packed: int) -> int:
+    """How many bytes a file of this size may become."""
+    return max(_FLOOR, _TIMES * packed)
+
+
+def too_large(packed: int) -> ValueError:
+    """What is said of a file that becomes more."""
+    most = most_unpacked(packed) >> 20
+    return ValueError(f"it has {packed} bytes and unpacks to more than {most} MiB, the most for a file of its size")
+
+
+def gunzip(content: bytes) -> bytes:
+    """A gzip file unpacked; one that was cut off, or is too large, raises `ValueError`."""
+    most, plain, rest = most_unpacked(len(content)), bytearray(), content
+    while rest:
+        unpacker = zlib.decompressobj(wbits=31)
+        try:
+            plain += unpacker.decompress(rest, most - len(plain) + 1)
+        except zlib.error as error:
+            raise ValueError(f"it is no gzip file: {error}") from None
+        if len(plain) > most:
+            raise too_large(len(content))
+        if not unpacker.eof:
+            raise ValueError("its gzip stream ends too early")
+        rest = unpacker.unused_data
+    return bytes(plain)
+
+
+def unpack_block(codec: str, packed: bytes, most: int) -> bytes | None:
+    """One block of an Avro file unpacked; None where it is more than `most` bytes. Other codecs raise `ValueError`."""
+    try:
+        if codec == "null":
+            plain = packed
+        elif codec == "deflate":
+            plain = zlib.decompressobj(wbits=-15).decompress(packed, most + 1)
+        elif codec == "bzip2":
+            plain = bz2.BZ2Decompressor().decompress(packed, most + 1)
+        elif codec == "xz":
+            plain = lzma.LZMADecompressor().decompress(packed, most + 1)
+        elif codec == "zstandard":
+            plain = pa.CompressedInputStream(pa.BufferReader(packed), "zstd").read(most + 1)
+        elif codec == "snappy":
+            return _unsnap(packed, most)
+        else:
+            raise ValueError(f"its codec {codec!r} is not known")
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+        raise ValueError(f"a block cannot be unpacked: {error}") from None
+    return plain if len(plain) <= most else None
+
+
+def _unsnap(packed: bytes, most: int) -> bytes | None:
+    """Snappy says first how large it is, and unpacks to no more; Avro puts a checksum of four bytes behind it."""
+    size = 0
+    for n, byte in enumerate(packed[:5]):
+        size |= (byte & 0x7F) << 7 * n
+        if not byte & 0x80:
+            break
+    if size > most:
+        return None
+    plain: bytes = pa.decompress(packed[:-4], decompressed_size=size, codec="snappy", asbytes=True)
+    if zlib.crc32(plain) != int.from_bytes(packed[-4:], "big"):
+        raise ValueError("a block is not what its checksum says")
+    return plain
