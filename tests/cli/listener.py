@@ -14,10 +14,10 @@ from pathlib import Path
 
 
 @contextmanager
-def listening(root: Path, *, seconds: int = 60) -> Iterator[str]:
+def listening(root: Path, *options: str, seconds: int = 60, **environment: str) -> Iterator[str]:
     """A real server on a free port of loopback."""
-    command = [sys.executable, "-m", "ebbtide.cli.main", "lineage", "listen", "--port", "0"]
-    env = {**os.environ, "COLUMNS": "200"}
+    command = [sys.executable, "-m", "ebbtide.cli.main", "lineage", "listen", "--port", "0", *options]
+    env = {**os.environ, "COLUMNS": "200", **environment}
     with subprocess.Popen(command, cwd=root, stderr=subprocess.PIPE, text=True, env=env) as process:
         watchdog = threading.Timer(seconds, process.kill)
         watchdog.start()

@@ -203,19 +203,50 @@ def event(project: Path) -> dict[str, Any]:
     }  # fmt: skip
 
 
+JSON = {"content-type": "application/json"}
+
+
+def test_beyond_loopback_a_token_is_asked_for(project: Path, copied: Path) -> None:
+    sent = event(project)
+
+    def posted(address: str, token: str | None) -> int:
+        headers = {} if token is None else {"authorization": f"Bearer {token}"}
+        return httpx.post(address.replace("0.0.0.0", "127.0.0.1"), json=sent, headers=headers).status_code  # noqa: S104
+
+    with listening(copied, "--host", "0.0.0.0", EBBTIDE_LISTEN_TOKEN="") as address:  # noqa: S104
+        # Made for this run, and shown only to who started it.
+        assert [posted(address, token) for token in (None, "guess")] == [401, 401]
+    with listening(copied, EBBTIDE_LISTEN_TOKEN="a-token") as address:
+        assert [posted(address, token) for token in (None, "guess", "a-token")] == [401, 401, 201]
+
+
 def test_posted_events_become_lineage_and_keep_no_query_text(project: Path, copied: Path) -> None:
     root, sent = copied, event(project)
     with listening(root) as address:
         first = httpx.post(address, json=sent)
         assert first.status_code == 201, first.text
         assert httpx.post(address, json=sent).json() == first.json()
-        for body in (b"{", b"[]", b'{"schemaURL": "https://openlineage.io/spec/9-0-0/OpenLineage.json"}'):
-            refused = httpx.post(address, content=body)
-            assert refused.status_code == 400
+        deep = b'{"a":' * 100_000, b'{"job": {"name": "x"}, "facets": ' + b"[" * 900 + b"]" * 900 + b"}"
+        for body in (b"{", b"[]", b'{"schemaURL": "https://openlineage.io/spec/9-0-0/OpenLineage.json"}', *deep):
+            refused = httpx.post(address, content=body, headers=JSON)
+            assert refused.status_code == 400, refused.text
             assert set(refused.json()) == {"error", "hint"}
-        assert httpx.post(address, content=b"x", headers={"content-encoding": "gzip"}).status_code == 415
-        assert httpx.post(address, content=b"x" * ((16 << 20) + 1)).status_code == 413
+        assert httpx.post(address, content=b"x", headers=JSON | {"content-encoding": "gzip"}).status_code == 415
+        assert httpx.post(address, content=b"x" * ((16 << 20) + 1), headers=JSON).status_code == 413
         assert httpx.get(address).status_code == 405
+        assert httpx.options(address).status_code == 405, "no page is told that it may"
+        # What a web page can send, of a form or of a name of its own that resolves to loopback.
+        port = address.partition(":")[2].partition(":")[2].partition("/")[0]
+        for status, headers in (
+            (403, {"origin": "https://example.org"}), (403, {"origin": "null"}),
+            (403, {"host": f"rebound.example.org:{port}"}), (403, {"host": "127.0.0.1.example.org"}),
+            (403, {"host": "["}),
+            (415, {"content-type": "text/plain"}), (415, {"content-type": "application/x-www-form-urlencoded"}),
+        ):  # fmt: skip
+            refused = httpx.post(address, json={**sent, "producer": "page"}, headers=headers)
+            assert (refused.status_code, set(refused.json())) == (status, {"error", "hint"}), headers
+        for host in (f"localhost:{port}", "LOCALHOST", f"[::1]:{port}"):
+            assert httpx.post(address, json=sent, headers={"host": host}).status_code == 201, host
     (stored,) = (root / "lineage" / "openlineage").iterdir()
     assert "secret" not in stored.read_text()
     edges = json.loads(ebbtide("lineage", "--table", "lake.app.logs", "--json", cwd=root).stdout)["edges"]

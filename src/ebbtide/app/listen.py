@@ -21,11 +21,12 @@ def store_event(project: Project, body: bytes) -> Path:
     try:
         value = json.loads(body)
         parse_event(value, "posted")
-    except ValueError as error:
-        reason = str(error) if isinstance(error, EventError) else "not JSON"
+        # Text of queries and plans is left out: it may hold values of people, and lineage does not need it.
+        text = json.dumps(_needed(value), sort_keys=True, separators=(",", ":"))
+    except (ValueError, RecursionError) as error:
+        known = isinstance(error, EventError)
+        reason = str(error) if known else "nested too deeply" if isinstance(error, RecursionError) else "not JSON"
         raise InputError(f"the event is refused: {reason}", hint="post OpenLineage events of version 1 or 2") from None
-    # Text of queries and plans is left out: it may hold values of people, and lineage does not need it.
-    text = json.dumps(_needed(value), sort_keys=True, separators=(",", ":"))
     folder = events_folder(project)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{hashlib.sha256(text.encode()).hexdigest()[:40]}.json"

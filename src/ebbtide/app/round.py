@@ -124,7 +124,7 @@ def _read(path: Path) -> _Asked:
         as_of = datetime.fromisoformat(found["as_of"]).astimezone(UTC)
         files = names.read_text(encoding="utf-8").split("\n")[:-1] if names.exists() else None
         return _Asked(path, as_of, str(found["digest"]), list(found["objects"]), files)
-    except (OSError, ValueError, KeyError, TypeError, OverflowError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         raise InputError(f"{path} is not a plan", hint="make one with `ebbtide plan -o FILE`") from None
 
 

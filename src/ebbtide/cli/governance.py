@@ -87,16 +87,22 @@ def lineage(
 
 def listen(
     ctx: typer.Context,
-    host: Annotated[str, typer.Option(help="Where to listen. There is no log-in: keep it on loopback.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Where to listen. Beyond loopback a token is asked for.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="0 takes a free one.", min=0, max=65535)] = 5000,
     project: ProjectOption = None,
 ) -> None:
-    """Keep the OpenLineage events that jobs post to /api/v1/lineage, until interrupted."""
+    """Keep the OpenLineage events that jobs post to /api/v1/lineage, until interrupted.
+
+    With EBBTIDE_LISTEN_TOKEN set, and always beyond loopback, jobs send it as `Authorization: Bearer TOKEN`; where none
+    is set, one is made and shown.
+    """
+    import os
+    import secrets
     import socket
 
     import uvicorn
 
-    from ebbtide.api.lineage import lineage_api
+    from ebbtide.api.lineage import LOOPBACK, is_loopback, lineage_api
 
     tide = open_project(ctx, project)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -104,11 +110,19 @@ def listen(
         server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             server.bind((host, port))
+            server.listen()  # before anybody is told: who posts at once waits, and is not turned away
         except OSError as error:
             render.complain(f"cannot listen on {host}:{port}: {error.strerror}", "name another with --host and --port")
             raise typer.Exit(4) from None
-        render.note(f"listening on http://{host}:{server.getsockname()[1]}/api/v1/lineage")
-        config = uvicorn.Config(lineage_api(tide), log_level="warning", access_log=False)
+        render.note(
+            f"listening on http://{f'[{host}]' if ':' in host else host}:{server.getsockname()[1]}/api/v1/lineage"
+        )
+        token = os.environ.get("EBBTIDE_LISTEN_TOKEN") or None
+        if (local := is_loopback(host)) is False and token is None:
+            token = secrets.token_urlsafe(32)
+            render.note(f"jobs send the header: Authorization: Bearer {token}")
+        api = lineage_api(tide, hosts={host.lower(), *LOOPBACK} if local else None, token=token)
+        config = uvicorn.Config(api, log_level="warning", access_log=False)
         uvicorn.Server(config).run(sockets=[server])
 
 

@@ -102,7 +102,7 @@ def _find(path: Path) -> Path:
 def _json(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"cannot be read: {error}", where=str(path)) from None
     if not isinstance(found, dict):
         raise InputError("not a JSON object", where=str(path))

@@ -124,12 +124,12 @@ def _values(path: Path, name: str) -> Iterator[tuple[str, object]]:
         return
     try:
         whole = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         for number, line in enumerate(text.splitlines(), 1):
             if line.strip():
                 try:
                     yield f"{name}:{number}", json.loads(line)
-                except ValueError:
+                except (ValueError, RecursionError):
                     yield f"{name}:{number}", None
         return
     yield from ((name, value) for value in (whole if isinstance(whole, list) else [whole]))
