@@ -18,6 +18,7 @@ from sqlglot.errors import ParseError, SqlglotError
 
 from ebbtide.config.yaml import nearest
 from ebbtide.errors import InputError
+from ebbtide.governance.intervals import interval_calls
 
 SHIPPED = Path(__file__).parent / "shipped"
 """The checks and reports that every project has; a file of the same name in the project stands in place of one."""
@@ -40,7 +41,7 @@ class Severity(StrEnum):
 class Statement:
     """A query with its name (the file's) and its description (the first words of its header).
 
-    `dates` are the places of `@date` in the text.
+    `dates` are the places of `@date` in the text, `intervals` those of calls that stand for another function there.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Statement:
     description: str = ""
     severity: Severity = Severity.ERROR
     dates: tuple[int, ...] = ()
+    intervals: tuple[tuple[int, str], ...] = ()
 
     def at(self, day: date) -> str:
         """The text for one day."""
@@ -64,11 +66,14 @@ class Statement:
         return f"{self.path}:{line}:{column}"
 
     def _filled(self, value: str) -> str:
+        text = self.text
+        for place, name in self.intervals:  # as long as what stands there
+            text = text[:place] + name + text[place + len(name) :]
         parts, last = [], 0
         for place in self.dates:
-            parts += [self.text[last:place], value]
+            parts += [text[last:place], value]
             last = place + len("@date")
-        return "".join([*parts, self.text[last:]])
+        return "".join([*parts, text[last:]])
 
 
 def read_statements(folder: Path) -> dict[str, Statement]:
@@ -86,9 +91,9 @@ def read_statement(path: Path) -> Statement:
         raise InputError(f"cannot be read: {error}", where=str(path), hint="save it as UTF-8 text") from None
     tokens = _tokens(text, path)
     dates = _dates(tokens, path)
-    _refuse_what_writes(text, path)
+    intervals = interval_calls(_query(text, path))
     description, severity = _header(text, path)
-    return Statement(path.stem, path, text, description, severity, dates)
+    return Statement(path.stem, path, text, description, severity, dates, intervals)
 
 
 def _header(text: str, path: Path) -> tuple[str, Severity]:
@@ -132,7 +137,8 @@ def _dates(tokens: list[Token], path: Path) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _refuse_what_writes(text: str, path: Path) -> None:
+def _query(text: str, path: Path) -> exp.Expr:
+    """The one query of a file; what could write is refused."""
     log = logging.getLogger("sqlglot")
     level = log.level
     log.setLevel(logging.ERROR)  # what it does not know becomes a command, which is refused below
@@ -155,6 +161,7 @@ def _refuse_what_writes(text: str, path: Path) -> None:
             raise read_only("TRANSFORM runs a script", path)
         if isinstance(node, exp.Anonymous) and node.name.lower() in _FOREIGN:
             raise read_only(f"{node.name} calls foreign code", path)
+    return statement
 
 
 def read_only(why: str, path: Path) -> InputError:

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from ebbtide.errors import EbbtideError, InputError
 from ebbtide.governance.functions import register_functions
 from ebbtide.governance.run import run_statement
-from ebbtide.governance.statement import Statement
+from ebbtide.governance.statement import Statement, read_statement
 
 DAY = date(2026, 1, 31)
 
@@ -38,6 +38,37 @@ def test_the_functions_mean_what_the_model_means(spark: SparkSession) -> None:
             "back": date(2025, 1, 31), "no_day": None, "grain": 7, "longest": 31, "daily": 1,
             "today": datetime(2026, 1, 30, 15, 30, tzinfo=UTC), "another": datetime(2026, 1, 31, tzinfo=UTC),
             "no_instant": None,
+        },
+    )  # fmt: skip
+
+
+def test_both_spellings_of_durations_work_beside_numbers_and_beside_intervals(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """As the original writes them (`as_interval(t.schedule) > interval 90 DAY`), and in days."""
+    register_functions(spark, now=datetime(2026, 1, 30, tzinfo=UTC))
+    path = tmp_path / "a.sql"
+    path.write_text("""\
+        WITH t AS (SELECT '+1y' AS schedule, 'A.b,TimeGrain.+7d' AS classifiers, array('TimeGrain.+7d') AS labels)
+        SELECT as_interval(t.schedule) > interval 90 DAY AS a, as_interval(t.schedule) > 90 AS b,
+          INTERVAL '1' DAY < (As_Interval(array('+1m', '+2d'))) AS c, as_interval(array('+1m', '+2d')) AS d,
+          as_interval('+1m, +2d') AS e, as_interval(array('+1m', 'soon')) AS f, as_interval(array()) AS g,
+          datediff(@date, DATE'2026-01-01') > (90 - duration_of_time_grain(t.classifiers)) AS h,
+          duration_of_time_grain(t.labels) AS i,
+          interval 90 DAY - duration_of_time_grain(t.labels) > interval 82 DAYS AS j,
+          as_interval('1d') + as_interval('1w') BETWEEN interval 8 DAY AND interval 8 DAY AS k,
+          @date - as_interval('1d') < @date - interval 12 HOURS AS l,
+          coalesce(as_interval('soon'), interval 1 DAY) AS m,
+          cast(interval_of('2w') AS string) AS n, as_interval(array('+1m', NULL)) AS o
+        FROM t
+""")
+    statement = read_statement(path)
+    assert len(statement.intervals) == 6
+    assert len(statement.at(DAY)) == len(path.read_text()) + 3 * len("DATE'2026-01-31'"[5:])
+    assert run_statement(spark, statement, DAY).rows == (
+        {
+            "a": True, "b": True, "c": True, "d": 33, "e": 33, "f": None, "g": None, "h": False, "i": 7, "j": True,
+            "k": True, "l": True, "m": "1 day, 0:00:00", "n": "INTERVAL '14 00:00:00' DAY TO SECOND", "o": None,
         },
     )  # fmt: skip
 
