@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from ebbtide.cli import commands
 from tests.inventory.lakes import SmallLake
 
 PROJECT = """\
@@ -114,6 +115,12 @@ def test_a_yaml_error_names_file_and_line(tmp_path: Path) -> None:
     assert "did you mean 'iceberg'?" in done.stderr
 
 
+def test_every_text_of_others_is_escaped_by_one_function() -> None:
+    """`rich` lets escape codes through, and its own `escape` is about markup only."""
+    doors = Path(commands.__file__).parent
+    assert [path.name for path in sorted(doors.glob("*.py")) if "rich.markup" in path.read_text()] == ["render.py"]
+
+
 def test_verbs_before_the_first_scan_say_so(tmp_path: Path) -> None:
     (tmp_path / "ebbtide.yml").write_text(PROJECT)
     done = ebbtide("tables", cwd=tmp_path)
@@ -121,23 +128,36 @@ def test_verbs_before_the_first_scan_say_so(tmp_path: Path) -> None:
     assert "run `ebbtide scan`" in done.stderr
 
 
+ODD, SEEN = "a\x1b[31m\n[b]\u202eb\x9bc\U000e0041", r"a\x1b[31m\n[b]\u202eb\x9bc\U000e0041"
+"""A name with all that a terminal obeys, and how it is shown."""
+
+
 def test_what_cannot_be_read_is_told_and_scan_exits_4_after_the_rest(tmp_path: Path) -> None:
     lake = SmallLake(tmp_path)
     lake.create("good")
     lake.create("bad")
-    lake.metadata_file("bad").unlink()
+    lake.create(ODD, location=f"file://{tmp_path}/lake/odd")
+    for broken in ("bad", ODD):
+        lake.metadata_file(broken).unlink()
     text = PROJECT + "  gone: {format: iceberg, type: hadoop, warehouse: ./gone}\n  cat: {format: iceberg, type: jdbc, "
     (tmp_path / "ebbtide.yml").write_text(text + 'uri: "jdbc:sqlite:none.db", warehouse: ./none}\n')
     done = ebbtide("scan", "--json", cwd=tmp_path)
     assert done.returncode == 4
     told = json.loads(done.stdout)
     assert [(e["catalog"], e["table_id"]) for e in told["errors"]] == [
-        ("gone", None), ("cat", None), ("lake", "lake.db.bad"),
+        ("gone", None), ("cat", None), ("lake", f"lake.db.{ODD}"), ("lake", "lake.db.bad"),
     ]  # fmt: skip
     assert all(e["hint"] for e in told["errors"])
     assert "Traceback" not in done.stderr
     rows = json.loads(ebbtide("tables", "--json", cwd=tmp_path).stdout)
-    assert {row["table_id"]: bool(row["error"]) for row in rows} == {"lake.db.good": False, "lake.db.bad": True}
+    assert {row["table_id"]: bool(row["error"]) for row in rows} == {
+        "lake.db.good": False, "lake.db.bad": True, f"lake.db.{ODD}": True,
+    }  # fmt: skip
+    seen = ebbtide("tables", cwd=tmp_path)
+    assert f"lake.db.{SEEN} " in seen.stdout
+    assert f"lake.db.{SEEN}: " in done.stderr
+    for text in (done.stdout, done.stderr, seen.stdout, seen.stderr):
+        assert not [letter for letter in text if not letter.isprintable() and letter != "\n"]
     done = ebbtide("history", "lake.db.bad", cwd=tmp_path)
     assert done.returncode == 4
     assert "is missing" in done.stderr

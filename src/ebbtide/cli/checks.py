@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from ebbtide.cli import render
 from ebbtide.cli.options import JsonOption, ProjectOption, open_project, time_or_now
+from ebbtide.cli.render import escape
+from ebbtide.cli.visible import visible
 
 _AsOf = Annotated[str | None, typer.Option("--as-of", help="The @date: a date or an instant, UTC. [default: now]")]
 _Csv = Annotated[bool, typer.Option("--csv", help="Rows as CSV on stdout.")]
@@ -110,7 +111,7 @@ def _one_of(json: bool, csv: bool) -> None:
 
 
 def _show(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
-    shown = render.table(*columns)
+    shown = render.table(*(escape(name) for name in columns))
     for row in rows:
         shown.add_row(*(escape(_text(row[name])) for name in columns))
     render.out().print(shown)
@@ -119,8 +120,10 @@ def _show(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
 def _write_csv(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
     made = io.StringIO()
     writer = csv.writer(made, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows([_text(row[name]) for name in columns] for row in rows)
+    # A program gets the values as they are; on a terminal they are only looked at.
+    text = visible if sys.stdout.isatty() else str
+    writer.writerow([text(name) for name in columns])
+    writer.writerows([text(_text(row[name])) for name in columns] for row in rows)
     sys.stdout.write(made.getvalue())
     sys.stdout.flush()
 

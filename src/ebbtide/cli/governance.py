@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from ebbtide.cli import render
 from ebbtide.cli.options import JsonOption, ProjectOption, open_project
+from ebbtide.cli.render import escape
 
 
 def register(app: typer.Typer) -> None:

@@ -12,6 +12,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, TextIO
 
+from ebbtide.cli.visible import visible
 from ebbtide.errors import InputError, ProofError
 
 if TYPE_CHECKING:
@@ -84,6 +85,6 @@ def _say(stream: TextIO, line: str) -> None:
     """Write a line of which parts come from a stranger's file: cut, and with nothing that a terminal would obey."""
     if len(line) > _WIDEST:
         line = f"{line[:_WIDEST]}… ({len(line)} characters)"
-    line = "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in line)
+    line = visible(line)
     encoding = stream.encoding or "utf-8"
     stream.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
 from ebbtide.cli import render
 from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, open_project
+from ebbtide.cli.render import escape
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Files that nothing references.")
 

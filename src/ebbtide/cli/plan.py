@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from ebbtide.cli import render
 from ebbtide.cli.options import JsonOption, ProjectOption, UnsafeOption, open_project, time_or_now
+from ebbtide.cli.render import escape
 
 _AsOf = Annotated[str | None, typer.Option("--as-of", help="Plan as if it were then: a date or an instant, UTC.")]
 _QUIET = ("keep",)

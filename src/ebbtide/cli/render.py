@@ -9,10 +9,11 @@ from datetime import date, datetime
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
+from rich.markup import escape as without_markup
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from ebbtide.cli.visible import json_visible, visible
 from ebbtide.model.times import as_text
 
 _WIDE = 200
@@ -26,6 +27,11 @@ def out() -> Console:
 
 def err() -> Console:
     return Console(stderr=True, highlight=False)
+
+
+def escape(text: str) -> str:
+    """Somebody's text for a console: no markup, and nothing that a terminal obeys. All text of others goes here."""
+    return without_markup(visible(text))
 
 
 def complain(message: str, hint: str | None) -> None:
@@ -45,7 +51,7 @@ def warn(lines: Iterable[str]) -> None:
 
 
 def write_json(value: Any, *, indent: int | None = 2) -> None:
-    sys.stdout.write(json.dumps(value, indent=indent, ensure_ascii=False, default=plain) + "\n")
+    sys.stdout.write(json_visible(json.dumps(value, indent=indent, ensure_ascii=False, default=plain)) + "\n")
     sys.stdout.flush()  # a closed pipe must show here, where it is met in silence, not at the interpreter's end
 
 

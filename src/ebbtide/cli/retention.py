@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from ebbtide.cli import render
 from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, UnsafeOption, open_project, time_of
+from ebbtide.cli.render import escape
 from ebbtide.model.ids import object_name
 
 hold = typer.Typer(no_args_is_help=True, help="Litigation holds: nothing inside one goes by any verb.")

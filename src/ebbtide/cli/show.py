@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rich.markup import escape
 from rich.table import Table
 
 from ebbtide.cli import render
+from ebbtide.cli.render import escape
 
 
 def tables(rows: list[dict[str, Any]]) -> Table:
@@ -51,7 +51,7 @@ def _lines(rows: list[dict[str, Any]], title: str, view_start: str | None, tags:
         notes += [row["message"]] if row["message"] else []
         counts = [("?" if row[key] is None else str(row[key])) for key in _COUNTS]
         shown.add_row(
-            row["id"], row["kind"], row["committed_at"][:19].replace("T", " "), *counts,
+            escape(row["id"]), row["kind"], row["committed_at"][:19].replace("T", " "), *counts,
             render.size(row["bytes_added"]), view, escape("; ".join(notes)),
         )  # fmt: skip
     return shown
