@@ -8,6 +8,7 @@
     ├── RefusedError             exit 3: refused for safety
     │   ├── MarkedError          a reader met a transaction that is scheduled for deletion
     │   ├── LeaseError           another sweeper is at work, or this one's lease is over
+    │   ├── NotAppendedError     the ledger's table holds entries that no signer of it appended
     │   ├── OverLimitError       more rows of a dataset would go than its limit allows
     │   ├── RewoundError         the ledger is behind, or beside, what was signed before
     │   └── StateVersionError    the state belongs to an older or newer Ebbtide
@@ -109,6 +110,19 @@ class RewoundError(RefusedError):
     def __init__(self, what: str, *, expected: str, found: str, hint: str | None = None) -> None:
         self.what, self.expected, self.found = what, expected, found
         super().__init__(f"{what}: expected {expected}, found {found}", hint=hint)
+
+
+class NotAppendedError(RefusedError):
+    """The ledger's table holds entries, from `first` on, that nobody who signs it appended and no checkpoint covers."""
+
+    def __init__(self, first: int, last: int) -> None:
+        self.first, self.last = first, last
+        which = f"entry {first} was" if first == last else f"entries {first} to {last} were"
+        super().__init__(
+            f"{which} not appended here, and no checkpoint covers {'it' if first == last else 'them'}: not signed",
+            hint="another host appended and has not signed yet: run `ebbtide ledger checkpoint` there. If none did, "
+            f"somebody wrote into the table: look at entry {first}",
+        )
 
 
 class StateVersionError(RefusedError):

@@ -92,7 +92,7 @@ def test_a_project_that_says_nothing_gets_a_ledger_on_first_use_and_is_told_once
     assert "made a key" in first.err
     again = ebbtide("ledger", "key")
     assert (again.out, again.err) == (first.out, "")
-    (file,) = (ebbtide.folder / ".ebbtide" / "keys").iterdir()
+    (file,) = (ebbtide.folder / ".ebbtide" / "keys").glob("*.key")
     assert file.stat().st_mode & 0o777 == 0o600
     copies = list((ebbtide.folder.parent / "user-state" / "ebbtide").iterdir())
     assert [copy.read_bytes() for copy in copies] == [ebbtide("ledger", "checkpoint").out]

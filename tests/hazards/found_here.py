@@ -1,4 +1,4 @@
-"""What was found here: hazards 31 to 37."""
+"""What was found here: hazards 31 to 38."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tests.hazards.places import (
     STORAGE,
     UNREAD,
     UNREAD_PLAN,
+    VOUCHED,
 )
 
 _IDENTITY = IDENTITY + "a_table_keeps_its_identity_and_one_that_is_made_anew_has_another"
@@ -85,5 +86,14 @@ HAZARDS = (
         37,
         "A folder that becomes a link between listing and removal.",
         each(_BY_HANDLE, _BY_HANDLE, tested(LINKED), tested(LINKED)),
+    ),
+    Hazard(
+        38,
+        "A signature over what somebody else wrote: the signer trusts the table that it signs.",
+        everywhere(
+            VOUCHED + "rows_at_the_end_that_nobody_appended_are_refused_by_index",
+            VOUCHED + "a_ledger_that_was_replaced_whole_under_another_key_is_found_and_signed_by_nobody",
+            VOUCHED + "two_hosts_on_one_postgresql_append_at_once_and_sign_each_others_entries",
+        ),
     ),
 )

@@ -19,6 +19,7 @@ NAMES = "tests/sweep/test_names.py::test_a_variable_in_a_name_leads_to_no_other_
 UNREAD = "tests/sweep/test_unread.py::test_files_of_all_others_wait_for_who_cannot_be_read"
 UNREAD_PLAN = "tests/plan/test_unread.py::test_only_metadata_goes_on_and_not_where_one_operation_does_both"
 LINKED = "tests/faults/test_disk_and_clock.py::test_a_folder_that_becomes_a_link_during_a_sweep_loses_nothing_behind_it"
+VOUCHED = "tests/ledger/test_vouched.py::test_"
 READ = {name: f"tests/formats/test_{name}_read.py::test_" for name in ("iceberg", "delta", "hudi", "paimon")}
 REMOVE = {name: f"tests/formats/test_{name}_remove.py::test_" for name in ("iceberg", "delta", "hudi", "paimon")}
 
@@ -46,6 +47,10 @@ STANDS_FOR = {
     STORAGE + "links_above_a_dataset_are_those_from_when_the_sweep_began": _BY_PATH,
     LEAVING + "a_branch_that_keeps_the_files_does_not_lift_the_limit": FORMATS,
     LEAVING + "a_sweep_is_limited_by_what_leaves_and_explain_names_who_keeps_it": FORMATS,
+    # The ledger knows no formats.
+    VOUCHED + "rows_at_the_end_that_nobody_appended_are_refused_by_index": FORMATS,
+    VOUCHED + "a_ledger_that_was_replaced_whole_under_another_key_is_found_and_signed_by_nobody": FORMATS,
+    VOUCHED + "two_hosts_on_one_postgresql_append_at_once_and_sign_each_others_entries": FORMATS,
     NAMES: ("iceberg", "delta", "hudi"),
     UNREAD: ("iceberg", "delta", "paimon"),
     UNREAD_PLAN: ("iceberg", "hudi"),

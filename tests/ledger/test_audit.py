@@ -266,7 +266,9 @@ def test_an_empty_database_is_not_a_good_ledger(database: Database, ledger: Ledg
 def test_entries_that_are_not_signed_yet_are_counted(ledger: Ledger) -> None:
     ledger.open()
     with ledger.database.writer() as state:
-        ledger._begin(state).append(hold(1), hold(2))
+        step = ledger._begin(state)
+        step.append(hold(1), hold(2))
+        ledger._intend(step)
     report = audit(ledger)
     assert report
     assert report.unsigned == 2

@@ -14,8 +14,9 @@ import pytest
 from sqlalchemy import delete, select, update
 
 from ebbtide.errors import EbbtideError, InputError, ProofError, RefusedError, RewoundError, StateError, UnreadableError
-from ebbtide.ledger import tree
+from ebbtide.ledger import outside, tree
 from ebbtide.ledger.audit import audit
+from ebbtide.ledger.codec import Entry
 from ebbtide.ledger.entries import KeyRotated, LedgerCreated, parse_entry
 from ebbtide.ledger.keys import Trust, TrustedKey
 from ebbtide.ledger.ledger import Clock, Home, Ledger
@@ -38,6 +39,23 @@ def _beside(ledger: Ledger, **home: object) -> Ledger:
     return Ledger(ledger.database, replace(ledger.home, **home), ledger.clock)  # type: ignore[arg-type]
 
 
+def _host(ledger: Ledger, folder: Path) -> Ledger:
+    """Another host: the same state and the same keys, and nothing else of this one's."""
+    home = replace(ledger.home, keys=KeyFolder(folder / "keys"), folder=folder / "outside")
+    home.keys.path.mkdir(parents=True)
+    for key in ledger.home.keys.path.glob("*.key"):
+        shutil.copy2(key, home.keys.path)
+    return Ledger(ledger.database, home, ledger.clock, patience=())
+
+
+def _commit_unsigned(ledger: Ledger, *entries: Entry) -> None:
+    """What a process leaves that dies between its commit and its signature."""
+    with ledger.database.writer() as state:
+        step = ledger._begin(state)
+        step.append(*entries)
+        ledger._intend(step)
+
+
 # First use
 
 
@@ -48,7 +66,7 @@ def test_first_use_makes_origin_key_and_first_entry_and_says_so_once(ledger: Led
         first = parse_entry(log.leaf(0))
         assert isinstance(first, LedgerCreated)
         assert (first.origin, first.key) == (key.name, key.encode())
-    (file,) = ledger.home.keys.path.iterdir()
+    (file,) = ledger.home.keys.path.glob("*.key")
     assert file.stat().st_mode & 0o777 == 0o600
     assert len(ledger.notices) == 1
     assert key.encode() in ledger.notices[0]
@@ -118,7 +136,7 @@ def test_two_keys_for_an_empty_ledger_are_refused(ledger: Ledger, home: Home) ->
 )
 def test_a_key_that_is_missing_or_broken_stops_the_change_itself(ledger: Ledger, content: bytes | None) -> None:
     ledger.open()
-    (file,) = ledger.home.keys.path.iterdir()
+    (file,) = ledger.home.keys.path.glob("*.key")
     if content is None:
         file.unlink()
     else:
@@ -132,7 +150,7 @@ def test_a_key_that_is_missing_or_broken_stops_the_change_itself(ledger: Ledger,
 
 def test_another_key_in_the_key_file_is_refused(ledger: Ledger) -> None:
     ledger.open()
-    (file,) = ledger.home.keys.path.iterdir()
+    (file,) = ledger.home.keys.path.glob("*.key")
     file.write_text(Signer.generate("example.org/acme").encode())
     with pytest.raises(ProofError):
         _append(ledger)
@@ -140,7 +158,7 @@ def test_another_key_in_the_key_file_is_refused(ledger: Ledger) -> None:
 
 def test_a_key_that_others_may_read_is_refused(ledger: Ledger) -> None:
     ledger.open()
-    (file,) = ledger.home.keys.path.iterdir()
+    (file,) = ledger.home.keys.path.glob("*.key")
     file.chmod(0o644)
     with pytest.raises(RefusedError, match="others may read"):
         _append(ledger)
@@ -148,7 +166,7 @@ def test_a_key_that_others_may_read_is_refused(ledger: Ledger) -> None:
 
 def test_a_ledger_and_its_notices_never_show_a_secret(ledger: Ledger) -> None:
     ledger.open()
-    (file,) = ledger.home.keys.path.iterdir()
+    (file,) = ledger.home.keys.path.glob("*.key")
     secret = file.read_text().split("+", 4)[4]
     assert secret not in repr(ledger)
     assert secret not in repr(Signer.parse(file.read_text()))
@@ -204,7 +222,8 @@ def test_a_restored_copy_that_grew_differently_is_refused(ledger: Ledger, tmp_pa
     copy = _copy(ledger)
     _append(ledger)
     _restore(ledger, copy)
-    elsewhere = _beside(ledger, folder=tmp_path / "another-host")
+    elsewhere = _host(ledger, tmp_path / "another-host")
+    elsewhere.adopt()
     with elsewhere.writing() as step:
         step.append(hold(7), hold(8), hold(9))
     with pytest.raises(RewoundError, match="root hash of the first 3 entries"):
@@ -253,10 +272,17 @@ def test_a_restored_sqlite_file_is_refused(tmp_path: Path, home: Home) -> None:
         Ledger(Database(f"sqlite:///{path}"), home, ledger.clock).sign()
 
 
-def test_a_missing_copy_is_written_again(ledger: Ledger) -> None:
+def test_a_missing_copy_is_a_finding_and_written_again_when_a_person_says_so(ledger: Ledger) -> None:
     _append(ledger)
     copy = ledger.home.copy(ledger.open())
     copy.path.unlink()
+    for attempt in (ledger.sign, lambda: _append(ledger), ledger.rotate):
+        with pytest.raises(RefusedError, match="no copy of the last checkpoint") as refused:
+            attempt()
+        assert "ebbtide ledger checkpoint --adopt" in str(refused.value.hint)
+    assert any(finding.where == "copy outside" for finding in audit(ledger).findings)
+    ledger.adopt()
+    assert audit(ledger)
     _append(ledger)
     assert copy.path.read_bytes() == ledger.sign().encode()
 
@@ -278,23 +304,29 @@ def test_a_copy_that_another_key_signed_is_refused(ledger: Ledger) -> None:
         _append(ledger)
 
 
-def test_a_checkpoint_that_cannot_be_kept_outside_is_not_handed_out(
+def test_what_cannot_be_kept_beside_the_keys_is_not_committed_and_what_cannot_be_kept_outside_is_not_handed_out(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger.open()
 
-    def full(_: int) -> None:
+    def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
-        with pytest.raises(StateError, match="could not be kept"):
+        with pytest.raises(StateError, match="what is appended could not be kept"):
             _append(ledger)
-        with pytest.raises(StateError, match="could not be kept"):
-            ledger.sign()
+        with ledger.reading() as log:
+            assert log.size == 1
+    with monkeypatch.context() as patch:
+        patch.setattr(outside, "replace_file", full)
+        for attempt in (lambda: _append(ledger), ledger.sign):
+            with pytest.raises(StateError, match="the checkpoint could not be kept"):
+                attempt()
     assert len(list(ledger.home.folder.iterdir())) == 1
     assert audit(ledger)
     note = ledger.sign()
+    assert Checkpoint.parse(note.text).size == 2
     assert ledger.home.copy(ledger.open()).path.read_bytes() == note.encode()
 
 
@@ -391,10 +423,9 @@ def test_the_old_key_file_may_go_after_a_rotation(ledger: Ledger) -> None:
 
 def test_a_rotation_that_died_before_its_checkpoint_is_finished_by_the_next_signature(ledger: Ledger) -> None:
     old = ledger.open()
-    with ledger.database.writer() as state:
-        step = ledger._begin(state)
-        new = ledger._new_signer(old.name)
-        step.append(KeyRotated(at=ledger.clock.now(), old=old.encode(), new=new.key.encode()), hold(1), hold(2))
+    new = ledger._new_signer(old.name)
+    rotated = KeyRotated(at=ledger.clock.now(), old=old.encode(), new=new.key.encode())
+    _commit_unsigned(ledger, rotated, hold(1), hold(2))
     _append(ledger)
     with ledger.reading() as log:
         sizes = [size for size, _ in log.checkpoints()]

@@ -22,7 +22,7 @@ from ebbtide.ledger.note import Checkpoint, Note, VerifierKey
 from ebbtide.ledger.proof import TlogProof
 from ebbtide.ledger.prune import Pruning, plan_pruning
 from ebbtide.ledger.prune import prune as prune_ledger
-from ebbtide.ledger.tree import inclusion_proof, leaf_hash
+from ebbtide.ledger.tree import leaf_hash
 from ebbtide.ledger.witness import ask_witness
 from ebbtide.state.database import Database
 from ebbtide.state.keys import KeyFolder
@@ -85,27 +85,37 @@ def keys(ledger: Ledger) -> Trust:
         return log.trust()
 
 
-def checkpoint(ledger: Ledger) -> Note:
-    """The signed checkpoint of everything that is in the ledger."""
-    ledger.open()
-    return ledger.sign()
+def checkpoint(ledger: Ledger, *, adopt: bool = False, up_to: int | None = None) -> Note:
+    """The signed checkpoint of everything that was appended. `adopt` lets a host begin that has no copy of one."""
+    if not adopt:
+        if up_to is not None:
+            raise InputError("--up-to says how much is adopted", hint="give it together with --adopt")
+        ledger.open()
+        return ledger.sign()
+    with _existing(ledger):
+        pass
+    return ledger.adopt(up_to=up_to)
 
 
 def entry(ledger: Ledger, index: int) -> Logged:
-    """One entry as it is in the ledger."""
-    with _existing(ledger) as log:
-        leaf = log.leaf(index)
+    """One entry as it was appended: its bytes are held against the tree before they are handed out."""
+    with _existing(ledger):
+        pass
+    with ledger.verified() as log:
+        leaf, head = log.leaf(index), log.frontier()
+        log.prove(index, head.size, head.root)
         return Logged(leaf, leaf_hash(leaf))
 
 
 def prove(ledger: Ledger, index: int) -> TlogProof:
-    """The proof that an entry is in the ledger, under its last checkpoint."""
+    """The proof that an entry is in the ledger, under its last checkpoint; checked before it is handed out."""
     with _existing(ledger) as log:
         if not 0 <= index < log.size:
             raise InputError(f"no entry {index} in a ledger of {log.size}", hint="indexes count from 0")
     note = ledger.sign()
+    head = Checkpoint.parse(note.text)
     with ledger.reading() as log:
-        return TlogProof(index, inclusion_proof(index, Checkpoint.parse(note.text).size, log.get), note)
+        return TlogProof(index, log.prove(index, head.size, head.root), note)
 
 
 def rotate(ledger: Ledger) -> VerifierKey:

@@ -89,12 +89,23 @@ def key(
 
 
 @app.command()
-def checkpoint(ctx: typer.Context, project: ProjectOption = None, json: JsonOption = False) -> None:
-    """Print the signed checkpoint of everything that is in the ledger."""
+def checkpoint(
+    ctx: typer.Context,
+    adopt: Annotated[
+        bool, typer.Option("--adopt", help="Begin on this host, which has no copy of the last checkpoint yet. Once.")
+    ] = False,
+    up_to: Annotated[
+        int | None,
+        typer.Option(help="With --adopt: the size up to which entries are taken over that nobody signed. Look first."),
+    ] = None,
+    project: ProjectOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Print the signed checkpoint of everything that was appended to the ledger."""
     from ebbtide.app import ledger as use
 
     ledger = _open(ctx, project)
-    note = use.checkpoint(ledger)
+    note = use.checkpoint(ledger, adopt=adopt, up_to=up_to)
     _tell(ledger)
     if json:
         origin, size, root = note.text.splitlines()[:3]

@@ -7,7 +7,8 @@ Nothing stored is believed. Every leaf is hashed again from its body, every subt
 3. stored subtree hashes, acts, keys and attachments are those that follow from the entries;
 4. every checkpoint is signed by a key that was trusted at its size and has the root of that many leaves, so each later
    one continues each earlier one;
-5. the copy outside is such a checkpoint too, and the database's last one is not older.
+5. every copy outside is such a checkpoint too, and the database's last one is not older;
+6. origin, keys and appends are those that are known without the database (`audit_outside.py`).
 
 A finding names the row, with what was expected and what was found. Where a leaf was replaced together with its hash,
 no single row is wrong by itself: the finding then names the entries that one checkpoint signed and the one before did
@@ -16,21 +17,24 @@ not.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from sqlalchemy import select
 
 from ebbtide.errors import EbbtideError
 from ebbtide.ledger.attachments import attachment, kept
+from ebbtide.ledger.audit_outside import read_outside, vouched_findings
 from ebbtide.ledger.keys import Trust, TrustedKey
 from ebbtide.ledger.ledger import Ledger
 from ebbtide.ledger.log import Log
 from ebbtide.ledger.note import Note, VerifierKey
 from ebbtide.ledger.recompute import Finding, Recomputed, read_entries, span
+from ebbtide.ledger.vouched import Outside
 from ebbtide.state.reader import StateReader
-from ebbtide.state.tables import ledger_acts, ledger_keys, ledger_nodes
+from ebbtide.state.tables import ledger_acts, ledger_entries, ledger_keys, ledger_nodes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,12 +57,16 @@ class AuditReport:
 
 def audit(ledger: Ledger) -> AuditReport:
     """Read everything, believe nothing, name what is wrong."""
+    # Before the snapshot: what is outside by then is in the database already.
+    outside, unread = read_outside(ledger.home)
     with ledger.database.reader() as state:
+        since, _ = read_outside(ledger.home)
         log, truth = Log(state.connection), Recomputed()
         checkpoints = dict(log.checkpoints())
         findings = [
+            *unread,
             *read_entries(state, log, truth, {*checkpoints}),
-            *_pruned(truth),
+            *_pruned(state, truth),
             *_nodes(state, truth),
             *_rows(state, truth),
             *_attachments(state, truth),
@@ -70,7 +78,9 @@ def audit(ledger: Ledger) -> AuditReport:
             findings.append(Finding("keys of the ledger", "those of its entries", error.message))
         else:
             findings += _checkpoints(log.size, truth, trust, checkpoints)
-            findings += _copies(ledger, log, trust, checkpoints, copies)
+            if outside:
+                findings += _copies(outside, log, trust, checkpoints, copies)
+                findings += vouched_findings(log, outside, since or outside, trust)
         return AuditReport(
             entries=log.size,
             checkpoints=len(checkpoints),
@@ -82,21 +92,28 @@ def audit(ledger: Ledger) -> AuditReport:
         )
 
 
-def _pruned(truth: Recomputed) -> Iterator[Finding]:
-    covered = {index for span in truth.pruned for index in span}
+def _pruned(state: StateReader, truth: Recomputed) -> Iterator[Finding]:
+    # By ranges and rows, never index by index: an entry may claim a range of any width.
+    ranges = sorted(truth.pruned, key=lambda item: item.first)
+    reach = list(accumulate((item.last for item in ranges), max))
     for index in truth.missing:
-        if index not in covered:
+        before = bisect_right(ranges, index, key=lambda item: item.first)
+        if not before or reach[before - 1] < index:
             yield Finding(f"body of entry {index}", "a body, for no entry says that it was pruned", "none")
-    for index in sorted(covered - set(truth.missing)):
-        yield Finding(f"body of entry {index}", "none, for it was pruned", "a body")
+    for item in ranges:
+        query = select(ledger_entries.c.idx).where(ledger_entries.c.idx.between(item.first, item.last))
+        for index in state.connection.execute(query.where(ledger_entries.c.body.is_not(None))).scalars():
+            yield Finding(f"body of entry {index}", "none, for it was pruned", "a body")
 
 
 def _nodes(state: StateReader, truth: Recomputed) -> Iterator[Finding]:
     stored = {(row.height, row.idx): row.hash for row in state.connection.execute(select(ledger_nodes))}
     for place in sorted(truth.nodes.keys() | stored.keys(), key=str):
         expected, found = truth.nodes.get(place), stored.get(place)
+        height, index = place
+        if expected is None and truth.end is not None and 0 <= height < 63 and (index + 1) << height > truth.end:
+            continue
         if expected != found:
-            height, index = place
             where = f"stored hash {index} of height {height}"
             if expected is not None:
                 where += f", over {span(index << height, ((index + 1) << height) - 1)}"
@@ -149,7 +166,9 @@ def _checkpoints(size: int, truth: Recomputed, trust: Trust, checkpoints: dict[i
             yield Finding(where, f"size {at}", f"size {checkpoint.size}")
         elif at > size:
             yield Finding(span(size, at - 1), f"a row, for {where} signed it", "none")
-        elif (found := truth.roots[at]) != checkpoint.root:
+        elif (found := truth.roots.get(at)) is None:
+            yield Finding(f"{where}, over {span(good, at - 1)}", f"root hash {checkpoint.root.hex()}", "a gap")
+        elif found != checkpoint.root:
             yield Finding(f"{where}, over {span(good, at - 1)}", f"root hash {checkpoint.root.hex()}", found.hex())
         else:
             good = at
@@ -161,15 +180,17 @@ def _checkpoints(size: int, truth: Recomputed, trust: Trust, checkpoints: dict[i
 
 
 def _copies(
-    ledger: Ledger, log: Log, trust: Trust, checkpoints: dict[int, bytes], seen: list[str]
+    outside: Outside, log: Log, trust: Trust, checkpoints: dict[int, bytes], seen: list[str]
 ) -> Iterator[Finding]:
     last = max(checkpoints, default=0)
-    for copy in sorted({ledger.home.copy(trusted.key) for trusted in trust.ledger}, key=str):
+    try:
+        known = outside.known_to(trust)
+    except EbbtideError as error:
+        yield Finding("copies outside", "what can be read", error.message)
+        return
+    for copy, note in sorted(known.items(), key=str):
         where = f"copy at {copy.path}"
         try:
-            note = copy.read()
-            if note is None:
-                continue
             seen.append(str(copy.path))
             checkpoint, _ = trust.verify(note)
             if checkpoint.size > log.size:

@@ -4,41 +4,47 @@ Invariants:
 
 1. A change of the state and its entries are one transaction (`writing`, `sweeping`); the checkpoint is signed after it,
    in a transaction of its own. A crash between the two leaves entries that the next checkpoint covers.
-2. Before anything is appended or signed, the log is held against the last checkpoint in the database and the copy
-   outside of it. A log that is smaller, or another one, is refused (a restored backup).
-3. A checkpoint is handed out only when the copy outside vouches for it; the copy only ever moves forward.
-4. The origin is set once. After a rotation the first checkpoint is the one that ends with the entry of the rotation,
+2. Before anything is appended or signed, the log is held against what is known without its database: keys, origin,
+   copies of the checkpoint (`vouched.py`). A log that is smaller, or another one, is refused (a restored backup).
+3. Signed is what was appended, not what is found: the frontier of the appends is kept beside the keys, on disk before
+   each commit (`frontier.py`). An entry that no signer appended is refused, by its index.
+4. A checkpoint is handed out only when the copy outside vouches for it; the copy only ever moves forward. A ledger
+   has one from before its first entry on: the checkpoint of nothing.
+5. The origin is set once. After a rotation the first checkpoint is the one that ends with the entry of the rotation,
    and both keys sign it; the old key signs nothing after that.
 """
 
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import pairwise
-from pathlib import Path
 from typing import Generic, TypeVar
 from urllib.parse import quote
 
-from ebbtide.errors import EbbtideError, InputError, ProofError, RefusedError, RewoundError
+from ebbtide.errors import EbbtideError, NotAppendedError, RefusedError, RewoundError
 from ebbtide.ledger.attachments import attach_files
 from ebbtide.ledger.codec import Entry
 from ebbtide.ledger.entries import Files, KeyRotated, LedgerCreated
+from ebbtide.ledger.frontier import NOTHING, Appended, Frontier
+from ebbtide.ledger.home import Home as Home
 from ebbtide.ledger.log import Log
 from ebbtide.ledger.note import Checkpoint, Note, Signer, VerifierKey, check_name, sign
-from ebbtide.ledger.outside import OutsideCopy, check_continues
+from ebbtide.ledger.tree import EMPTY_ROOT, consistency_proof, verify_consistency
+from ebbtide.ledger.vouched import Outside, check_appended, check_key, check_origin, check_signed, take_over
 from ebbtide.state.database import Database
-from ebbtide.state.keys import KeyFolder
 from ebbtide.state.lease import Lease
 from ebbtide.state.sweeper import SweepWriter
 from ebbtide.state.writer import StateWriter
 
-_KEY_PREFIX = "ledger-"
+_WAITS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 
 WriterT = TypeVar("WriterT", bound=StateWriter)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,22 +55,6 @@ class Clock:
     simulated: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Home:
-    """Where a ledger keeps what must not be in its database, and what its project says about it."""
-
-    keys: KeyFolder
-    folder: Path
-    """The user's state folder, for checkpoints."""
-    project: str
-    origin: str | None = None
-    checkpoint: Path | None = None
-
-    def copy(self, key: VerifierKey) -> OutsideCopy:
-        """The copy of the last checkpoint that this key signed."""
-        return OutsideCopy(self.checkpoint) if self.checkpoint else OutsideCopy.of(self.folder, key)
-
-
 @dataclass(frozen=True, slots=True)
 class Step(Generic[WriterT]):
     """One transaction of state and log."""
@@ -72,6 +62,8 @@ class Step(Generic[WriterT]):
     state: WriterT
     log: Log
     simulated: bool
+    start: Frontier = NOTHING
+    """What was in the log when the transaction began."""
 
     def append(self, *entries: Entry) -> range:
         """Add entries to the log; gives their indexes."""
@@ -90,6 +82,8 @@ class Ledger:
     home: Home
     clock: Clock
     notices: list[str] = field(default_factory=list)
+    patience: tuple[float, ...] = _WAITS
+    """Seconds to wait for the signature of another host, again and again."""
 
     @contextmanager
     def reading(self) -> Iterator[Log]:
@@ -98,50 +92,90 @@ class Ledger:
             yield Log(state.connection)
 
     @contextmanager
+    def verified(self) -> Iterator[Log]:
+        """The same, after it was held against what is known outside: whatever it says now may be handed on."""
+        # What is outside runs ahead of a snapshot, and behind it: before and after are both read.
+        before = Outside.read(self.home)
+        with self.reading() as log:
+            signed = check_signed(log, before, adopting=True)
+            origin = log.trust().origin
+            after = Outside.read(self.home).appended[origin]
+            check_appended(log, before.appended[origin], signed, also=after.frontiers())
+            yield log
+
+    @contextmanager
     def writing(self) -> Iterator[Step[StateWriter]]:
         """Change the state and say so in the log; the checkpoint is signed when the block is left without an error."""
-        with self.database.writer() as state:
-            yield self._begin(state)
+        with ExitStack() as stack:
+            step = self._enter(stack, self.database.writer, self._begin)
+            yield step
+            self._intend(step)
         self.sign()
 
     @contextmanager
     def sweeping(self, lease: Lease) -> Iterator[Step[SweepWriter]]:
         """The same for a sweeper, whose lease is proved in the same transaction."""
-        with self.database.sweeper(lease) as state:
-            yield self._begin(state)
+        with ExitStack() as stack:
+            step = self._enter(stack, lambda: self.database.sweeper(lease), self._begin)
+            yield step
+            self._intend(step)
         self.sign()
 
     def open(self) -> VerifierKey:
         """The ledger's present key. On first use this makes the ledger: origin, key and first entry."""
         with self.reading() as log:
             if log.size:
-                self._check_origin(log)
-                return log.trust().ledger[-1].key
+                return self._present_key(log)
         with self.writing():
             pass
         with self.reading() as log:
-            return log.trust().ledger[-1].key
+            return self._present_key(log)
 
     def sign(self) -> Note:
-        """The checkpoint of everything that is in the log; signed now unless it was before."""
-        with self.database.writer() as state:
-            log = Log(state.connection)
-            self._check(log)
-            keys = log.trust().ledger
+        """The checkpoint of everything that was appended; signed now unless it was before."""
+        with ExitStack() as stack:
+            log = self._enter(stack, self.database.writer, self._vouched)
+            keys, head = log.trust().ledger, log.frontier()
+            file = self.home.frontier(keys[0].key.name)
+            if file.read() != Appended(head):
+                file.write(Appended(head))
             for old, new in pairwise(keys):
                 assert old.until is not None
                 if not _signed_by(log.checkpoint(old.until), old.key, new.key):
                     self._sign(log, old.until, [old.key, new.key])
-            if not _signed_by(log.checkpoint(log.size), keys[-1].key):
-                self._sign(log, log.size, [keys[-1].key])
+            if not _signed_by(log.checkpoint(head.size), keys[-1].key):
+                self._sign(log, head.size, [keys[-1].key])
         return self.publish()
+
+    def adopt(self, *, up_to: int | None = None) -> Note:
+        """Let this host, which has no copy of a checkpoint yet, begin with what the ledger signed last.
+
+        Entries that no checkpoint covers and nobody here appended are taken over only up to the size that a person
+        names, who has looked at them: whoever appended them is gone.
+        """
+        with self.database.writer() as state:
+            log = Log(state.connection)
+            outside = Outside.read(self.home)
+            signed = check_signed(log, outside, adopting=True)
+            keys = log.trust().ledger
+            if up_to is not None:
+                appended = outside.appended[keys[0].key.name]
+                known, grown = take_over(log, appended, signed, up_to)
+                self.home.frontier(keys[0].key.name).write(Appended(grown))
+                self.notices.append(f"took over {up_to - known} entries from index {known} on that nobody had signed")
+            copy = self.home.copy(keys[-1].key)
+            if copy.read() is None:
+                copy.write(log.checkpoint() or self._empty(keys[-1].key))
+                self.notices.append(f"keeps the last checkpoint at {copy.path} from now on")
+        return self.sign()
 
     def publish(self) -> Note:
         """Bring the copies outside up to the checkpoints that the database keeps; gives the last one."""
         # Exclusive, though it writes nothing here: two processes must not overtake each other outside.
         with self.database.writer() as state:
             log = Log(state.connection)
-            self._check(log)
+            # What another host appended and has not signed yet is not handed out here, and no reason to stop.
+            check_signed(log, Outside.read(self.home))
             notes = {self.home.copy(trusted.key): log.checkpoint(trusted.until) for trusted in log.trust().ledger}
             for copy, note in notes.items():
                 if note and copy.read() != note:
@@ -159,57 +193,83 @@ class Ledger:
             step.append(KeyRotated(at=self.clock.now(), old=old.encode(), new=new.key.encode()))
         return new.key
 
+    def _enter(
+        self,
+        stack: ExitStack,
+        transaction: Callable[[], AbstractContextManager[WriterT]],
+        begin: Callable[[WriterT], T],
+    ) -> T:
+        """Begin a transaction; wait outside of it while another host has committed and is about to sign."""
+        # A file is one host's, whose processes share the frontier: there is nobody to wait for.
+        for seconds in () if self.database.is_sqlite else self.patience:
+            with ExitStack() as attempt:
+                state = attempt.enter_context(transaction())
+                with suppress(NotAppendedError):
+                    begun = begin(state)
+                    stack.push(attempt.pop_all())
+                    return begun
+            time.sleep(seconds)
+        return begin(stack.enter_context(transaction()))
+
     def _begin(self, state: WriterT) -> Step[WriterT]:
+        if Log(state.connection).size:
+            log = self._vouched(state)
+            # A key that cannot be read must stop the change, not only the signature after it.
+            self.home.signer(log.trust().ledger[-1].key)
+            return Step(state, log, self.clock.simulated, log.frontier())
+        signer = self._first_signer()
+        # The copy comes first: whoever finds entries without one is on another host, or the copy is lost.
+        copy = self.home.copy(signer.key)
+        if copy.read() is None:
+            copy.write(self._empty(signer.key))
         step = Step(state, Log(state.connection), self.clock.simulated)
-        if step.log.size == 0:
-            signer = self._first_signer()
-            step.append(LedgerCreated(at=self.clock.now(), origin=signer.key.name, key=signer.key.encode()))
-        self._check(step.log)
-        # A key that cannot be read must stop the change, not only the signature after it.
-        self._signer(step.log.trust().ledger[-1].key)
+        step.append(LedgerCreated(at=self.clock.now(), origin=signer.key.name, key=signer.key.encode()))
+        check_signed(step.log, Outside.read(self.home))
         return step
 
-    def _check(self, log: Log) -> None:
-        self._check_origin(log)
-        if note := log.checkpoint():
-            check_continues(log, note, whence="its last checkpoint")
-        for copy in {self.home.copy(trusted.key) for trusted in log.trust().ledger}:
-            if note := copy.read():
-                check_continues(log, note, whence=f"the copy at {copy.path}")
+    def _intend(self, step: Step[WriterT]) -> None:
+        """Keep on disk what the transaction will lead to, before it commits."""
+        grown = step.log.frontier()
+        if grown != step.start:
+            self.home.frontier(step.log.trust().origin).write(Appended(step.start, grown))
 
-    def _check_origin(self, log: Log) -> None:
-        origin = log.trust().origin
-        if self.home.origin not in (None, origin):
-            raise InputError(
-                f"ledger.origin is {self.home.origin}, but this ledger is {origin}",
-                hint=f"an origin is set once: write `origin: {origin}` again, or begin with a new state",
-            )
+    def _vouched(self, state: StateWriter) -> Log:
+        """The log, held against everything that is known without it."""
+        log = Log(state.connection)
+        outside = Outside.read(self.home)
+        signed = check_signed(log, outside)
+        check_appended(log, outside.appended[log.trust().origin], signed)
+        return log
+
+    def _present_key(self, log: Log) -> VerifierKey:
+        trust = log.trust()
+        check_origin(trust.origin, self.home)
+        present = trust.ledger[-1].key
+        check_key(present, Outside.read(self.home))
+        return present
 
     def _sign(self, log: Log, size: int, keys: list[VerifierKey]) -> None:
-        text = Checkpoint(keys[0].name, size, log.root(size)).text()
-        log.keep_checkpoint(size, sign(text, [self._signer(key) for key in keys]))
+        head = log.frontier()
+        root = head.root if size == head.size else log.root(size)
+        verify_consistency(size, root, head.size, head.root, consistency_proof(size, head.size, log.get))
+        text = Checkpoint(keys[0].name, size, root).text()
+        log.keep_checkpoint(size, sign(text, [self.home.signer(key) for key in keys]))
 
-    def _signer(self, key: VerifierKey) -> Signer:
-        name = f"{_KEY_PREFIX}{key.key_hash.hex()}"
-        signer = Signer.parse(self.home.keys.read(name).decode(errors="replace"))
-        if signer.key != key:
-            raise ProofError(f"key in {name}", expected=key.encode(), found=signer.key.encode())
-        return signer
+    def _empty(self, key: VerifierKey) -> Note:
+        return sign(Checkpoint(key.name, 0, EMPTY_ROOT).text(), [self.home.signer(key)])
 
     def check_never_signed(self) -> list[Signer]:
         """The keys that lie ready for a ledger without entries; refused when one of them has signed entries before."""
-        names = [name for name in self.home.keys.names() if name.startswith(_KEY_PREFIX)]
-        signers = [Signer.parse(self.home.keys.read(name).decode(errors="replace")) for name in names]
-        if self.home.origin is not None:
-            signers = [signer for signer in signers if signer.key.name == self.home.origin]
-        copies = {self.home.copy(signer.key) for signer in signers}
-        if self.home.checkpoint:
-            copies.add(OutsideCopy(self.home.checkpoint))
-        for copy in copies:
-            if note := copy.read():
+        signers = self.home.signers()
+        copies = {copy: copy.read() for copy in self.home.copies(signer.key for signer in signers)}
+        sizes = {f"the copy at {copy.path}": Checkpoint.parse(note.text).size for copy, note in copies.items() if note}
+        for origin in {signer.key.name for signer in signers}:
+            sizes["what was appended here"] = self.home.frontier(origin).read().certain.size
+        for whence, size in sizes.items():
+            if size:
                 raise RewoundError(
-                    f"size of the ledger, by the copy at {copy.path}",
-                    expected=f"at least {Checkpoint.parse(note.text).size}",
+                    f"size of the ledger, by {whence}",
+                    expected=f"at least {size}",
                     found="0",
                     hint="the state is lost or another one: bring back its newest copy",
                 )
@@ -227,7 +287,7 @@ class Ledger:
 
     def _new_signer(self, origin: str) -> Signer:
         signer = Signer.generate(check_name(origin))
-        self.home.keys.store(f"{_KEY_PREFIX}{signer.key.key_hash.hex()}", signer.encode().encode())
+        self.home.store(signer)
         self.notices.append(
             f"made a key for the ledger {origin} in {self.home.keys.path}; its public half is {signer.key.encode()}"
         )

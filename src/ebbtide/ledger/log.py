@@ -17,11 +17,12 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, func, insert, select, update
 
-from ebbtide.errors import InputError, ProofError, RefusedError
+from ebbtide.errors import EbbtideError, InputError, ProofError, RefusedError
 from ebbtide.ledger import tree
 from ebbtide.ledger.attachments import kept
 from ebbtide.ledger.codec import Entry
 from ebbtide.ledger.entries import Intent, KeyRotated, LedgerCreated, Outcome, attachments_of, parse_entry
+from ebbtide.ledger.frontier import Frontier
 from ebbtide.ledger.keys import Trust, TrustedKey
 from ebbtide.ledger.note import Note, VerifierKey
 from ebbtide.state.bulk import insert_rows
@@ -45,10 +46,11 @@ class Log:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._tiles: dict[tuple[int, int], list[list[bytes]]] = {}
+        self._frontier: Frontier | None = None
 
     @property
     def size(self) -> int:
-        """How many entries there are."""
+        """How many entries there are, by the last index. What nobody appended counts too: see `ledger.py`."""
         last: int | None = self._connection.execute(select(func.max(ledger_entries.c.idx))).scalar_one()
         return 0 if last is None else last + 1
 
@@ -57,9 +59,9 @@ class Log:
         attached = set[str]().union(*(attachments_of(entry) for entry in entries))
         if missing := attached - kept(self._connection, attached):
             raise RefusedError(f"the attachment {min(missing)} is not kept", hint="attach it in the same transaction")
-        first = self.size
+        first = self.frontier().size
         indexes = range(first, first + len(entries))
-        self._append_leaves(first, [entry.encode() for entry in entries])
+        self._append_leaves([entry.encode() for entry in entries])
         intents: dict[str, int] = {}
         for index, entry in zip(indexes, entries, strict=True):
             if isinstance(entry, Intent):
@@ -75,28 +77,58 @@ class Log:
         self._begin(intents)
         return indexes
 
+    def frontier(self) -> Frontier:
+        """The whole tree by its complete subtrees: read once, and grown by what this transaction appends.
+
+        So whoever holds it against what was signed has checked all that an append builds upon.
+        """
+        if self._frontier is None:
+            self._frontier = Frontier.read(self.size, self.get)
+        return self._frontier
+
     def leaf(self, index: int) -> bytes:
         """An entry's exact bytes. A pruned one is refused: its hash is all that is left."""
-        query = select(ledger_entries.c.leaf_hash, ledger_entries.c.body).where(ledger_entries.c.idx == index)
-        row = self._connection.execute(query).one_or_none()
-        if row is None:
-            raise InputError(f"no entry {index} in a ledger of {self.size}", hint="indexes count from 0")
-        if row.body is None:
+        leaf_hash, body = self._entry(index)
+        if body is None:
             raise RefusedError(
-                f"the body of entry {index} is past the ledger's retention; its leaf hash is {row.leaf_hash.hex()}",
+                f"the body of entry {index} is past the ledger's retention; its leaf hash is {leaf_hash.hex()}",
                 hint="proofs of it still work: `ebbtide ledger prove`",
             )
-        body: bytes = row.body
         return body
 
-    def rows(self, start: int, end: int) -> Iterator[tuple[int, bytes, bytes | None]]:
-        """Index, leaf hash and body of the entries from `start` up to `end`, a page at a time."""
+    def prove(self, index: int, size: int, root: bytes) -> tuple[bytes, ...]:
+        """The inclusion proof of an entry under a root that is known to be good; refused unless it holds."""
+        if index >= size:
+            raise InputError(f"no entry {index} in a ledger of {size}", hint="indexes count from 0")
+        leaf_hash, _ = self._entry(index)
+        proof = tree.inclusion_proof(index, size, self.get)
+        try:
+            tree.verify_inclusion(leaf_hash, index, size, proof, root)
+        except EbbtideError as error:
+            raise ProofError(
+                f"entry {index}", expected="what was signed", found=error.message, hint="run `ebbtide ledger audit`"
+            ) from None
+        return proof
+
+    def rows(self, start: int, end: int | None = None) -> Iterator[tuple[int, bytes, bytes | None]]:
+        """Index, leaf hash and body of the entries from `start` up to `end`, or to the last, a page at a time."""
         table = ledger_entries.c
-        for page in range(start, end, _PAGE):
-            query = select(table.idx, table.leaf_hash, table.body).order_by(table.idx)
-            query = query.where(table.idx >= page, table.idx < min(page + _PAGE, end))
-            for row in self._connection.execute(query):
+        last = tree.MAX_SIZE if end is None else end - 1
+        query = select(table.idx, table.leaf_hash, table.body).where(table.idx <= last).order_by(table.idx).limit(_PAGE)
+        # By the last row and not by the number of the page: a gap of any width costs nothing.
+        while start <= last:
+            page = self._connection.execute(query.where(table.idx >= start)).all()
+            for row in page:
                 yield row.idx, row.leaf_hash, row.body
+            if len(page) < _PAGE:
+                return
+            start = page[-1].idx + 1
+
+    def first_row(self, start: int) -> int | None:
+        """The first index from `start` on that there is."""
+        query = select(func.min(ledger_entries.c.idx)).where(ledger_entries.c.idx >= start)
+        first: int | None = self._connection.execute(query).scalar_one()
+        return first
 
     def recover(self) -> tuple[Unfinished, ...]:
         """Every intent without an outcome, oldest first (design, invariant 4)."""
@@ -114,10 +146,17 @@ class Log:
         rows = self._connection.execute(select(ledger_keys).order_by(ledger_keys.c.entry)).all()
         if not rows:
             raise InputError("there is no ledger yet", hint="run `ebbtide ledger init`")
+        for row in rows:
+            # The table is an index of what the entries say; a row that no entry bears out is somebody else's key.
+            entry = parse_entry(self.leaf(row.entry))
+            said = entry.key if isinstance(entry, LedgerCreated) else getattr(entry, "new", None)
+            if said != row.key:
+                raise ProofError(f"key of entry {row.entry}", expected=said or "none", found=row.key)
+        keys = [VerifierKey.parse(row.key) for row in rows]
+        if len(names := {key.name for key in keys}) > 1:
+            raise ProofError("origin of the ledger's keys", expected=keys[0].name, found=", ".join(sorted(names)))
         ends: list[int | None] = [*(row.entry + 1 for row in rows[1:]), None]
-        return Trust(
-            tuple(TrustedKey(VerifierKey.parse(row.key), end) for row, end in zip(rows, ends, strict=False)),
-        )
+        return Trust(tuple(TrustedKey(key, end) for key, end in zip(keys, ends, strict=True)))
 
     def get(self, level: int, index: int) -> bytes:
         """The hash of the complete subtree `(level, index)`."""
@@ -153,8 +192,24 @@ class Log:
         if not updated.rowcount:
             self._connection.execute(insert(ledger_checkpoints), [{"size": size, "note": note.encode()}])
 
-    def _append_leaves(self, first: int, leaves: list[bytes]) -> None:
-        for run in tree.append(first, [tree.leaf_hash(leaf) for leaf in leaves], self.get):
+    def _entry(self, index: int) -> tuple[bytes, bytes | None]:
+        """Leaf hash and body of a row, which fit each other."""
+        query = select(ledger_entries.c.leaf_hash, ledger_entries.c.body).where(ledger_entries.c.idx == index)
+        row = self._connection.execute(query).one_or_none()
+        if row is None:
+            raise InputError(f"no entry {index} in a ledger of {self.size}", hint="indexes count from 0")
+        if row.body is not None and (found := tree.leaf_hash(row.body)) != row.leaf_hash:
+            raise ProofError(
+                f"body of entry {index}",
+                expected=f"leaf hash {row.leaf_hash.hex()}",
+                found=found.hex(),
+                hint="run `ebbtide ledger audit`",
+            )
+        return row.leaf_hash, row.body
+
+    def _append_leaves(self, leaves: list[bytes]) -> None:
+        self._frontier, runs = self.frontier().append([tree.leaf_hash(leaf) for leaf in leaves])
+        for run in runs:
             indexes = range(run.first, run.first + len(run.hashes))
             if run.level == 0:
                 insert_rows(self._connection, ledger_entries, list(zip(indexes, run.hashes, leaves, strict=True)))

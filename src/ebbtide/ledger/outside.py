@@ -7,13 +7,13 @@ anew with a key of its own is another ledger, and a lost database under the same
 
 from __future__ import annotations
 
-import os
-import secrets
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
 from ebbtide.errors import EbbtideError, RewoundError, StateError, UnreadableError
+from ebbtide.ledger.durable import replace_file
+from ebbtide.ledger.keys import Trust
 from ebbtide.ledger.log import Log
 from ebbtide.ledger.note import Checkpoint, Note, VerifierKey
 
@@ -49,51 +49,43 @@ class OutsideCopy:
 
     def write(self, note: Note) -> None:
         """Replace the copy; it is on disk when this returns, the old one or the new one at every moment."""
-        partial = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}")
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with partial.open("wb") as stream:
-                stream.write(note.encode())
-                stream.flush()
-                os.fsync(stream.fileno())
-            partial.replace(self.path)
-            descriptor = os.open(self.path.parent, os.O_RDONLY)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            replace_file(self.path, note.encode())
         except OSError as error:
-            partial.unlink(missing_ok=True)
             raise StateError(
                 f"the checkpoint could not be kept at {self.path}: {error.strerror}",
                 hint="without that copy a restored backup would go unnoticed; set `ledger.checkpoint`",
             ) from None
 
 
-def check_continues(log: Log, note: Note, *, whence: str) -> Checkpoint:
+def check_continues(log: Log, note: Note, trust: Trust, *, whence: str) -> Checkpoint:
     """Refuse unless the log holds everything that this checkpoint of it promised."""
     try:
-        checkpoint, _ = log.trust().verify(note)
-        size = log.size
-        if checkpoint.size > size:
-            raise RewoundError(
-                f"size of the ledger, by {whence}",
-                expected=f"at least {checkpoint.size}",
-                found=str(size),
-                hint=_AFTER_RESTORE,
-            )
-        root = log.root(checkpoint.size)
-    except RewoundError:
-        raise
+        checkpoint, _ = trust.verify(note)
     except EbbtideError as error:
         raise RewoundError(
             f"the ledger, by {whence}", expected="what was signed", found=error.message, hint=_AFTER_RESTORE
         ) from None
-    if root != checkpoint.root:
+    check_root(log, checkpoint.size, checkpoint.root, whence=whence)
+    return checkpoint
+
+
+def check_root(log: Log, size: int, root: bytes, *, whence: str) -> None:
+    """Refuse unless the first entries of the log are those that this root was made of."""
+    if size > log.size:
         raise RewoundError(
-            f"root hash of the first {checkpoint.size} entries, by {whence}",
-            expected=checkpoint.root.hex(),
-            found=root.hex(),
+            f"size of the ledger, by {whence}", expected=f"at least {size}", found=str(log.size), hint=_AFTER_RESTORE
+        )
+    try:
+        found = log.root(size)
+    except EbbtideError as error:
+        raise RewoundError(
+            f"the ledger, by {whence}", expected="what was signed", found=error.message, hint=_AFTER_RESTORE
+        ) from None
+    if found != root:
+        raise RewoundError(
+            f"root hash of the first {size} entries, by {whence}",
+            expected=root.hex(),
+            found=found.hex(),
             hint=_AFTER_RESTORE,
         )
-    return checkpoint

@@ -89,7 +89,7 @@ def _is_old(entry: Entry, requests_named: tuple[str, ...], before: datetime, sti
 
 
 def _bodies(log: Log) -> Iterator[tuple[int, Entry, tuple[str, ...]]]:
-    for index, _, body in log.rows(0, log.size):
+    for index, _, body in log.rows(0):
         if body is not None:
             yield index, parse_entry(body), requests_of(read_body(body)) or ()
 

@@ -12,6 +12,7 @@ from ebbtide.ledger import tree
 from ebbtide.ledger.codec import Entry
 from ebbtide.ledger.entries import (
     BodiesPruned,
+    Indexes,
     Intent,
     KeyRotated,
     LedgerCreated,
@@ -49,10 +50,14 @@ class Recomputed:
     acts: dict[str, tuple[int | None, int | None]] = field(default_factory=dict)
     attached: set[str] = field(default_factory=set)
     missing: list[int] = field(default_factory=list)
-    pruned: list[range] = field(default_factory=list)
+    pruned: list[Indexes] = field(default_factory=list)
+    end: int | None = None
+    """Where the first gap begins: no hash over it can be told. None while there is none."""
 
     def add_leaf(self, index: int, leaf_hash: bytes, sizes: set[int]) -> None:
         """Grow the tree by one leaf, keeping only the roots of its complete subtrees."""
+        if self.end is not None:
+            return
         level, found = 0, leaf_hash
         while self.peaks and self.peaks[-1][0] == level:
             found = tree.node_hash(self.peaks.pop()[1], found)
@@ -81,7 +86,7 @@ class Recomputed:
             case Outcome(act=act):
                 self.acts[act] = (self.acts.get(act, (None, None))[0], index)
             case BodiesPruned(ranges=ranges):
-                self.pruned += [range(item.first, item.last + 1) for item in ranges]
+                self.pruned += ranges
 
 
 def read_entries(state: StateReader, log: Log, truth: Recomputed, sizes: set[int]) -> Iterator[Finding]:
@@ -90,11 +95,10 @@ def read_entries(state: StateReader, log: Log, truth: Recomputed, sizes: set[int
     if below is not None and below < 0:
         yield Finding(f"entry {below}", "no entry before 0", "a row")
     following = 0
-    for index, leaf_hash, body in log.rows(0, log.size):
+    for index, leaf_hash, body in log.rows(0):
         if index != following:
             yield Finding(span(following, index - 1), "a row", "none")
-            for gap in range(following, index):
-                truth.add_leaf(gap, bytes(tree.HASH_BYTES), sizes)
+            truth.end = following if truth.end is None else truth.end
         following = index + 1
         if not isinstance(leaf_hash, bytes) or len(leaf_hash) != tree.HASH_BYTES:
             yield Finding(f"leaf hash of entry {index}", f"{tree.HASH_BYTES} bytes", "something else")

@@ -67,6 +67,12 @@ def root(size: int, get: Get) -> bytes:
     return _subtree(0, size, get) if size else EMPTY_ROOT
 
 
+def peaks(size: int) -> Iterator[tuple[int, int]]:
+    """The complete subtrees that a tree of `size` is made of, as level and index, the largest first."""
+    _check_size(size)
+    yield from _complete(0, size)
+
+
 def inclusion_proof(index: int, size: int, get: Get) -> tuple[bytes, ...]:
     """The hashes beside the way from leaf `index` up to the root of `size` leaves (RFC 6962, section 2.1.1)."""
     _check_size(size)
@@ -174,15 +180,19 @@ def _roots(old_size: int, new_size: int, old_root: bytes, proof: Sequence[bytes]
 
 def _subtree(start: int, end: int, get: Get) -> bytes:
     """The hash over leaves `start … end - 1`, where `start` is a multiple of the least power of 2 that holds them."""
-    peaks: list[bytes] = []
+    parts = [get(level, index) for level, index in _complete(start, end)]
+    found = parts.pop()
+    while parts:
+        found = node_hash(parts.pop(), found)
+    return found
+
+
+def _complete(start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The complete subtrees that make up leaves `start … end - 1`, the largest first."""
     while start < end:
         level = (end - start).bit_length() - 1
-        peaks.append(get(level, start >> level))
+        yield level, start >> level
         start += 1 << level
-    found = peaks.pop()
-    while peaks:
-        found = node_hash(peaks.pop(), found)
-    return found
 
 
 def _split(count: int) -> int:
