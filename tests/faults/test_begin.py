@@ -36,3 +36,26 @@ def test_versions_of_a_dataset_with_held_days_are_not_begun_along_with_a_partiti
         begun = begin(ledger, lease, run, [act("a"), act("b")], snapshot, {})
     assert [(each.dataset, each.removal and each.removal.versions) for each in begun] == [("c.db.b", ("v1",))]
     ledger.database.close()
+
+
+def test_what_was_held_or_rescued_since_the_plan_by_a_former_name_is_not_begun(tmp_path: Path) -> None:
+    place = Place.new(tmp_path / "p")
+    ledger = place.ledger()
+    ledger.open()
+    with Lease.acquire(ledger.database, holder="test") as lease:
+        with ledger.sweeping(lease) as step:
+            run, snapshot = step.state.start_run("sweep", at=AT).id, step.state.snapshot()
+        with ledger.writing() as person:
+            who = person.state.actor("counsel")
+            person.state.hold_dataset("c.db.held_once", owner=who, reason="case", at=AT)
+            person.state.unmark("c.db.rescued_once", "v1", actor=who, reason="mine", until=None, at=AT)
+
+        def act(table: str) -> Act:
+            found = Found(DatasetId("c", ("db",), table), f"file://{place.root}/lake/{table}", "token")
+            goings = (Going(ObjectKey(f"c.db.{table}", "versions", id_), ROW, None) for id_ in ("v1", "v2"))
+            names = (f"c.db.{table}_once",)
+            return Act(f"act-{table}", f"c.db.{table}", place.catalog, tuple(goings), found, called_before=names)
+
+        begun = begin(ledger, lease, run, [act("held"), act("rescued")], snapshot, {})
+    assert [(each.dataset, each.removal and each.removal.versions) for each in begun] == [("c.db.rescued", ("v2",))]
+    ledger.database.close()

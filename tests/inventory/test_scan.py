@@ -27,6 +27,7 @@ from ebbtide.formats.base import Depth
 from ebbtide.inventory import compact
 from ebbtide.inventory.doubts import doubts
 from ebbtide.inventory.information_schema import Inventory
+from ebbtide.inventory.renames import called_now
 from ebbtide.inventory.scan import ScanReport, scan
 from ebbtide.model.dataset import Catalog
 from tests.inventory.lakes import SmallLake
@@ -363,6 +364,42 @@ def test_an_older_layout_is_migrated_by_the_next_scan_and_forgets_nothing(lake: 
     # What cannot be read now keeps the rows of the old layout, with what it references.
     assert after.rows("files", table_id="lake.db.b") == before.rows("files", table_id="lake.db.b")
     assert [row["date_column"] for row in after.rows("tables", table_id="lake.db.b")] == [None]
+
+
+def test_a_table_is_followed_when_another_one_takes_its_name_and_its_place(
+    lake: SmallLake, inventory: Path, tmp_path: Path
+) -> None:
+    """`users` becomes `users_old`, and a new `users` is made in its place: what was ordered goes with the first."""
+    events = tmp_path / "events" / "web"
+    catalogs = (lake.catalog, Catalog("events", "delta", str(tmp_path / "events")))
+
+    def write(name: str) -> None:
+        write_deltalake(str(events / name), pa.table({"id": [1]}))
+
+    for name in ("at_once", "later", "nightly"):
+        write(name)
+    run(inventory, *catalogs)
+    (events / "at_once").rename(events / "at_once_old")
+    write("at_once")
+    (events / "later").rename(events / "later_old")
+    for before, after in (("a", "between"), ("b", "a"), ("between", "b")):
+        lake.tables.rename_table(f"db.{before}", f"db.{after}")
+    followed = {
+        "events.web.at_once": ("events.web.at_once_old",), "events.web.later": ("events.web.later_old",),
+        "lake.db.a": ("lake.db.b",), "lake.db.b": ("lake.db.a",),
+    }  # fmt: skip
+    assert called_now(run(inventory, *catalogs).current) == followed
+    write("later")
+    (events / "later_old" / "_delta_log").rename(tmp_path / "moved")  # who it is cannot be told for now
+    assert called_now(run(inventory, *catalogs).current) == followed
+    (tmp_path / "moved").rename(events / "later_old" / "_delta_log")
+    for _ in range(3):
+        shutil.rmtree(events / "nightly")
+        write("nightly")
+        report = run(inventory, *catalogs)
+        assert called_now(report.current) == followed
+    names = [former.table_id for former in report.current.former]
+    assert sorted(names) == sorted(followed), "a table that is made anew every night leaves nothing to remember"
 
 
 def test_a_newer_layout_is_refused_and_left_alone(lake: SmallLake, inventory: Path) -> None:

@@ -69,6 +69,14 @@ def test_what_went_with_its_own_version_was_not_taken_by_someone_else() -> None:
     assert _state("transactions", **settings, called_now="c.db.other") == "unmarked"
 
 
+def test_what_was_removed_of_a_table_is_swept_though_another_table_had_its_name_before() -> None:
+    """A swap of two names leaves the dataset with a former self for ever: what came since is not that one's."""
+    renamed: dict[str, Any] = {"there": set(), "needed": {}, "called_now": "c.db.other"}
+    assert _state("partitions", **renamed) == "unmarked"
+    assert _state("partitions", **renamed, took_its_name=True) == "swept"
+    assert _state("partitions", **renamed, took_its_name=True, act=None) == "unmarked"
+
+
 def test_what_is_left_of_thousands_of_marks_is_written_down_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """An entry of the ledger has its size: one that names too many marks would end every sweep of the project."""
     marks = [

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from ebbtide.app.contracts import repair_tables
 from ebbtide.app.explain import explain_object
 from ebbtide.app.hold import add_hold
 from ebbtide.app.mark import run_mark
@@ -41,6 +42,7 @@ policies:
   - {name: others, select: {tables: ["**"], formats: [delta]}, orphans: {}}
 """
 NOW = datetime.now(UTC)
+NAMES = ("held", "rescued")
 
 
 def _lake(root: Path, policies: str = POLICIES, project: str = PROJECT) -> SmallLake:
@@ -133,18 +135,31 @@ def test_a_hold_and_an_unmark_go_with_a_table_that_is_renamed(spark: SparkSessio
     lake = _lake(
         root, "policies:\n  - {name: old, select: {tables: ['**']}, versions: {older_than: 7d, keep_min: 1}}\n"
     )
-    for name in ("held", "rescued"):
+    for name in NAMES:
         lake.create(name, 4)
     project, first = load_project(root), lake.tables.load_table("db.rescued").metadata.snapshots[0].snapshot_id
     run_scan(project, now=NOW)
     add_hold(project, "former.db.held", owner="counsel", reason="case 7", as_of=NOW)
     unmark_object(project, f"former.db.rescued#versions:{first}", as_of=NOW)
-    for name in ("held", "rescued"):
+    for name in NAMES:
         lake.tables.rename_table(f"db.{name}", f"db.{name}_2")
 
     marked = run_mark(project, as_of=NOW + timedelta(days=40)).marked
     assert {key.dataset for key in marked} == {"former.db.rescued_2"}
     assert (len(marked), str(first) in {key.object for key in marked}) == (2, False)
+
+    (root / "classifiers").mkdir()
+    (root / "classifiers" / "pii.yml").write_text(
+        "classifiers:\n  - {name: PII, kind: column, propagate: true, labels: [tag]}\n"
+    )
+    (root / "tables").mkdir()
+    (root / "tables" / "t.yml").write_text(
+        "".join(["tables:\n", *(f"  - {{name: former.db.{n}_2, columns: {{name: [PII.tag]}}}}\n" for n in NAMES)])
+    )
+    tried = repair_tables(project, [f"former.db.{name}_2" for name in NAMES], dry_run=True)
+    windows = {row["table_id"]: row["because"] or "" for row in tried if row["aspect"] == "window"}
+    assert windows.keys() == {"former.db.held_2", "former.db.rescued_2"}
+    assert ("may need the versions" in windows["former.db.held_2"], windows["former.db.rescued_2"]) == (True, "")
 
 
 def test_a_table_that_was_dropped_comes_back_whole(spark: SparkSession, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ebbtide.app.scan import run_scan, start_plan_session, start_session
 from ebbtide.app.state import open_state
-from ebbtide.app.world import world_of
+from ebbtide.app.world import followed, world_of
 from ebbtide.config import Project
 from ebbtide.config.policies import load_policies
 from ebbtide.config.yaml import nearest
@@ -49,7 +49,7 @@ def repair_tables(project: Project, tables: Sequence[str] = (), *, dry_run: bool
         return []
     spark = None if dry_run or not any(one.fix for one in found) else start_session(project)
     with open_state(project).reader() as state:
-        holds = state.holds()
+        holds = list(followed(state.holds(), inventory))
     floored = _floored(project, labelled, inventory) if any(one.shortens for one in found) else frozenset()
     done = repair(found, project.catalogs, spark, inventory=inventory, holds=holds, floored=floored)
     if spark is not None and any(one.done for one in done):

@@ -178,8 +178,8 @@ def state_frames(
     from ebbtide.spark.frames import small_frame
 
     marks = [_mark(mark) for mark in snapshot.marks]
-    unmarks = [_unmark(pin) for pin in _followed(snapshot.unmarks, inventory) if pin.released_at is None]
-    holds = [_hold(hold) for hold in _followed(snapshot.holds, inventory) if hold.dataset is not None]
+    unmarks = [_unmark(pin) for pin in followed(snapshot.unmarks, inventory) if pin.released_at is None]
+    holds = [_hold(hold) for hold in followed(snapshot.holds, inventory) if hold.dataset is not None]
     return (
         small_frame(spark, marks, MARKS) if marks else None,
         small_frame(spark, unmarks, UNMARKS) if unmarks else None,
@@ -187,7 +187,7 @@ def state_frames(
     )
 
 
-def _followed(orders: Iterable[_Order], inventory: Inventory) -> Iterator[_Order]:
+def followed(orders: Iterable[_Order], inventory: Inventory) -> Iterator[_Order]:
     """What people ordered, and again for a dataset that is the named one by another name: a rename takes it along."""
     renamed = called_now(inventory.current)
     for order in orders:
@@ -213,9 +213,9 @@ def state_views(spark: SparkSession, snapshot: Snapshot, inventory: Inventory) -
     marks = [
         (*_mark(m), m.id, m.state.value, m.because, list(m.waits_for), m.rows, m.bytes, m.run) for m in snapshot.marks
     ]
-    pins = (pin for pin in _followed(snapshot.unmarks, inventory) if pin.released_at is None)
+    pins = (pin for pin in followed(snapshot.unmarks, inventory) if pin.released_at is None)
     unmarks = [(*_unmark(pin), pin.id, pin.created_at) for pin in pins]
-    holds = [(*_hold(h), h.id, h.scope.value, h.created_at) for h in _followed(snapshot.holds, inventory)]
+    holds = [(*_hold(h), h.id, h.scope.value, h.created_at) for h in followed(snapshot.holds, inventory)]
     return {
         "marks": small_frame(spark, marks, MARKS),
         "unmarks": small_frame(spark, unmarks, UNMARKS),

@@ -21,3 +21,12 @@ def called_now(current: Current) -> dict[str, tuple[str, ...]]:
         here = by_place.get(former.location, set()) | by_identity.get(former.identity, set())
         found.setdefault(former.table_id, set()).update(here - {former.table_id})
     return {table_id: tuple(sorted(names)) for table_id, names in found.items() if names}
+
+
+def called_before(current: Current) -> dict[str, tuple[str, ...]]:
+    """For a dataset that is, the names that it had: what was ordered by one of them was ordered for it."""
+    found: dict[str, set[str]] = {}
+    for before, names in called_now(current).items():
+        for name in names:
+            found.setdefault(name, set()).add(before)
+    return {table_id: tuple(sorted(names)) for table_id, names in found.items()}

@@ -22,6 +22,7 @@ from ebbtide.inventory.lost import Answer, Lost
 from ebbtide.inventory.read import Order, Outcome, Sessions, Work, read_all
 from ebbtide.inventory.segments import remove_unused
 from ebbtide.model.dataset import Catalog, Found, NotFound
+from ebbtide.model.ids import DatasetId
 
 
 class Watcher(Protocol):
@@ -160,26 +161,67 @@ def _below(answer: Answer, before: Current) -> Iterator[Entry]:
 
 
 def _former(answers: list[Answer], before: Inventory, entries: Mapping[str, Entry]) -> tuple[Former, ...]:
-    """Datasets that catalogs no longer list, or list elsewhere. A catalog that did not answer has lost none."""
+    """Datasets that catalogs no longer list, list elsewhere, or whose name is another table's now.
+
+    A catalog that did not answer has lost none.
+    """
     formats = {answer.catalog.name: answer.catalog.format for answer in answers if answer.error is None}
     here = {(entry.table_id, entry.location) for entry in entries.values()}
     gone = [
         entry
         for entry in before.current.entries.values()
-        if entry.catalog in formats and entry.location and (entry.table_id, entry.location) not in here
+        if entry.catalog in formats
+        and entry.location
+        and ((entry.table_id, entry.location) not in here or _is_another(entries[entry.table_id], entry))
     ]
     said = {
         row["table_id"]: tuple(sorted(label_properties(row["properties"] or {}).items()))
         for row in (before.rows("tables") if gone else ())
     }
-    found = {(each.table_id, each.location): each for each in before.current.former}
+    found = {(each.table_id, each.location, each.identity): each for each in before.current.former}
     for entry in gone:
+        key = (entry.table_id, entry.location, entry.identity)
+        found.pop(key, None)  # the last one of a name and place is the one that left what lies there
         labels = said.get(entry.table_id, ())
-        found[entry.table_id, entry.location] = Former(
-            entry.table_id, formats[entry.catalog], entry.location, labels, entry.identity
-        )
-    kept = [each for place, each in found.items() if place not in here]
+        found[key] = Former(entry.table_id, formats[entry.catalog], entry.location, labels, entry.identity)
+    last = {(each.table_id, each.location): each for each in found.values()}
+    others = _Others.of(entries)
+    kept = [
+        each
+        for (table_id, location, _), each in found.items()
+        if ((table_id, location) not in here and last[table_id, location] is each) or others.may_be(each)
+    ]
     return tuple(sorted(kept, key=lambda each: (each.location, each.table_id)))
+
+
+def _is_another(now: Entry, before: Entry) -> bool:
+    """Whether the name stands for another table than before, as far as both are known."""
+    return bool(now.identity and before.identity) and now.identity != before.identity
+
+
+@dataclass(frozen=True, slots=True)
+class _Others:
+    """Where a table may be whose name another one took: what is held of it is looked for there.
+
+    `names` are the datasets of each identity, `unread` the catalogs with one of which it is not known.
+    """
+
+    names: Mapping[str, set[str]]
+    unread: frozenset[str]
+
+    @classmethod
+    def of(cls, entries: Mapping[str, Entry]) -> _Others:
+        names: dict[str, set[str]] = {}
+        for entry in entries.values():
+            names.setdefault(entry.identity, set()).add(entry.table_id)
+        unread = {entry.catalog for entry in entries.values() if entry.error is not None and not entry.identity}
+        return cls(names, frozenset(unread))
+
+    def may_be(self, former: Former) -> bool:
+        if not former.identity:
+            return False
+        called_otherwise = self.names.get(former.identity, set()) - {former.table_id}
+        return bool(called_otherwise) or DatasetId.parse(former.table_id).catalog in self.unread
 
 
 def _entry(catalog: str, found: Found, outcome: Outcome, known: Entry | None, order: Order) -> Entry:

@@ -174,7 +174,7 @@ def _along(going: Going, seen: Seen) -> Result:
 def _leftover(act: Act, going: Going) -> Result:
     mark = going.mark
     assert mark is not None
-    if act.called_now is not None:
+    if act.called_now is not None and not act.took_its_name:
         # What an act began and left is gone by now, or needed; the rest is marked anew where it is.
         return Result(going.key, "unmarked", f"its table is called {act.called_now} now")
     if mark.act is None and (into := act.went_as_versions.get(going.key.object)) is not None:
@@ -182,7 +182,9 @@ def _leftover(act: Act, going: Going) -> Result:
             return Result(going.key, "swept", "none of its files is left: they went with its version")
         return Result(going.key, "unmarked", f"its version went, and its files are those of {', '.join(into)} now")
     if mark.act is None:
-        return Result(going.key, "unmarked", "it is gone: someone else removed it")
+        why = "it is gone: someone else removed it"
+        went = "" if act.called_now is None else f", or it went with the table that is called {act.called_now} now"
+        return Result(going.key, "unmarked", f"{why}{went}")
     if stuck := [file.path for file in going.files if file.path in act.there and file.path not in act.needed]:
         return _stuck(act, going.key, stuck)
     needed = sorted({act.needed[file.path] for file in going.files if file.path in act.there})

@@ -13,6 +13,7 @@ from ebbtide.formats.base import Capability, supports
 from ebbtide.formats.registry import load_format
 from ebbtide.inventory.areas import options_near
 from ebbtide.inventory.information_schema import Inventory
+from ebbtide.inventory.renames import called_before
 from ebbtide.model.dataset import Catalog, Found
 from ebbtide.model.ids import DatasetId
 from ebbtide.model.removal import Drop, Removal, RowDelete
@@ -110,6 +111,7 @@ def acts_of(
     by_dataset: dict[str, list[Going]] = defaultdict(list)
     for going in objects:
         by_dataset[going.key.dataset].append(going)
+    names = called_before(inventory.current)
     for dataset, all_of_it in sorted(by_dataset.items()):
         found = inventory.found(dataset)
         apart = [going for going in all_of_it if going.key.target not in _OWN_TARGETS]
@@ -138,6 +140,7 @@ def acts_of(
             yield Act(
                 f"act-{secrets.token_hex(12)}", dataset, known or _outside(group[0].key, catalogs), tuple(group), found,
                 homes=homes, head=head, root=root, along=whole and group[0].key.target in _OWN_TARGETS,
+                called_before=names.get(dataset, ()),
             )  # fmt: skip
 
 

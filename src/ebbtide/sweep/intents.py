@@ -83,11 +83,13 @@ def begin(
 def _still_going(step: Step[SweepWriter], act: Act, snapshot: Snapshot) -> list[Going]:
     """Without what was unmarked, or lies in a dataset that was held, since the plan read the state."""
     known = {hold.id for hold in snapshot.holds}
-    if any(hold.dataset == act.dataset and hold.id not in known for hold in step.state.holds()):
+    names = (act.dataset, *act.called_before)
+    if any(hold.dataset in names and hold.id not in known for hold in step.state.holds()):
         return []
     open_marks = {mark.id for mark in step.state.marks(datasets=[act.dataset])}
     known_pins = {pin.id for pin in snapshot.unmarks if pin.released_at is None}
-    pins = (pin for pin in step.state.unmarks(dataset=act.dataset) if pin.released_at is None)
+    unmarks = (pin for name in names for pin in step.state.unmarks(dataset=name))
+    pins = (pin for pin in unmarks if pin.released_at is None)
     pinned = {pin.object for pin in pins if pin.id not in known_pins}
     return [
         going

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ebbtide.inventory.information_schema import Inventory
-from ebbtide.inventory.renames import called_now
+from ebbtide.inventory.renames import called_before, called_now
 from ebbtide.ledger.ledger import Ledger
 from ebbtide.model.dataset import Catalog
 from ebbtide.model.ids import DatasetId
@@ -87,7 +87,8 @@ def leftovers(
     by_dataset: dict[str, list[Mark]] = defaultdict(list)
     for mark in marks:
         by_dataset[mark.key.dataset].append(mark)
-    renamed, as_versions = called_now(inventory.current), _went_as_versions(ledger, marks)
+    renamed, names = called_now(inventory.current), called_before(inventory.current)
+    as_versions = _went_as_versions(ledger, marks)
     for dataset, theirs in sorted(by_dataset.items()):
         files = {
             act: tuple(NamedFile(path, size) for path, size in named.get(act, {}).items())
@@ -104,6 +105,7 @@ def leftovers(
                 f"act-{secrets.token_hex(12)}", dataset, catalog, objects, leftover=True, homes=homes,
                 root=homes[0] if homes else None,
                 called_now=next(iter(renamed.get(dataset, ())), None), went_as_versions=as_versions.get(dataset, {}),
+                took_its_name=dataset in inventory.current.entries, called_before=names.get(dataset, ()),
             )  # fmt: skip
 
 

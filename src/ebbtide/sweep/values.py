@@ -87,6 +87,10 @@ class Act:
     """
     called_now: str | None = None
     """The name of its table now, where somebody renamed it."""
+    took_its_name: bool = False
+    """Whether another table has the dataset's name since then."""
+    called_before: tuple[str, ...] = ()
+    """Names that the dataset had: people may have held or rescued it by one of them."""
     along: bool = False
     """Its table goes whole, by an act of its own that names all of its files: nothing is done here but to look."""
 
