@@ -28,6 +28,7 @@ policies:
   - {name: v, select: {tables: [lake.v.*]}, versions: {older_than: 7d, keep_min: 1}}
   - {name: lift, select: {tables: [lake.lift.*]}, transactions: {older_than: 90d, allow_latest_view: true}}
   - {name: rows, select: {tables: [lake.rows.*]}, rows: {where: "x = 1"}}
+  - {name: adhoc, select: {tables: [lake.adhoc.*]}, tables: {older_than: 7d}}
 floors:
   - {name: law, tables: [lake.p.floor*], keep_at_least: 10d, basis: a code}
 """
@@ -81,6 +82,8 @@ def outcome(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> di
         *(old(f"lake.t.{name}") for name in ("grace", "edge", "ready", "first", "tagged", "changed", "renamed", "held",
                                              "rescued", "expired", "unread", "gone")),
         old("lake.t.ordered", capabilities=()), old("lake.v.free"), old("lake.rows.t"), late,
+        *(old(f"lake.rows.{name}", extra={"identity": "a"}) for name in ("same", "swapped", "unnamed")),
+        *(old(f"lake.adhoc.{name}", format="delta", extra={"identity": "a"}) for name in ("same", "swapped")),
         Table("lake.p.ready", partitions=(part(),)).commit("1", 100, partition=part().id),
     ]  # fmt: skip
     first = decided(plan(spark, rules, world(spark, *before)))
@@ -88,7 +91,9 @@ def outcome(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> di
     def t(name: str, id_: str = "T1") -> dict[str, Any]:
         return first[f"lake.t.{name}#transactions:{id_}"]
 
-    later = [table for table in before if table.name not in ("lake.t.tagged", "lake.t.unread", "lake.p.late")]
+    swapped = ("lake.rows.swapped", "lake.adhoc.swapped")
+    later = [table for table in before if table.name not in ("lake.t.tagged", "lake.t.unread", "lake.p.late", *swapped)]
+    later += [old(name, extra={"identity": "b"}) for name in swapped]
     lifted.commit("3", 1, kind=Kind.DELETE, adds=[], removes=["1"])  # the sweep's own commit
     later.append(old("lake.t.tagged").tag("new", "T1"))
     later.append(old("lake.t.unread", extra={"scan_error": "no answer"}))
@@ -112,6 +117,9 @@ def outcome(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> di
         mark(first["lake.v.free#versions:T1"]),
         mark({**first["lake.rows.t#rows:rows"], "cutoff": "2020-01-01"}),
         mark({**first["lake.rows.t#rows:rows"], "object": "withdrawn", "policy": "withdrawn"}),
+        mark(first["lake.rows.same#rows:rows"]), mark(first["lake.rows.swapped#rows:rows"]),
+        mark(first["lake.rows.unnamed#rows:rows"], fingerprint=first["lake.rows.t#rows:rows"]["fingerprint"]),
+        *(mark(first[f"lake.adhoc.{name}#tables:lake.adhoc.{name}"]) for name in ("same", "swapped")),
         mark(first[f"lake.p.late#partitions:0/day={OLD}"]), mark(first[f"lake.p.ready#partitions:0/day={OLD}"]),
         mark({**sent, "dataset": "lake.p.waits", "policy": "p"}, act="a"),
         mark({**sent, "dataset": "lake.p.done", "policy": "p"}, act="a"),
@@ -194,6 +202,15 @@ def test_the_mark_freezes_the_cutoff_of_rows(outcome: Any) -> None:
 
 def test_a_mark_of_a_policy_that_is_gone_is_sent_back(outcome: Any) -> None:
     assert outcome["lake.rows.t#rows:withdrawn"]["decision"] == "unmarked"
+
+
+def test_a_mark_on_rows_or_a_whole_table_is_not_for_another_table_that_took_the_name(outcome: Any) -> None:
+    """Nothing else binds it: a policy's words and a version's number are the same for both."""
+    for same in ("rows.same#rows:rows", "adhoc.same#tables:lake.adhoc.same"):
+        assert verdict(outcome, same) == ("sweep", [])
+        other = outcome[f"lake.{same.replace('same', 'swapped')}"]
+        assert (other["decision"], other["because"]) == ("unmarked", "unmarked: it changed since it was marked")
+    assert verdict(outcome, "rows.unnamed#rows:rows") == ("sweep", []), "a mark from before identities were known"
 
 
 def test_a_late_write_into_a_marked_partition_sends_it_back(outcome: Any) -> None:

@@ -126,8 +126,9 @@ def _frame(spark: SparkSession, section: str, rows: list[tuple[object, ...]], ex
     struct = from_arrow_schema(schema)
     if section == "tables":
         struct = struct.add("locked_by", ArrayType(StringType())).add("scan_error", "string").add("covers", "string")
+        struct = struct.add("identity", "string")
         for value in values:
-            value.update({"locked_by": [], "scan_error": None, "covers": None})
+            value.update({"locked_by": [], "scan_error": None, "covers": None, "identity": None})
             value.update(extras[value["table_id"]])
     made = spark.createDataFrame([tuple(value[name] for name in struct.names) for value in values], struct)
     return made.drop("scan_id")

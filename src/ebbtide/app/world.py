@@ -151,13 +151,16 @@ def _tables(labelled: Labelled, inventory: Inventory, spark: SparkSession) -> Da
     rows = [tuple(row.values()) for row in found.to_pylist()]
     labels = small_frame(spark, rows, from_arrow_schema(found.schema))
     scanned = inventory.frame(spark, "tables").drop(*(name for name in found.column_names if name != "table_id"))
-    covers = [
-        (table_id, about.partition_date.covers)
+    covers = {
+        table_id: about.partition_date.covers
         for table_id, about in labelled.settings.items()
         if about.partition_date and about.partition_date.covers
+    }
+    facts = [
+        (entry.table_id, covers.get(entry.table_id), entry.identity) for entry in inventory.current.entries.values()
     ]
-    covered = small_frame(spark, covers, "table_id string, covers string")
-    return scanned.join(F.broadcast(labels), "table_id", "left").join(F.broadcast(covered), "table_id", "left")
+    known = small_frame(spark, facts, "table_id string, covers string, identity string")
+    return scanned.join(F.broadcast(labels), "table_id", "left").join(F.broadcast(known), "table_id", "left")
 
 
 def read_state(project: Project) -> Snapshot:

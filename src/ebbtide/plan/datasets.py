@@ -18,7 +18,7 @@ from ebbtide.plan.world import World, joined, no_texts, only_if
 # it locks orphans and nothing else; any further doubt locks the table as everywhere (formats.md).
 _OWN_CLEANER = "the base path of a Hudi table is locked"
 _SETTINGS = {
-    **dict.fromkeys(("covers", "scan_error", "date_column", "date_by", "date_doubt"), "string"),
+    **dict.fromkeys(("covers", "scan_error", "date_column", "date_by", "date_doubt", "identity"), "string"),
     **dict.fromkeys(("locked_by", "own_labels"), "array<string>"),
     "partitioned": "boolean",
 }
@@ -40,7 +40,7 @@ def prepare(policies: PolicySet, world: World, holds: DataFrame) -> DataFrame:
     )
     return chosen.withColumn("blocks", _blocks()).select(
         "table_id", "format", "schedule", "time_grain", "covers", "date_column", "date_by", "date_doubt", "own_labels",
-        "partitioned",
+        "partitioned", "identity",
         "capabilities", "chosen", "floor_numbers", "refs", "holds", "blocks", "floor_counts", "floor_times",
         "floor_consumers", "floor_gc", "floor_append",
         *(column for column in chosen.columns if column.startswith("for_")),

@@ -73,8 +73,9 @@ def row_objects(
             "cutoff": F.coalesce(F.col("mark_rows.cutoff"), fresh),
             "where": where,
             # The policy as it was marked; the rows themselves change every day.
-            "fingerprint": F.sha2(
-                F.concat_ws("|", "object_id", F.coalesce(where, F.concat_ws(":", "wanted", said))), 256
+            "fingerprint": _of_this_table(
+                F.sha2(F.concat_ws("|", "object_id", F.coalesce(where, F.concat_ws(":", "wanted", said))), 256),
+                F.col("mark_rows"),
             ),
         }
     )
@@ -104,6 +105,17 @@ def row_objects(
         mark=F.col("mark_rows"), fingerprint=F.col("fingerprint"), now=now,
     )  # fmt: skip
     return as_objects(rows, "rows", texts("main"))
+
+
+def _of_this_table(seen: Column, mark: Column) -> Column:
+    """What a mark saw, bound to the table that it saw it in.
+
+    A policy's words and the number of a version are the same in another one that took the name since. A mark that was
+    made before identities were known has what it saw alone.
+    """
+    identity = F.coalesce("identity", F.lit(""))
+    is_older = F.coalesce(mark["fingerprint"] == seen, F.lit(False))
+    return F.when((identity == "") | is_older, seen).otherwise(F.sha2(F.concat_ws("|", seen, identity), 256))
 
 
 def versions_before_delete(marks: DataFrame, world: World) -> DataFrame:
@@ -306,7 +318,8 @@ def table_objects(
 
     kept = F.filter("refs", lambda ref: ~ref["name"].startswith("branch:"))
     sharing = F.array_except(F.coalesce("sharing", no_texts()), F.array("table_id"))
-    fingerprint = F.sha2(F.array_join(F.transform("refs", lambda r: F.concat_ws("|", r["name"], r["head"])), "\n"), 256)
+    heads = F.sha2(F.array_join(F.transform("refs", lambda r: F.concat_ws("|", r["name"], r["head"])), "\n"), 256)
+    fingerprint = _of_this_table(heads, F.col("mark_tables"))
     protections = joined(
         F.transform(kept, lambda ref: ref["name"]),
         F.transform(sharing, lambda other: F.concat(F.lit("reference:"), other)),
