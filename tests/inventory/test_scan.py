@@ -334,13 +334,16 @@ def test_paths_are_compared_in_one_spelling(lake: SmallLake, inventory: Path) ->
 
 
 def _as_layout_2(inventory: Path) -> None:
-    """What the version before wrote: no candidates of dates, and their columns not even in the files."""
+    """What the version before wrote: no candidates of dates, no identities, and their columns not even in the files."""
     newer = {"tables": ["date_column", "date_by", "date_doubt"], "partitions": ["candidates"]}
     for section, columns in newer.items():
         for path in (inventory / section).glob("*.parquet"):
             pq.write_table(pq.read_table(path, partitioning=None).drop_columns(columns), path)
     head = json.loads((inventory / "CURRENT").read_text())
-    (inventory / "CURRENT").write_text(json.dumps({**head, "layout": 2}))
+    entries = pq.read_table(inventory / head["entries"])
+    pq.write_table(entries.drop_columns(["doubt", "borrowed", "identity", "was_at"]), inventory / head["entries"])
+    former = [{key: value for key, value in each.items() if key != "identity"} for each in head["former"]]
+    (inventory / "CURRENT").write_text(json.dumps({**head, "layout": 2, "former": former}))
 
 
 def test_an_older_layout_is_migrated_by_the_next_scan_and_forgets_nothing(lake: SmallLake, inventory: Path) -> None:
@@ -359,7 +362,7 @@ def test_an_older_layout_is_migrated_by_the_next_scan_and_forgets_nothing(lake: 
     report = run(inventory, lake.catalog)
     assert report.read == ("lake.db.a", "lake.db.b"), "all are read again though none changed"
     after = Inventory.open(inventory)
-    assert after.current.former == before.current.former
+    assert after.current.former == tuple(replace(each, identity="") for each in before.current.former)
     assert [row["table_id"] for row in after.errors()] == ["lake.db.b"]
     # What cannot be read now keeps the rows of the old layout, with what it references.
     assert after.rows("files", table_id="lake.db.b") == before.rows("files", table_id="lake.db.b")
@@ -400,6 +403,24 @@ def test_a_table_is_followed_when_another_one_takes_its_name_and_its_place(
         assert called_now(report.current) == followed
     names = [former.table_id for former in report.current.former]
     assert sorted(names) == sorted(followed), "a table that is made anew every night leaves nothing to remember"
+
+
+def test_a_table_that_was_renamed_before_its_older_layout_was_migrated_is_followed(
+    inventory: Path, tmp_path: Path
+) -> None:
+    """The older layout knew no identities, but commits: who has them now is the one that had them."""
+    events, catalog = tmp_path / "events" / "web", Catalog("events", "delta", str(tmp_path / "events"))
+    for name in ("there", "renamed", "replaced"):
+        write_deltalake(str(events / name), pa.table({"id": [1]}))
+    run(inventory, catalog)
+    _as_layout_2(inventory)
+    for name in ("renamed", "replaced"):
+        (events / name).rename(events / f"{name}_old")
+        write_deltalake(str(events / f"{name}_old"), pa.table({"id": [2]}), mode="append")
+    write_deltalake(str(events / "replaced"), pa.table({"id": [1]}))
+    assert called_now(run(inventory, catalog).current) == {
+        f"events.web.{name}": (f"events.web.{name}_old",) for name in ("renamed", "replaced")
+    }
 
 
 def test_a_newer_layout_is_refused_and_left_alone(lake: SmallLake, inventory: Path) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from ebbtide.inventory.current import Current
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from ebbtide.inventory.current import Current, Entry
+from ebbtide.inventory.information_schema import Inventory
 
 
 def called_now(current: Current) -> dict[str, tuple[str, ...]]:
@@ -30,3 +34,32 @@ def called_before(current: Current) -> dict[str, tuple[str, ...]]:
         for name in names:
             found.setdefault(name, set()).add(before)
     return {table_id: tuple(sorted(names)) for table_id, names in found.items()}
+
+
+def with_identities(before: Inventory, entries: Mapping[str, Entry]) -> Inventory:
+    """The last inventory, where it is of a layout that knew no identities, with those that its datasets had.
+
+    Who has a dataset's commits now is that dataset, whatever it is called; its own name comes first.
+    """
+    if not before.current.outdated:
+        return before
+    now: dict[tuple[str, object, object], set[str]] = {}
+    for table_id, id_, at in _commits(Inventory(before.folder, Current(entries=dict(entries)))):
+        now.setdefault((entries[table_id].catalog, id_, at), set()).add(table_id)
+    known = before.current.entries
+    names: dict[str, set[str]] = {}
+    for table_id, id_, at in _commits(before):
+        names.setdefault(table_id, set()).update(now.get((known[table_id].catalog, id_, at), ()))
+
+    def identified(entry: Entry) -> Entry:
+        found = names.get(entry.table_id, set())
+        name = entry.table_id if entry.table_id in found else min(found, default=None)
+        return entry if entry.identity or name is None else replace(entry, identity=entries[name].identity)
+
+    identities = {table_id: identified(entry) for table_id, entry in known.items()}
+    return Inventory(before.folder, replace(before.current, entries=identities))
+
+
+def _commits(inventory: Inventory) -> Iterator[tuple[str, object, object]]:
+    rows = inventory.table("transactions").select(["table_id", "transaction_id", "committed_at"])
+    yield from zip(*(column.to_pylist() for column in rows.columns), strict=True)

@@ -20,6 +20,7 @@ from ebbtide.inventory.declared import label_properties
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.lost import Answer, Lost
 from ebbtide.inventory.read import Order, Outcome, Sessions, Work, read_all
+from ebbtide.inventory.renames import with_identities
 from ebbtide.inventory.segments import remove_unused
 from ebbtide.model.dataset import Catalog, Found, NotFound
 from ebbtide.model.ids import DatasetId
@@ -74,7 +75,8 @@ def scan(
         entries = _entries(answers, before, outcomes, work, order)
         locked = currents.without_disputed(currents.lock_shared_locations(entries))
         errors = (*_silent(answers), *_sharing(catalogs, locked))
-        after = Current(order.scan_id, now, locked, errors, _former(answers, Inventory(inventory, before), locked))
+        known = with_identities(Inventory(inventory, before), locked)
+        after = Current(order.scan_id, now, locked, errors, _former(answers, known, locked))
         after = compact(inventory, after)
         currents.save(inventory, after)
         # Whoever loaded the state before this scan may still be reading its segments.
