@@ -420,8 +420,8 @@ def test_tables_of_the_layout_before_hudi_1_are_read_alike(driver: HudiDriver) -
     plainly = replace(found(driver, table), location=driver.linked(table.location))
     archived = FORMAT.read(plainly, driver.catalog, Depth.FILES, driver.spark)
     assert [(t.id, t.kind) for t in archived.transactions] == [(t.id, t.kind) for t in reading.transactions]
-    written = {real(path): file.first_transaction for path, file in row_files(archived).items()}
-    assert written == {path: file.first_transaction for path, file in row_files(reading).items()}
+    adders = {real(path): file.first_transaction for path, file in row_files(archived).items()}
+    assert adders == {path: file.first_transaction for path, file in row_files(reading).items()}
 
 
 def test_partitions_are_those_of_the_head_with_their_dates(cow_story: Story) -> None:
