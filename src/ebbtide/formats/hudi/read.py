@@ -86,8 +86,8 @@ def _entries(found: Found, catalog: Catalog, folder: str, *, recursive: bool) ->
 
 
 def _check_archive(found: Found, catalog: Catalog) -> None:
-    """Hudi takes an empty manifest of the archived timeline for an empty archive, and so an archive of the layout before
-    Hudi 1 whose path it reads as a pattern (hazard 31).
+    """Hudi takes an empty manifest of the archived timeline for an empty archive, and so does it with an archive of the
+    layout before Hudi 1 whose path it reads as a pattern (hazard 31).
     """
     folder = f"{found.location}/{META_FOLDER}/timeline/history"
     for entry in _entries(found, catalog, folder, recursive=False):
