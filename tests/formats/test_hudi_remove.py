@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import IllegalArgumentException
 from pyspark.sql import SparkSession
 
 from ebbtide.errors import EbbtideError
@@ -194,6 +195,9 @@ def test_a_partition_is_dropped_as_planned_and_a_late_write_is_sent_back(driver:
     assert free(driver, table, taken, versions=tuple(head)) == Freed()
     assert on_disk(table) == disk - taken
     assert [row.id for row in driver.rows(table)] == [3, 4, 9]
+    for id_ in head:
+        with pytest.raises(IllegalArgumentException, match="Cleaner cleaned up the timestamp of interest"):
+            driver.rows(table, version=id_)
 
 
 def test_rows_before_the_cutoff_go_and_null_stays(driver: HudiDriver) -> None:
@@ -263,6 +267,7 @@ def test_deleting_and_dropping_clean_and_archive_nothing_as_other_writers_do(dri
     assert disk <= on_disk(table)
     assert timeline <= _timeline(table)
     assert not [name for name in _timeline(table) if ".clean" in name]
+    assert not Path(table.location, ".hoodie", "metadata").exists(), "no index is made"
     options = {"hoodie.table.name": "t", "hoodie.datasource.write.operation": "insert", **eager}
     options["hoodie.metadata.enable"] = "false"
     new = driver.spark.createDataFrame([(9, "z", "2026-01-01")], driver._columns[table.location])
@@ -292,22 +297,56 @@ def test_a_table_goes_whole_or_not_at_all(driver: HudiDriver, story: Table) -> N
     assert len(driver.rows(story)) == 4, "a sibling whose name begins alike"
 
 
-def test_a_table_with_a_metadata_table_is_cleaned_and_stays_in_step(driver: HudiDriver) -> None:
-    table = driver.create("rm_metadata", partitioned=True, properties={"hoodie.metadata.enable": "true"})
+def test_rows_partitions_and_versions_go_and_the_table_keeps_its_indexes_and_settings(driver: HudiDriver) -> None:
+    """The settings of an index are its writers': only the metadata table itself says which ones there are."""
+    table = driver.create("rm_metadata", partitioned=True)
+    driver._properties[table.location] = {
+        "hoodie.metadata.enable": "true",
+        "hoodie.metadata.index.column.stats.enable": "false",
+        "hoodie.metadata.index.bloom.filter.enable": "true",
+        "hoodie.metadata.global.record.level.index.enable": "true",
+    }
     driver.append(table, [A, C])
-    driver.overwrite(table, [B, C])
-    assert Path(table.location, ".hoodie", "metadata").exists()
+    driver.overwrite(table, [B, C, (4, "d", "2026-01-03")])
+    settings, definitions = (Path(table.location, ".hoodie", name) for name in ("hoodie.properties", ".index_defs"))
+    said = [line for line in settings.read_text().splitlines() if not line.startswith("#")]
+    assert "hoodie.table.metadata.partitions=bloom_filters,files,record_index" in said
+    defined = (definitions / "index.json").read_bytes()
+    assert commit(driver, table, rows=(RowDelete("r", where="id = 4"),)).done == ("r",)
     before = read(driver, table)
-    first, second = ids(before)
-    named = files_of(before, [second])
-    assert free(driver, table, named, versions=(first,)) == Freed()
+    first, *_ = ids(before)
+    named = {f.path for f in before.files if f.removed_by and f.role in ROWS}
+    assert free(driver, table, named, versions=tuple(ids(before)[:-1])) == Freed()
     assert not named & on_disk(table)
     assert not read(driver, table).transactions[-1].expired
+    with pytest.raises(IllegalArgumentException, match="Cleaner cleaned up the timestamp of interest"):
+        driver.rows(table, version=first)
     days = tuple(f.path for f in read(driver, table).files if f.live and f.partition == "0/day=2026-01-01")
     assert commit(driver, table, drops=(Drop("main", "p", days, "0/day=2026-01-01"),)).done == ("p",)
     assert [row.id for row in driver.rows(table)] == [3]
+    assert [line for line in settings.read_text().splitlines() if not line.startswith("#")] == said
+    assert (definitions / "index.json").read_bytes() == defined
+    metadata = driver.spark.read.format("hudi").load(f"{table.location}/.hoodie/metadata")
+    assert [row.key for row in metadata.where("type = 5").collect()] == ["3"], "the record index is in step"
     driver.append(table, [A])
     assert [row.id for row in driver.rows(table)] == [1, 3]
+
+
+def test_an_index_that_hudi_cannot_keep_in_step_keeps_rows_and_partitions(driver: HudiDriver) -> None:
+    table = driver.create("rm_expression", partitioned=True, properties={"hoodie.metadata.enable": "true"})
+    driver.append(table, [A, C])
+    lock = "hoodie.write.lock.provider"
+    driver.spark.conf.set(lock, "org.apache.hudi.client.transaction.lock.InProcessLockProvider")
+    try:
+        driver.spark.sql(f"CREATE INDEX loud ON {table.sql} USING column_stats(name) OPTIONS(expr='upper')")
+    finally:
+        driver.spark.conf.unset(lock)
+    timeline = _timeline(table)
+    days = tuple(f.path for f in read(driver, table).files if f.live and f.partition == "0/day=2026-01-01")
+    asked = {"rows": (RowDelete("r", where="id = 3"),), "drops": (Drop("main", "p", days, "0/day=2026-01-01"),)}
+    why = "Hudi cannot keep the table's index expr_index_loud in step with it"
+    assert commit(driver, table, **asked).sent_back == {"r": why, "p": why}
+    assert _timeline(table) == timeline
 
 
 def test_a_partition_that_grew_until_the_commit_is_not_replaced_and_takes_writes(

@@ -69,6 +69,8 @@ def clean(found: Found, kept: int, paths: Collection[str], spark: SparkSession, 
         config = writer.config(_policy(kept))
         table = writer.hudi.table.HoodieSparkTable.create(config, writer.context)
         planned, taken = _narrowed(writer, table.createCleanerPlan(writer.context, writer.none))
+        if planned.isPresent() and kept <= 1:
+            _begin_at_head(writer, table, planned.get())
         if not taken:
             return Freed(because=NOTHING)
         if more := sorted(taken - {normalise(path) for path in paths}):
@@ -107,6 +109,17 @@ def _narrowed(writer: Writer, planned: Any) -> tuple[Any, set[str]]:
     plan = planned.get()
     plan.setPartitionsToBeDeleted(writer.java.ArrayList())
     return planned, {normalise(info.getFilePath()) for infos in _values(plan) for info in infos}
+
+
+def _begin_at_head(writer: Writer, table: Any, plan: Any) -> None:
+    """Say that nobody travels to before the head any more: a plan by versions of files says nothing of it, and a reader
+    would be answered with the rows of those files that are left.
+    """
+    last = table.getCompletedCommitsTimeline().lastInstant()
+    if last.isPresent():
+        head = last.get()
+        made = writer.hudi.avro.model.HoodieActionInstant
+        plan.setEarliestInstantToRetain(made(head.requestedTime(), head.getAction(), head.getState().toString()))
 
 
 def _values(plan: Any) -> list[Any]:

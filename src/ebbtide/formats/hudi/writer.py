@@ -27,7 +27,11 @@ QUIET = {
     "hoodie.clustering.inline": "false",
     # Anything else rolls back the instants that other writers have begun.
     "hoodie.clean.failed.writes.policy": "NEVER",
+    # A writer that does not ask for an index would drop it.
+    "hoodie.metadata.auto.delete.partitions": "false",
 }
+_INDEX_SETTINGS = "hoodie.metadata.index."
+_COLUMN_STATISTICS = f"{_INDEX_SETTINGS}column.stats.enable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +54,9 @@ class Writer:
         return cls(found, hudi, jvm.java.util, meta, hudi.client.common.HoodieSparkEngineContext(spark._jsc))
 
     def settings(self) -> dict[str, str]:
-        """What a write to this table needs. A metadata table is kept in step where there is one, and never made."""
+        """What a write to this table needs. A metadata table is kept in step where there is one, and never made; so is
+        each of its indexes.
+        """
         table = self.meta.getTableConfig()
         settings = QUIET | {
             "hoodie.table.name": table.getTableName(),
@@ -58,7 +64,40 @@ class Writer:
             "hoodie.write.table.version": str(table.getTableVersion().versionCode()),
         }
         schema = self.hudi.common.table.TableSchemaResolver(self.meta).getTableSchemaIfPresent(False)
-        return settings | ({"hoodie.avro.schema": schema.get().toString()} if schema.isPresent() else {})
+        settings |= {"hoodie.avro.schema": schema.get().toString()} if schema.isPresent() else {}
+        return settings | self._index_settings()
+
+    def indexes(self) -> set[str]:
+        """What the table's metadata table holds, by name: `files`, `column_stats`, `record_index`, …"""
+        return {str(name) for name in self.meta.getTableConfig().getMetadataPartitions()}
+
+    def _index_settings(self) -> dict[str, str]:
+        """The indexes that the table has, as they are defined, and no other one.
+
+        What a write does not name, Hudi drops or makes as its version sees fit: Spark's writer makes statistics of
+        columns, whose values then lie in a table that was to have none.
+        """
+        have, definitions = self.indexes(), self.meta.getIndexMetadata()
+        defined = dict(definitions.get().getIndexDefinitions()) if definitions.isPresent() else {}
+        declared = {str(key): str(value) for key, value in dict(self.meta.getTableConfig().propsMap()).items()}
+        settings = {key: value for key, value in declared.items() if key.startswith(_INDEX_SETTINGS)}
+        options = defined["record_index"].getIndexOptions() if "record_index" in defined else {}
+        is_by_partition = options.get("isPartitioned") == "true"
+        # Statistics of partitions have no setting of their own: asking for those of columns would make them. What is
+        # there and not asked for is kept in step all the same.
+        without_partitions = self.meta.getTableConfig().isTablePartitioned() and "partition_stats" not in have
+        asked = {
+            _COLUMN_STATISTICS: "column_stats" in have and not without_partitions,
+            f"{_INDEX_SETTINGS}bloom.filter.enable": "bloom_filters" in have,
+            "hoodie.metadata.global.record.level.index.enable": "record_index" in have and not is_by_partition,
+            "hoodie.metadata.record.level.index.enable": "record_index" in have and is_by_partition,
+            f"{_INDEX_SETTINGS}expression.enable": any(name.startswith("expr_index_") for name in have),
+            f"{_INDEX_SETTINGS}secondary.enable": any(name.startswith("secondary_index_") for name in have),
+        }
+        if "column_stats" in defined:
+            fields = defined["column_stats"].getSourceFields()
+            settings[f"{_INDEX_SETTINGS}column.stats.column.list"] = ",".join(str(name) for name in fields)
+        return settings | {key: str(value).lower() for key, value in asked.items()}
 
     def config(self, more: Mapping[str, str] | None = None) -> Any:
         properties = self.java.Properties()
