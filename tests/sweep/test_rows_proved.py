@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from ebbtide.sweep.rows import IN_FILES
 from tests.conformance.driver import Table
 from tests.tide import Tide
 
@@ -30,9 +31,13 @@ def _round(tide: Tide, days: int) -> Said:
 
 
 def test_rows_that_came_back_or_are_only_hidden_are_not_swept(spark: SparkSession, tmp_path: Path) -> None:
-    """A restore brings rows back after the delete; deletion vectors hide them in files that stay."""
-    tide = Tide(spark, tmp_path / "p", "delta", policies=POLICIES)
-    driver = tide.drivers["delta"]
+    """A restore brings rows back after the delete; deletion vectors hide them in files that stay, and so does a
+    record of a key table that says that they were deleted.
+    """
+    tide = Tide(spark, tmp_path / "p", "delta", "paimon", policies=POLICIES)
+    driver, keys = tide.drivers["delta"], tide.drivers["paimon"]
+    keyed = keys.create("keyed", variant="key")
+    keys.append(keyed, [(1, "old", "d"), (2, "new", "d")])
     restored, hidden = driver.create("restored"), driver.create("hidden", variant="vectors")
     driver.append(restored, [(1, "old", "d"), (2, "new", "d")])
     driver.append(restored, [(3, "new", "d")])
@@ -55,13 +60,19 @@ def test_rows_that_came_back_or_are_only_hidden_are_not_swept(spark: SparkSessio
         if days == 90:
             assert sorted(row.id for row in driver.rows(hidden)) == [3, 5], "the next mark deletes what came later"
             driver.spark.sql(f"REORG TABLE {hidden.sql} APPLY (PURGE)")
+            keys.spark.sql(f"ALTER TABLE {keyed.sql} UNSET TBLPROPERTIES ('write-only')")
+            keys.compact(keyed)
     assert ("waiting", "rows that match came back: they are deleted again") in [each.get("restored") for each in said]
     assert sorted(row.id for row in driver.rows(restored)) == [2, 3]
     of_hidden = [each["hidden"] for each in said if "hidden" in each]
     assert "unmarked" in {state for state, because in of_hidden if "only hide rows" in because}, said
-    before = [each["hidden"] for each in said[:3] if "hidden" in each]
-    assert not [because for state, because in before if state == "swept" and because != "no row matched"], said
+    before = [each[name] for each in said[:3] for name in ("hidden", "keyed") if name in each]
+    assert not [because for state, because in before if state == "swept"], said
     assert _names(hidden) == {"new"}
+    of_keyed = [each["keyed"] for each in said if "keyed" in each]
+    assert ("unmarked", IN_FILES) in of_keyed[:3], said
+    assert of_keyed[-1][0] == "swept", said
+    assert [row.id for row in keys.rows(keyed)] == [2]
 
 
 def _names(table: Table) -> set[str]:

@@ -114,6 +114,12 @@ class Format(Protocol):
         """The rows at the head of the main branch, with the columns that people know. Nothing is read yet."""
         ...
 
+    def stored_rows(self, id_: DatasetId, catalog: Catalog, spark: SparkSession) -> DataFrame | None:
+        """The rows in the data files of that head, deleted ones too, where a data file can hide rows of another
+        (Paimon's tables with a key). None where only files of a kind of their own do: logs, delete files, vectors.
+        """
+        ...
+
     def identity(self, id_: DatasetId, catalog: Catalog, spark: SparkSession) -> str | None:
         """The identity of the table that this session's statements would change, asked by the very name that they use;
         None where there is none.

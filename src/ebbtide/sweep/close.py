@@ -145,6 +145,10 @@ def _kept(act: Act) -> str:
 def _rows(going: Going, seen: Seen, planned: Seen) -> Result:
     acted = going.mark.acted_at if going.mark else None
     if acted is None and seen.main == planned.main:
+        if going.tried_at is None and (hidden := seen.hidden()):
+            return Result(
+                going.key, "unmarked", f"no row matched, but {hidden} files only hide rows: compact the table"
+            )
         if going.tried_at is None:
             return Result(going.key, "swept", "no row matched")
         acted = going.tried_at[1]

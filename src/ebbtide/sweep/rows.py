@@ -21,6 +21,8 @@ from ebbtide.sweep.values import Act, Result
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+IN_FILES = "deleted from the head, whose files hold rows that match: compact the table"
+
 
 def most_rows(inventory: Inventory, dataset: str, limits: Limits) -> float | None:
     """The largest share of a head's rows that a run may delete; None where all of them may go.
@@ -56,18 +58,30 @@ def still_match(found: Found, catalog: Catalog, delete: RowDelete, spark: SparkS
     return isinstance(matching, str) or not matching.frame.isEmpty()
 
 
+def lie_in_files(found: Found, catalog: Catalog, delete: RowDelete, spark: SparkSession) -> bool:
+    """Whether a data file of the head holds a row that was to go, though no reader is shown it."""
+    stored = load_format(catalog.format).stored_rows(found.id, catalog, spark)
+    if stored is None:
+        return False
+    matching = rows_of(delete, stored)
+    return isinstance(matching, str) or not matching.frame.isEmpty()
+
+
 def rows_proved(act: Act, result: Result, asked: Mapping[str, Rows], spark: SparkSession) -> Result:
-    """Rows are gone when the head shows none, never because they were deleted once (spec §2)."""
+    """Rows are gone when the head shows none and its files hold none, not because they were deleted (spec §2)."""
     if result.key.target == "rows" and result.key.object in act.unhit:
         return Result(result.key, "failed", "failed: rows match after they were deleted")
     if result.key.target != "rows" or result.state != "swept" or act.found is None or act.along:
         return result
-    if act.removal is not None and result.key.object in {delete.object for delete in act.removal.rows}:
-        return result  # asked when this act deleted them
     (going,) = (going for going in act.objects if going.key == result.key)
+    # Asked already when this act deleted them.
+    deleted_now = act.removal is not None and result.key.object in {delete.object for delete in act.removal.rows}
     try:
-        if not still_match(act.found, act.catalog, row_delete(going, asked), spark):
-            return result
+        delete = row_delete(going, asked)
+        if not deleted_now and still_match(act.found, act.catalog, delete, spark):
+            return Result(result.key, "waiting", "rows that match came back: they are deleted again", again=True)
+        if lie_in_files(act.found, act.catalog, delete, spark):
+            return Result(result.key, "unmarked", IN_FILES, result.acted_at)
     except Exception as error:
         return Result(result.key, "failed", f"failed: {told(error)}", result.acted_at)
-    return Result(result.key, "waiting", "rows that match came back: they are deleted again", again=True)
+    return result

@@ -73,6 +73,9 @@ class Delta:
     def rows(self, id_: DatasetId, catalog: Catalog, spark: SparkSession) -> DataFrame:
         return spark.read.format("delta").load(place_of(id_, catalog))
 
+    def stored_rows(self, id_: DatasetId, catalog: Catalog, spark: SparkSession) -> DataFrame | None:
+        return None
+
     def identity(self, id_: DatasetId, catalog: Catalog, spark: SparkSession) -> str | None:
         from ebbtide.formats.delta.java import JavaTable
 

@@ -70,6 +70,9 @@ class Hudi:
         frame = spark.read.format("hudi").load(place_of(id_, catalog))
         return frame.drop(*(name for name in frame.columns if name.startswith("_hoodie_")))
 
+    def stored_rows(self, id_: DatasetId, catalog: Catalog, spark: SparkSession) -> DataFrame | None:
+        return None
+
     def identity(self, id_: DatasetId, catalog: Catalog, spark: SparkSession) -> str | None:
         from ebbtide.formats.hudi.identity import identity_at
 

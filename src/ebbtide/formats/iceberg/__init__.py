@@ -51,6 +51,9 @@ class Iceberg:
         spark.catalog.refreshTable(name)  # the session's catalog may remember the table as it was
         return spark.table(name)
 
+    def stored_rows(self, id_: DatasetId, catalog: Catalog, spark: SparkSession) -> DataFrame | None:
+        return None
+
     def identity(self, id_: DatasetId, catalog: Catalog, spark: SparkSession) -> str | None:
         from ebbtide.formats.iceberg.java import identity_of
 

@@ -72,6 +72,11 @@ class Paimon:
 
         return spark.table(quote(catalog.name, *id_.namespace, id_.table))
 
+    def stored_rows(self, id_: DatasetId, catalog: Catalog, spark: SparkSession) -> DataFrame | None:
+        from ebbtide.formats.paimon.stored import stored_rows
+
+        return stored_rows(id_, spark)
+
     def identity(self, id_: DatasetId, catalog: Catalog, spark: SparkSession) -> str | None:
         from ebbtide.formats.paimon.identity import identity_by_name
 

@@ -38,6 +38,15 @@ def identity_at(location: str, store: Store) -> str | None:
 
 def identity_by_name(id_: DatasetId, catalog: Catalog, spark: SparkSession) -> str | None:
     """The identity of the table that the session finds by the name which statements use; None where it finds none."""
+    table = table_by_name(id_, spark)
+    if table is None:
+        return None
+    location = normalise(str(table.location().toString()))
+    return identity_at(location, open_store(location, catalog.options))
+
+
+def table_by_name(id_: DatasetId, spark: SparkSession) -> Any:
+    """Paimon's own table behind the name which statements use; None where the session finds none."""
     any_: Any = spark
     named, *namespace, table = parts_of(spark, quote(id_.catalog, *id_.namespace, id_.table))
     parts = any_.sparkContext._gateway.new_array(any_._jvm.java.lang.String, len(namespace))
@@ -45,7 +54,4 @@ def identity_by_name(id_: DatasetId, catalog: Catalog, spark: SparkSession) -> s
         parts[n] = part
     found = any_._jsparkSession.sessionState().catalogManager().catalog(named)
     name = any_._jvm.org.apache.spark.sql.connector.catalog.Identifier.of(parts, table)
-    if not found.tableExists(name):
-        return None
-    location = normalise(str(found.loadTable(name).getTable().location().toString()))
-    return identity_at(location, open_store(location, catalog.options))
+    return found.loadTable(name).getTable() if found.tableExists(name) else None
