@@ -345,6 +345,27 @@ def test_changelogs_that_are_kept_longer_outlive_expiry(driver: PaimonDriver, pr
     assert logs <= on_disk(table)
     assert whole(driver, table)
     assert heads(driver, table) == rows
+    left = read(driver, table)
+    ids = [t.id for t in left.transactions if "/changelog/" in t.id]
+    assert ids == ["main/changelog/1", "main/changelog/2", "main/changelog/3"]
+    oldest = 1 << [t.id for t in left.transactions].index(ids[0])
+    both = oldest | oldest << 1
+    going = {f.path for f in left.files if f.versions and not f.versions & ~both and not f.outlives}
+    assert Path(table.location, "changelog", "changelog-1").name in {path.rpartition("/")[2] for path in going}
+    disk = on_disk(table)
+    assert commit(driver, table, versions=ids[1:]).sent_back == dict.fromkeys(
+        ids[1:], "main/changelog/1 is older and stays: Paimon expires the oldest first"
+    )
+    newest = "it is the newest changelog of branch main, which Paimon keeps"
+    assert commit(driver, table, versions=ids).sent_back == {ids[2]: newest}
+    spared = min(going)
+    assert spared.rpartition("/")[2] in str(free(driver, table, going - {spared}, versions=ids[:2]).because)
+    assert on_disk(table) == disk, "an unnamed file stops it"
+    assert free(driver, table, going, versions=ids[:2]) == Freed()
+    assert disk - on_disk(table) == going
+    assert [t.id for t in read(driver, table).transactions if "/changelog/" in t.id] == ids[2:]
+    assert whole(driver, table)
+    assert heads(driver, table) == rows
 
 
 @pytest.mark.parametrize("variant", PaimonDriver.variants)

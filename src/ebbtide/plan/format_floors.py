@@ -15,10 +15,12 @@ from ebbtide.plan.world import joined, no_texts, only_if
 
 _COUNTS = ("history.expire.min-snapshots-to-keep", "snapshot.num-retained.min")
 _SINCE_COMMIT = ("snapshot.time-retained",)
+_OF_CHANGELOGS = ("changelog.time-retained",)
 _SINCE_SUPERSEDED = ("delta.deletedFileRetentionDuration",)
 _PER_REF = r"^ref\.(.*)\.min-snapshots-to-keep\z"
 _OF_BRANCH = r"^branch:(.*)\.snapshot\.(?:num-retained\.min|time-retained)\z"
 _AMOUNT = r"([0-9]+) *([a-z]+)"
+_CHANGELOG = r"/changelog/[0-9]+\z"
 _LINE_AND_NUMBER = r"^(.*)/([0-9]+)\z"
 _MICROS = {
     **dict.fromkeys(("w", "week", "weeks"), 604_800_000_000),
@@ -44,9 +46,11 @@ def rules() -> dict[str, Column]:
     )
     timed = F.filter(
         entries,
-        lambda e: e["key"].isin(*_SINCE_COMMIT, *_SINCE_SUPERSEDED) | of_branch(e, "snapshot.time-retained"),
+        lambda e: (
+            e["key"].isin(*_SINCE_COMMIT, *_OF_CHANGELOGS, *_SINCE_SUPERSEDED) | of_branch(e, "snapshot.time-retained")
+        ),
     )
-    consumers = F.filter(entries, lambda e: e["key"].startswith("consumer:"))
+    consumers = F.filter(entries, lambda e: e["key"].startswith("consumer:") | e["key"].startswith("changelog:"))
     return {
         "floor_counts": F.transform(
             counted,
@@ -62,6 +66,7 @@ def rules() -> dict[str, Column]:
                 _text(e).alias("text"),
                 F.regexp_extract(e["key"], _OF_BRANCH, 1).alias("branch"),
                 e["key"].isin(*_SINCE_SUPERSEDED).alias("since_superseded"),
+                e["key"].isin(*_OF_CHANGELOGS).alias("of_changelogs"),
                 _micros(e["value"]).alias("micros"),
             ),
         ),
@@ -102,6 +107,7 @@ def kept_by(now: datetime) -> Column:
         "floor_times",
         lambda rule: (
             ((rule["branch"] == "") | F.array_contains("branches", rule["branch"]))
+            & (rule["of_changelogs"] == F.col("object_id").rlike(_CHANGELOG))
             & F.coalesce(
                 F.unix_micros(F.when(rule["since_superseded"], F.col("superseded_at")).otherwise(F.col("committed_at")))
                 + rule["micros"]

@@ -167,18 +167,20 @@ def files_of_leaving(timeline: DataFrame, files: DataFrame, shared: DataFrame | 
 def waits(timeline: DataFrame, files: DataFrame, kept: DataFrame, shared: DataFrame | None) -> DataFrame:
     """What ready transactions wait for: versions, changelogs and datasets that reference a file that they added."""
     ready = timeline.where(F.col("t.exists") & (F.col("t.decision") == READY)).select(
-        "table_id", F.col("object_id").alias("first_transaction"), "leaves"
+        "table_id", F.col("object_id").alias("first_transaction"), "leaves", "expires"
     )
     runs = (
         files.where(F.col("role").isin(*CONTENT))
         .join(ready, ["table_id", "first_transaction"])
-        .select("table_id", "path", "first_transaction", "leaves", F.explode("versions").alias("run"))
+        .select("table_id", "path", "first_transaction", "leaves", "expires", F.explode("versions").alias("run"))
         .withColumn("position", F.col("run.first"))
         .join(kept, ["table_id", "position"], "left")
     )
     blocked = F.coalesce(F.col("kept_now.position") <= F.col("run.last"), F.lit(False))
     by_version = F.when(blocked, F.array(F.concat(F.lit("version:"), "kept_now.id"))).otherwise(no_texts())
-    by_version = F.when(F.col("run.first") == BESIDE, texts(CHANGELOG)).otherwise(by_version)
+    # The changelog that is to keep a file comes from the expiry of its version, and is an object of its own then.
+    to_come = F.when(F.col("expires"), no_texts()).otherwise(texts(CHANGELOG))
+    by_version = F.when(F.col("run.first") == BESIDE, to_come).otherwise(by_version)
     by_dataset = no_texts()
     if shared is not None:
         runs = runs.join(F.broadcast(shared), "path", "left")

@@ -40,6 +40,10 @@ policies:
     select: {tables: ["*.db.example"], branches: [main]}
     transactions: {older_than: 0d}
     grace: 1d
+  - name: followed
+    select: {tables: ["*.db.followed"]}
+    transactions: {older_than: 0d}
+    grace: 1d
   - name: tens
     select: {tables: ["*.db.many"]}
     versions: {older_than: 1h, keep_min: 1, limit: 10}
@@ -88,6 +92,11 @@ def cleaned(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Cl
         "days": driver.create("days", partitioned=True, properties=settings),
         "keyed": driver.create("keyed", variant="key", properties={**settings, "changelog-producer": "input"}),
         "example": driver.create("example", properties=settings),
+        "followed": driver.create(
+            "followed",
+            variant="key",
+            properties={**settings, "changelog-producer": "input", "changelog.time-retained": "10 d"},
+        ),
         **{
             f"logs_{producer}": driver.create(
                 f"logs_{producer}",
@@ -111,6 +120,9 @@ def cleaned(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Cl
         for producer in PRODUCERS:
             driver.append(tables[f"logs_{producer}"], [(1, f"v{number}", OLD), (2, f"v{number}", NEW)])
     _worked_example(driver, tables["example"])
+    driver.append(tables["followed"], [(1, "T1", OLD)])
+    driver.append(tables["followed"], [(2, "T2", OLD)])
+    driver.overwrite(tables["followed"], [(3, "T3", OLD)])
     made = Cleaned(tide, driver, tables, {n: driver.rows(table) for n, table in tables.items()}, {}, [], {}, [], [])
     for key, row in tide.plan(35).items():
         if ".example#transactions:" in key:
@@ -194,7 +206,27 @@ def test_what_changelogs_name_outlives_the_versions_and_the_partition_waits(clea
     first, last = ([p for p in files if f"/{name}/day={OLD}/" in p] for files in (cleaned.files[0], cleaned.files[-1]))
     assert sorted(last) == sorted(path for path in first if path.rpartition("/")[2].startswith(kind))
     results = [r for r in cleaned.sweeps[-1].results if r.key.dataset.endswith(f".{name}")]
-    assert {(r.state, r.because) for r in results if r.key.target == "partitions"} == {("waiting", "a changelog")}
+    (waiting,) = (r for r in results if r.key.target == "partitions")
+    assert waiting.state == "waiting"
+    assert "changelog" in waiting.because
+
+
+def test_transactions_go_and_then_the_changelogs_that_were_made_of_them(cleaned: Cleaned) -> None:
+    """Past `changelog.time-retained` by the plan's clock the policy decides; the newest one is Paimon's."""
+    changelogs = cleaned.place("followed", "changelog").glob("changelog-*")
+    assert [path.name for path in changelogs] == ["changelog-2"]
+    results = [
+        {(r.key.object, r.state) for r in sweep.results if ".followed" in r.key.dataset} for sweep in cleaned.sweeps
+    ]
+    assert results == [{("main/1", "swept"), ("main/2", "swept")}, {("main/changelog/1", "swept")}]
+    states = cleaned.tide.states(cleaned.tables["followed"])
+    assert {id_: states[id_] for id_ in ("main/1", "main/2", "main/changelog/1", "main/changelog/2")} == {
+        "main/1": ("swept", SWEPT),
+        "main/2": ("expired", None),
+        "main/changelog/1": ("swept", SWEPT),
+        "main/changelog/2": ("live", None),
+    }
+    assert cleaned.driver.rows(cleaned.tables["followed"]) == cleaned.rows["followed"]
 
 
 def test_orphans_of_every_kind_go_after_their_guard_age_and_young_files_stay(cleaned: Cleaned) -> None:

@@ -33,6 +33,7 @@ import org.apache.paimon.options.ExpireConfig;
 import org.apache.paimon.options.Options;
 import org.apache.paimon.schema.SchemaManager;
 import org.apache.paimon.schema.TableSchema;
+import org.apache.paimon.table.ExpireChangelogImpl;
 import org.apache.paimon.table.ExpireSnapshotsImpl;
 import org.apache.paimon.table.FileStoreTable;
 import org.apache.paimon.table.FileStoreTableFactory;
@@ -199,6 +200,50 @@ public class Removal {
             ExpireSnapshotsImpl expiry = (ExpireSnapshotsImpl) table.newExpireSnapshots().config(config);
             // Changelogs that are kept longer than snapshots stay: the caller's range says nothing of them.
             expiry.snapshotDeletion().setChangelogDecoupled(config.isChangelogDecoupled());
+            answer.put("count", expiry.expireUntil(begin, end));
+        }
+        answer.put("removed", guard.removed);
+        answer.put("unnamed", guard.unnamed);
+        answer.put("failed", guard.failed);
+        return JsonSerdeUtil.toFlatJson(answer);
+    }
+
+    /**
+     * Expires the changelogs from `begin` up to, and without, `end`, of snapshots that are gone, by Paimon's own expiry.
+     * The rest is as for snapshots. Paimon reads the changelog `end` for what is to stay, so the newest one never goes.
+     */
+    public String expireChangelogs(
+            String location,
+            Map options,
+            Configuration hadoop,
+            String branch,
+            long begin,
+            long end,
+            String named,
+            boolean rehearsal) {
+        Path root = new Path(location);
+        Guard guard = new Guard(open(root, options, hadoop), root, new HashSet(lines(named)), rehearsal);
+        FileStoreTable table = table(guard, root, branch);
+        Map answer = new LinkedHashMap();
+        SnapshotManager snapshots = table.snapshotManager();
+        String stopped = null;
+        Long earliest = snapshots.earliestLongLivedChangelogId();
+        if (earliest == null || earliest.longValue() != begin) {
+            stopped = "changelog " + begin + " is not the earliest any more, " + earliest + " is";
+        }
+        for (long id = begin; id <= end && stopped == null; id++) {
+            if (!snapshots.longLivedChangelogExists(id)) {
+                stopped = "changelog " + id + " is missing";
+            }
+        }
+        long next = new ConsumerManager(guard, root, branch).minNextSnapshot().orElse(Long.MAX_VALUE);
+        if (stopped == null && next < end) {
+            stopped = "a consumer reads snapshot " + next + " next";
+        }
+        answer.put("stopped", stopped);
+        if (stopped == null) {
+            ExpireConfig config = table.coreOptions().expireConfig();
+            ExpireChangelogImpl expiry = (ExpireChangelogImpl) table.newExpireChangelog().config(config);
             answer.put("count", expiry.expireUntil(begin, end));
         }
         answer.put("removed", guard.removed);

@@ -13,7 +13,7 @@ from operator import or_
 from ebbtide.errors import UnreadableError
 from ebbtide.formats.paimon.lines import MAIN, Commit, Line, Lines
 from ebbtide.formats.paimon.manifests import Files, Manifests
-from ebbtide.model.history import Change, Transaction, kind_of, starts_view
+from ebbtide.model.history import Change, Kind, Transaction, kind_of, starts_view
 
 Stay = tuple[str, int, int]
 """A file, the position of the first version that holds it, and that of the first one that does not any more."""
@@ -66,6 +66,10 @@ def walk(subject: str, lines: Lines, manifests: Manifests, *, files: bool) -> Tr
     for line in lines.lines:
         for run in line.runs():
             _walk_run(subject, line, run, lines, manifests, tracks, files)
+    for id_, commit in lines.changelogs():
+        # No branch reaches it: it goes with every policy that selects the table, by its age.
+        found = Transaction(id_, None, Kind.METADATA, commit.committed_at, starts_view=False, operation="CHANGELOG")
+        tracks.transactions[id_] = found
     return tracks
 
 

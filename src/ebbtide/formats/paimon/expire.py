@@ -3,6 +3,9 @@
 Paimon expires a range that begins at a branch's earliest snapshot, and removes its files itself. So a version goes only
 when all before it on its line go with it, or are kept by a tag; when no consumer has still to read it; when the head is
 behind it; and when no other branch holds it, because expiry knows nothing of branches and would take what they read.
+
+What is kept for those who follow a table longer than its snapshots are changelogs, which Paimon makes of snapshots that
+expire. They go oldest first, too, all but the newest.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 
 from ebbtide.formats.paimon.java import Changer
-from ebbtide.formats.paimon.lines import MAIN, Line, Lines
+from ebbtide.formats.paimon.lines import MAIN, Line, Lines, changelog_id
 from ebbtide.model.removal import Freed
 
 BATCH = 10
@@ -26,6 +29,11 @@ class Range:
     begin: int
     end: int
     tagged: frozenset[int] = frozenset()
+    changelogs: bool = False
+    """Whether these are the branch's changelogs, not its snapshots."""
+
+    def id_of(self, lines: Lines, number: int) -> str:
+        return changelog_id(self.branch, number) if self.changelogs else lines.id_of(self.branch, number)
 
     def snapshots(self) -> list[str]:
         """The snapshot files of tagged versions: each lives on as the tag's own file."""
@@ -51,6 +59,7 @@ def expirable(lines: Lines, versions: Collection[str], earliest: Callable[[Line]
     for line in lines.lines:
         for number in line.commits:
             holders.setdefault(lines.id_of(line.name, number), []).append(line.name)
+    holders |= {id_: [] for id_, _ in lines.changelogs()}
     found.gone.update(id_ for id_ in versions if id_ not in holders)
     for line in lines.lines:
         begin = earliest(line)
@@ -66,6 +75,8 @@ def expirable(lines: Lines, versions: Collection[str], earliest: Callable[[Line]
             end -= 1  # nothing is gained by expiring tagged snapshots at the end
         if end > begin:
             found.ranges.append(Range(line.name, begin, end, frozenset(range(begin, end)) - wanted))
+    for line in lines.lines:
+        _add_changelogs(found, line, {n for n in line.changelogs if changelog_id(line.name, n) in versions})
     for id_ in versions:
         if id_ in holders and not any(_inside(r, lines, id_) for r in found.ranges):
             found.sent_back.setdefault(id_, "a tag keeps it")
@@ -73,7 +84,30 @@ def expirable(lines: Lines, versions: Collection[str], earliest: Callable[[Line]
 
 
 def _inside(range_: Range, lines: Lines, id_: str) -> bool:
-    return any(lines.id_of(range_.branch, n) == id_ for n in range(range_.begin, range_.end) if n not in range_.tagged)
+    return any(range_.id_of(lines, n) == id_ for n in range(range_.begin, range_.end) if n not in range_.tagged)
+
+
+def _add_changelogs(found: Expirable, line: Line, wanted: set[int]) -> None:
+    """The changelogs of a line that can go: from its earliest up to the first that stays."""
+    if not wanted:
+        return
+    begin = end = min(line.changelogs)
+    reason = ""
+    while end <= max(wanted) and not reason:
+        waits = [(name, next_) for name, next_ in sorted(line.consumers.items()) if next_ <= end]
+        if end not in line.changelogs:
+            reason = f"changelog {end} of branch {line.name} is missing: expiry cannot pass a hole"
+        elif end == max(line.changelogs):
+            reason = f"it is the newest changelog of branch {line.name}, which Paimon keeps"
+        elif waits:
+            reason = f"consumer {waits[0][0]} reads {line.name}/{waits[0][1]} next"
+        elif end not in wanted:
+            reason = f"{changelog_id(line.name, end)} is older and stays: Paimon expires the oldest first"
+        else:
+            end += 1
+    found.sent_back |= {changelog_id(line.name, number): reason for number in wanted if number >= end}
+    if end > begin:
+        found.ranges.append(Range(line.name, begin, end, changelogs=True))
 
 
 def _reach(line: Line, lines: Lines, begin: int, wanted: set[int], holders: dict[str, list[str]]) -> tuple[int, str]:
@@ -104,7 +138,8 @@ def expire(
     because: list[str] = []
     for range_ in ranges:
         allowed = {*named, *range_.snapshots()}
-        rehearsed = changer.expire(range_.branch, range_.begin, range_.end, allowed, rehearsal=True)
+        take = changer.expire_changelogs if range_.changelogs else changer.expire
+        rehearsed = take(range_.branch, range_.begin, range_.end, allowed, rehearsal=True)
         if rehearsed["stopped"] is not None:
             because.append(rehearsed["stopped"])
             continue
@@ -113,14 +148,14 @@ def expire(
             continue
         for begin, end in _batches(range_):
             before_batch()
-            answer = changer.expire(range_.branch, begin, end, allowed)
+            answer = take(range_.branch, begin, end, allowed)
             failed |= answer["failed"]
             failed |= dict.fromkeys(answer["unnamed"], "kept: the plan did not name it")
             if answer["stopped"] is not None:
                 because.append(answer["stopped"])
                 break
             if answer["count"] != end - begin:
-                because.append(f"Paimon expired {answer['count']} snapshots of {end - begin}")
+                because.append(f"Paimon expired {answer['count']} of {end - begin}")
                 break
     return Freed(failed=failed, because="; ".join(because) or None)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from ebbtide.errors import UnreadableError
 from ebbtide.formats.paimon.changes import Tracks
-from ebbtide.formats.paimon.lines import MAIN, Commit, Lines
+from ebbtide.formats.paimon.lines import MAIN, Commit, Lines, changelog_id
 from ebbtide.formats.paimon.manifests import VECTORS, DataFile, Manifests
 from ebbtide.formats.paimon.partitions import Keys
 from ebbtide.model.dataset import FileRef, Role
@@ -70,7 +70,7 @@ class _Found:
     sizes: Mapping[str, int]
     refs: dict[str, FileRef] = field(default_factory=dict)
     at: int | None = None
-    """The bit of the version that is being walked; None for a changelog, which no version's end takes with it."""
+    """The bit of the version that is being walked; None for a changelog that is still to come from one."""
 
     def add(self, path: str, role: Role, size: int | None, by: str | None, *, live: bool) -> None:
         uri = normalise(path)
@@ -107,9 +107,11 @@ def references(
                 found.at = bits[id_]
                 first = commit is run[0] and commit.number > 1
                 _add_commit(found, commit, id_, manifests, inherits=first, live=id_ in heads)
+        for number, commit in line.changelogs.items():
+            id_ = changelog_id(line.name, number)
+            found.at = bits[id_]
+            _add_lists(found, [commit.base, commit.delta, commit.changelog], id_, manifests, live=False)
         found.at = None
-        for commit in line.changelogs.values():
-            _add_lists(found, [commit.base, commit.delta, commit.changelog], None, manifests, live=False)
         for commit in line.snapshots.values() if line.name in decoupled else ():
             lists = [commit.base, commit.delta] if decoupled[line.name] else [commit.changelog]
             _add_lists(found, lists, None, manifests, live=False)
@@ -156,53 +158,54 @@ def _data(
     lines: Lines, manifests: Manifests, tracks: Tracks, keys: Keys, decoupled: Mapping[str, bool]
 ) -> Iterator[FileRef]:
     """Data files of versions, then what only changelogs hold, each with the extra files that belong to it."""
-    versions = tracks.versions()
+    versions, bits = tracks.versions(), tracks.bits()
     kept = set(_left_to_changelogs(lines, manifests, decoupled))
+    logged: dict[str, int] = {}
+    for file, _, by, _ in _changelog_files(lines, manifests):
+        logged[file.path] = logged.get(file.path, 0) | bits[by]
     for path, file in tracks.referenced.items():
         removed_by = tuple(tracks.removed_by.get(path, ()))
         made = _file(file, Role.DATA, tracks.added_by.get(path), path in tracks.live, removed_by, keys)
-        yield from (replace(ref, versions=versions[path], outlives=path in kept) for ref in made)
+        yield from (replace(ref, versions=versions[path] | logged.get(path, 0), outlives=path in kept) for ref in made)
     seen = set(tracks.referenced)
-    bits = tracks.bits()
     for file, role, by, live in _changelog_files(lines, manifests):
         if file.path not in seen:
             seen.add(file.path)
-            outlives = by is None or file.path in kept
             made = _file(file, role, by, live, (), keys)
-            yield from (replace(ref, versions=0 if by is None else bits[by], outlives=outlives) for ref in made)
+            yield from (replace(ref, versions=logged[file.path], outlives=file.path in kept) for ref in made)
 
 
 def _left_to_changelogs(lines: Lines, manifests: Manifests, decoupled: Mapping[str, bool]) -> Iterator[str]:
-    """What the expiry of snapshots leaves to the changelogs that are there, or that it will leave behind.
+    """What the expiry of snapshots will leave to the changelogs that it makes of them.
 
     Those are changelog files; where no producer writes any, what a commit removed and no compaction had written.
     """
     for line in lines.lines:
-        logs = (*line.changelogs.values(), *(line.snapshots.values() if line.name in decoupled else ()))
-        for commit in logs:
+        for commit in line.snapshots.values() if line.name in decoupled else ():
             if commit.changelog is not None:
                 yield from (file.path for file in manifests.mentioned(commit.changelog))
-            elif decoupled.get(line.name, True):
+            elif decoupled[line.name]:
                 yield from (path for path, file in manifests.net([commit.delta])[1].items() if not file.compacted)
 
 
-def _changelog_files(lines: Lines, manifests: Manifests) -> Iterator[tuple[DataFile, Role, str | None, bool]]:
+def _changelog_files(lines: Lines, manifests: Manifests) -> Iterator[tuple[DataFile, Role, str, bool]]:
     for line in lines.lines:
         for number, commit in line.commits.items():
             if commit.changelog is not None:
                 id_ = lines.id_of(line.name, number)
                 for file in manifests.mentioned(commit.changelog):
                     yield file, Role.CHANGELOG, id_, number == line.head
-        for commit in line.changelogs.values():
+        for number, commit in line.changelogs.items():
+            id_ = changelog_id(line.name, number)
             if commit.changelog is not None:
                 for file in manifests.mentioned(commit.changelog):
-                    yield file, Role.CHANGELOG, None, False
+                    yield file, Role.CHANGELOG, id_, False
             else:
                 # Without changelog files of its own, a changelog is read from what its commit wrote and removed;
                 # files that compaction wrote do not belong to it and went with their snapshot.
                 for file in manifests.mentioned(commit.delta):
                     if not file.compacted:
-                        yield file, Role.DATA, None, False
+                        yield file, Role.DATA, id_, False
 
 
 def _file(
@@ -243,7 +246,8 @@ def _vectors(
 def _metadata(
     location: str, lines: Lines, entries: Sequence[Entry], heads: set[str], bits: Mapping[str, int]
 ) -> Iterator[FileRef]:
-    """What is kept by name. A snapshot's file goes with it; the rest belongs to the table."""
+    """What is kept by name. A snapshot's file and a changelog's go with it; the rest belongs to the table."""
+    logs = {id_ for id_, _ in lines.changelogs()}
     numbers = {(line.name, str(number)) for line in lines.lines for number in line.snapshots}
     for entry in entries:
         *folder, kind, name = entry.path.removeprefix(f"{location}/").split("/")
@@ -252,5 +256,7 @@ def _metadata(
         if kind == "snapshot" and (branch, number) in numbers:
             id_ = lines.id_of(branch, int(number))
             yield FileRef(entry.path, Role.METADATA, entry.bytes, id_, id_ in heads, versions=bits[id_])
+        elif kind == "changelog" and (id_ := f"{branch}/changelog/{name.removeprefix('changelog-')}") in logs:
+            yield FileRef(entry.path, Role.METADATA, entry.bytes, id_, False, versions=bits[id_])
         else:
             yield FileRef(entry.path, Role.METADATA, entry.bytes, None, True)

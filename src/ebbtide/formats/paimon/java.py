@@ -74,6 +74,12 @@ class Changer:
         """Expire the snapshots of a range; only files that are named can go."""
         return self._tell("expire", branch, begin, end, "\n".join(sorted(named)), rehearsal)
 
+    def expire_changelogs(
+        self, branch: str, begin: int, end: int, named: Collection[str], *, rehearsal: bool = False
+    ) -> dict[str, Any]:
+        """Expire the changelogs of a range, which outlived their snapshots; only files that are named can go."""
+        return self._tell("expireChangelogs", branch, begin, end, "\n".join(sorted(named)), rehearsal)
+
     def _tell(self, order: str, *about: object) -> dict[str, Any]:
         try:
             return _answer(getattr(self.java, order)(self.location, dict(self.options), self.hadoop, *about))

@@ -84,6 +84,12 @@ class Lines:
     def id_of(self, branch: str, number: int) -> str:
         return self.ids.get((branch, number), f"{branch}/{number}")
 
+    def changelogs(self) -> Iterator[tuple[str, Commit]]:
+        """The changelogs that outlived their snapshots, with their native ids: a line beside each branch's own."""
+        for line in self.lines:
+            for number, commit in line.changelogs.items():
+                yield changelog_id(line.name, number), commit
+
     def parent_of(self, id_: str) -> str | None:
         branch, _, number = id_.rpartition("/")
         return None if number == "1" else self.id_of(branch, int(number) - 1)
@@ -105,6 +111,11 @@ class Lines:
                 elif tags.get(name) != id_:
                     tags[f"{line.name}/{name}"] = id_
         return (*refs, *(Ref(name, RefKind.TAG, id_) for name, id_ in tags.items()))
+
+
+def changelog_id(branch: str, number: int) -> str:
+    """The native id of a changelog: nobody travels to it, but who follows the table reads it."""
+    return f"{branch}/changelog/{number}"
 
 
 def parse_lines(subject: str, branches: Mapping[str, Mapping[str, Mapping[str, str]]]) -> Lines:

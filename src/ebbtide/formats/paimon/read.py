@@ -13,7 +13,7 @@ from ebbtide.formats.paimon.discover import metadata_files
 from ebbtide.formats.paimon.files import references, wanted_of
 from ebbtide.formats.paimon.identity import identity_at
 from ebbtide.formats.paimon.java import Library, open_library
-from ebbtide.formats.paimon.lines import MAIN, Lines, parse_lines
+from ebbtide.formats.paimon.lines import MAIN, Line, Lines, changelog_id, parse_lines
 from ebbtide.formats.paimon.manifests import parse_manifests
 from ebbtide.formats.paimon.partitions import Keys, partitions_of
 from ebbtide.formats.warehouse import token_of
@@ -31,6 +31,7 @@ _FLOORS = (
     *("snapshot.num-retained.", "snapshot.time-retained", "snapshot.expire."),
     *("changelog.num-retained.", "changelog.time-retained", "consumer.", "tag.", "partition.expiration-"),
 )
+_LEAST_LOGS, _LOGS_FOR = "changelog.num-retained.min", "changelog.time-retained"
 # Newer versions of Paimon keep data outside the table's folder; 0.9 does not understand where.
 _ELSEWHERE = ("data-file.external-paths", "data-file.path-directory")
 
@@ -100,6 +101,21 @@ def _floors(properties: Mapping[str, str], own: Mapping[str, Mapping[str, str]],
         place = "" if line.name == MAIN else f"{line.name}/"
         for consumer, number in line.consumers.items():
             floors[f"consumer:{place}{consumer}"] = f"{line.name}/{number}"
+        floors |= _floors_of_changelogs(line, place, own.get(line.name, properties), properties)
         for tag, kept in line.kept_for.items():
             floors[f"tag:{place}{tag}.time-retained"] = kept
     return floors
+
+
+def _floors_of_changelogs(line: Line, place: str, own: Mapping[str, str], mains: Mapping[str, str]) -> dict[str, str]:
+    """The first changelog of a line that each rule keeps: by consumers, by number, and the newest, as Paimon does."""
+    if not line.changelogs:
+        return {}
+    first = {f"consumer:{place}{name} (changelogs)": number for name, number in line.consumers.items()}
+    first[f"changelog:{place}newest"] = max(line.changelogs)
+    if (least := own.get(_LEAST_LOGS)) is not None:
+        # As many as that from the head on; what is no number keeps them all.
+        first[f"changelog:{place}{_LEAST_LOGS}={least}"] = (line.head or 0) - int(least) + 1 if least.isdecimal() else 0
+    if (kept := own.get(_LOGS_FOR)) != mains.get(_LOGS_FOR):
+        first[f"changelog:{place}{_LOGS_FOR}={kept}"] = 0  # main's own time is measured by the plan
+    return {name: changelog_id(line.name, max(number, 0)) for name, number in first.items()}
