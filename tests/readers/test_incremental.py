@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -33,7 +34,7 @@ class Log:
     table: Table
     ids: list[str]
 
-    def since(self, transaction: str | None, **options: bool) -> DataFrame:
+    def since(self, transaction: str | None, **options: Any) -> DataFrame:
         return self.tide.app.incremental(str(self.table.id), since=transaction, **options)
 
     def remove_all_but_the_last(self) -> None:
@@ -86,6 +87,10 @@ def test_changed_rows_need_a_full_read(log: Log) -> None:
 def test_an_unknown_place_is_wrong_input(log: Log) -> None:
     with pytest.raises(InputError):
         log.since("77777")
+    because = "no branch 'x'" + (": Delta has one line of versions" if log.driver.format == "delta" else "$")
+    with pytest.raises(InputError, match=because):
+        log.since(log.ids[0], branch="x")
+    assert _names(log.since(log.ids[1], branch="main")) == ["n2"]
 
 
 def test_a_place_that_main_left_needs_a_full_read(spark: SparkSession, tmp_path: Path) -> None:

@@ -54,9 +54,15 @@ class Ebbtide:
         return list_lineage(self.project, table=table)
 
     def incremental(
-        self, table: str, *, since: str | None = None, allow_retention: bool = False, allow_marked: bool = False
+        self,
+        table: str,
+        *,
+        since: str | None = None,
+        branch: str = "main",
+        allow_retention: bool = False,
+        allow_marked: bool = False,
     ) -> DataFrame:
-        """The rows that a table's main branch gained after the transaction `since`.
+        """The rows that a branch of a table gained after the transaction `since`, which may lie before its fork.
 
         Raises `FullReadNeededError` when retention removed what lies between, unless `allow_retention`, and
         `MarkedError` when a transaction of it is scheduled for deletion, unless `allow_marked`.
@@ -64,7 +70,7 @@ class Ebbtide:
         from ebbtide.app.incremental import read_incremental
 
         return read_incremental(
-            self.project, table, since=since, allow_retention=allow_retention, allow_marked=allow_marked
+            self.project, table, since=since, branch=branch, allow_retention=allow_retention, allow_marked=allow_marked
         )
 
     def orphans(self, *, watcher: Watcher | None = None) -> dict[str, Any]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def read_incremental(
-    project: Project, table: str, *, since: str | None, allow_retention: bool, allow_marked: bool
+    project: Project, table: str, *, since: str | None, branch: str, allow_retention: bool, allow_marked: bool
 ) -> DataFrame:
     """The table as its catalog has it now, and the marks as the state has them now: no inventory is needed."""
     id_ = DatasetId.parse(table)
@@ -32,6 +32,6 @@ def read_incremental(
     with open_state(project).reader() as state:
         marked = {m.key.object for m in state.marks(datasets=[str(id_)]) if m.key.target == "transactions"}
     return incremental(
-        start_session(project), found, catalog, since=since, marked=marked, allow_retention=allow_retention,
-        allow_marked=allow_marked,
+        start_session(project), found, catalog, since=since, branch=branch, marked=marked,
+        allow_retention=allow_retention, allow_marked=allow_marked,
     )  # fmt: skip

@@ -5,13 +5,14 @@ What is not declared is refused before anything starts (design.md, invariant 2).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 from ebbtide.model.contract import Contract, Drift
 from ebbtide.model.dataset import Catalog, Found, NotFound, Reading
+from ebbtide.model.history import Transaction
 from ebbtide.model.ids import DatasetId
 from ebbtide.model.removal import Committed, Freed, Removal
 
@@ -39,6 +40,7 @@ class Capability(StrEnum):
     ANY_ORDER = "remove versions in any order"
     UNLISTS = "let versions go by a commit, before their files"
     SINGLE_FILES = "remove single files by their paths"
+    NEW_ROWS = "read what is new since a transaction"
     ODD_NAMES = "names with spaces, dots, percent signs and unicode"
 
 
@@ -125,6 +127,24 @@ class Format(Protocol):
         None where there is none.
         """
         ...
+
+
+def _all_of(found: Found, catalog: Catalog, branch: str, line: Sequence[Transaction]) -> Sequence[Transaction]:  # noqa: ARG001
+    return line
+
+
+@dataclass(frozen=True, slots=True)
+class NewRows:
+    """A format's side of reading what is new on a branch: `NEW_ROWS` of the module `appended` in its folder."""
+
+    rows: Callable[[Found, Catalog, SparkSession, Reading, str, Sequence[Transaction]], DataFrame]
+    """The rows that these transactions of the branch's line brought, oldest first, and nothing of later ones. Each is
+    still there and only added rows; between them lie only such as brought none. What the format cannot read as new
+    raises `FullReadNeededError`.
+    """
+
+    retained: Callable[[Found, Catalog, str, Sequence[Transaction]], Sequence[Transaction]] = _all_of
+    """The end of the branch's line (oldest first) of which each transaction's own rows can still be read."""
 
 
 class ContractTerms(Protocol):

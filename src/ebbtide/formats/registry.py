@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from ebbtide.errors import InputError
-from ebbtide.formats.base import ContractTerms, Format
-from ebbtide.model.dataset import Catalog, Column, Found
-from ebbtide.model.history import Transaction
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+from ebbtide.formats.base import Capability, ContractTerms, Format, NewRows, supports
 
 _MODULES = {
     "iceberg": "ebbtide.formats.iceberg",
@@ -30,19 +23,12 @@ def load_format(name: str) -> Format:
     return adapter
 
 
-Appended = Callable[
-    [Found, Catalog, "SparkSession", Sequence[Column], Sequence[Transaction]],
-    "DataFrame",
-]
-"""The rows that these transactions of main appended; each is an APPEND that is still there. The columns are main's."""
-
-
-def load_appended(name: str) -> Appended:
-    """How a format reads what transactions appended."""
-    if name not in ("iceberg", "delta"):
-        raise InputError(f"what is new cannot be read from {name} tables", hint="iceberg and delta tables can")
-    appended: Appended = import_module(f"{_MODULES[name]}.appended").appended
-    return appended
+def load_new_rows(adapter: Format) -> NewRows:
+    """How a format reads what is new; what does not declare that it can is refused."""
+    if not (can := supports(adapter, Capability.NEW_ROWS)):
+        raise InputError(f"what is new cannot be read from {adapter.name} tables: {can.reason}", hint="read them whole")
+    new_rows: NewRows = import_module(f"{_MODULES[adapter.name]}.appended").NEW_ROWS
+    return new_rows
 
 
 def load_contract_terms(name: str) -> ContractTerms:

@@ -71,7 +71,8 @@ class Transaction:
     """One commit on a dataset. Counts are None where the format no longer knows them.
 
     `expired` says that the format still lists it, while its version cannot be read any more because files of it are
-    gone (Delta after a VACUUM, Hudi after a clean): there is nothing left to protect or to remove.
+    gone (Delta after a VACUUM, Hudi after a clean): there is nothing left to protect or to remove. `rows_kind` is what
+    it did to rows, where the format tells that apart from what it did to files: Hudi adds rows to a file by a new one.
     """
 
     id: str
@@ -88,6 +89,7 @@ class Transaction:
     files_removed: int | None = None
     bytes_added: int | None = None
     bytes_removed: int | None = None
+    rows_kind: Kind | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ebbtide.model.dataset import Catalog, Column, Found
+from ebbtide.formats.base import NewRows
+from ebbtide.model.dataset import Catalog, Found, Reading
 from ebbtide.model.history import Transaction
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def appended(
+def _rows(
     found: Found,
     catalog: Catalog,  # noqa: ARG001 a Delta table is opened by its path
     spark: SparkSession,
-    columns: Sequence[Column],  # noqa: ARG001 Delta knows its schema
+    reading: Reading,  # noqa: ARG001 Delta knows its schema
+    branch: str,  # noqa: ARG001 there is only main
     transactions: Sequence[Transaction],
 ) -> DataFrame:
     """Delta makes the frame, so that partition values, column mapping and deletion vectors are its own affair."""
@@ -41,3 +43,6 @@ def appended(
     frame = log.createDataFrame(log.update(False, jvm.scala.Option.empty(), jvm.scala.Option.empty()),
                                 jvm.PythonUtils.toSeq(files), False, jvm.scala.Option.empty())  # fmt: skip
     return DataFrame(frame, spark)
+
+
+NEW_ROWS = NewRows(_rows)

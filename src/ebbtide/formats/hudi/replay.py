@@ -11,13 +11,16 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from ebbtide.formats.hudi.timeline import Commit, Timeline, Write
-from ebbtide.model.history import Change, Transaction, kind_of, starts_view
+from ebbtide.model.history import Change, Kind, Transaction, kind_of, starts_view
 
 Group = tuple[str, str]
 
 # Hudi's own naming of log files: .<file id>_<instant>.log.<version>_<write token>[.cdc]
 LOG_NAME = re.compile(r"^\.([^._]+)_([^.]*)\.(?:log|archive)\.\d+(?:_\d+-\d+-\d+(\.cdc)?)?$")
 _REWRITES = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT"})
+# What adds rows, or changes and deletes some: the counts of the files say which.
+_WRITES = frozenset({"INSERT", "INSERT_PREPPED", "BULK_INSERT", "BULK_INSERT_PREPPED", "UPSERT", "UPSERT_PREPPED"})
+_DELETES = frozenset({"DELETE", "DELETE_PREPPED"})
 _BEFORE = -(2**63)
 
 
@@ -106,6 +109,7 @@ def replay(timeline: Timeline, earlier: Iterable[tuple[str, Write]] = ()) -> Rep
                 files_removed=len(gone),
                 bytes_added=_total(m.bytes for m in added),
                 bytes_removed=_total(m.bytes for m in gone),
+                rows_kind=_rows_kind(commit) if kind_of(change) in (Kind.UPDATE, Kind.SNAPSHOT) else None,
             )
         )
         parent = commit.id
@@ -127,6 +131,18 @@ def _change(commit: Commit, *, removed: int, keeps: bool, rewrite: bool) -> Chan
         adds_deletes=not rewrite and any(w.deletes or w.updates for w in logs),
         rewrite=rewrite,
     )
+
+
+def _rows_kind(commit: Commit) -> Kind | None:
+    """What a commit that wrote files anew did to rows; None where it changed some, or where nothing tells.
+
+    Hudi packs new rows into small files, and deletes single rows, by a new file in the place of the old one.
+    """
+    if commit.replaced or any(w.updates for w in commit.writes):
+        return None
+    if commit.operation in _DELETES:
+        return Kind.DELETE
+    return Kind.APPEND if commit.operation in _WRITES and not any(w.deletes for w in commit.writes) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ebbtide.errors import FullReadNeededError
-from ebbtide.model.dataset import Catalog, Column, Found
+from ebbtide.formats.base import NewRows
+from ebbtide.model.dataset import Catalog, Found, Reading
 from ebbtide.model.history import Transaction
 from ebbtide.spark.session import quote
 
@@ -14,11 +15,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def appended(
+def _rows(
     found: Found,
     catalog: Catalog,  # noqa: ARG001 the session knows it by name
     spark: SparkSession,
-    columns: Sequence[Column],  # noqa: ARG001 the scan has the table's own schema
+    reading: Reading,  # noqa: ARG001 the scan has the table's own schema
+    branch: str,  # noqa: ARG001 snapshots are known by their ids on every branch
     transactions: Sequence[Transaction],
 ) -> DataFrame:
     """Iceberg's scan leaves out what it does not call an append, in silence: such a transaction is refused here."""
@@ -38,3 +40,6 @@ def appended(
         # Everything since the beginning is the version itself: an incremental scan needs something to begin after.
         return spark.table(f"{name}.`snapshot_id_{transactions[-1].id}`")
     return reader.option("start-snapshot-id", first.parent_id).load(name)
+
+
+NEW_ROWS = NewRows(_rows)

@@ -41,6 +41,7 @@ class Paimon:
         Capability.ANY_ORDER: no("Paimon expires snapshots from the earliest on"),
         Capability.UNLISTS: no("Paimon removes a snapshot together with its files"),
         Capability.SINGLE_FILES: YES,
+        Capability.NEW_ROWS: YES,
         Capability.ODD_NAMES: YES,
     }
 
