@@ -25,7 +25,7 @@ from ebbtide.model.removal import Committed, Drop, Freed, Removal, RowDelete
 from ebbtide.storage.files import open_store
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _ROWS = frozenset({"data", "log"})
 _KEY_GENERATORS = frozenset(
@@ -166,6 +166,10 @@ def _delete(found: Found, rows: RowDelete, spark: SparkSession) -> str | None:
         return matching
     if matching.frame.isEmpty():
         return None
+    if _shares_keys(frame, matching.predicate, writer):
+        return (
+            "rows that are to stay have the key of rows that are to go, and Hudi deletes by key: deduplicate the table"
+        )
     columns = [name for name in frame.columns if not name.startswith("_hoodie_")]
     settings = writer.settings() | {"hoodie.datasource.write.operation": "delete"}
     with answered(found, "deleting rows"):
@@ -180,8 +184,7 @@ def _without_keys(writer: Writer) -> str | None:
     Hudi finds that out after it began the commit, which nobody could tell from another writer's then.
     """
     table = writer.meta.getTableConfig()
-    fields = table.getRecordKeyFields()
-    if not fields.isPresent() or not len(fields.get()):
+    if not _key_fields(writer):
         return "the table has no record key fields, by which Hudi deletes rows"
     generator = table.getKeyGeneratorClassName()
     if generator is not None and generator not in _KEY_GENERATORS:
@@ -193,6 +196,24 @@ def _out_of_step(writer: Writer, *prefixes: str) -> str | None:
     """Why an index of the table stands in the way; None where none does."""
     found = sorted(name for name in writer.indexes() if name.startswith(prefixes))
     return f"Hudi cannot keep the table's index {found[0]} in step with it" if found else None
+
+
+def _key_fields(writer: Writer) -> list[str]:
+    fields = writer.meta.getTableConfig().getRecordKeyFields()
+    return [str(name) for name in fields.get()] if fields.isPresent() else []
+
+
+def _shares_keys(frame: DataFrame, predicate: str, writer: Writer) -> bool:
+    """Whether a row that stays has the key of one that goes: inserts that look for no other row let keys come twice."""
+    from pyspark.sql import functions as F
+
+    table = writer.meta.getTableConfig()
+    # Where rows do not carry their keys, the fields of the key alone are compared: that may keep more, never less.
+    keys = ["_hoodie_record_key", "_hoodie_partition_path"] if table.populateMetaFields() else _key_fields(writer)
+    goes = F.coalesce(F.expr(predicate), F.lit(False))
+    by_key = frame.groupBy(*(F.col(name) for name in keys))
+    both = by_key.agg(F.bool_or(goes).alias("some_go"), F.bool_or(~goes).alias("some_stay"))
+    return not both.where("some_go AND some_stay").isEmpty()
 
 
 def _drop_table(
