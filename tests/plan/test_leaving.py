@@ -41,13 +41,16 @@ def lake() -> list[Table]:
         latest.commit(f"T{n}", age)
     latest.branch("other", "T0").commit("T3", 5, on="other", kind=Kind.SNAPSHOT)
     forgotten = Table("lake.branches.t").commit("T0", 200, size=900).branch("old", "T0").commit("T1", 100, on="old")
+    # Two that only have each other, and a tag on what one of them has.
+    twins = Table("lake.branches.twins").commit("T0", 200).branch("a", "T0").commit("T1", 100, on="a", size=400)
+    twins.branch("b", "T1").tag("seen", "T1")
     return [
         by_days("lake.days.free"),
         by_days("lake.days.kept").branch("audit", "T3").tag("first", "T0"),
         by_days("lake.days.borrowed", files_elsewhere=True),
         # The borrower's references keep the files, and leave main as they are.
         Table("lake.other.borrower").commit("U", 9, adds=["file:///elsewhere/0"]),
-        latest, forgotten, Table("lake.adhoc.t").commit("T0", 100),
+        latest, forgotten, twins, Table("lake.adhoc.t").commit("T0", 100),
     ]  # fmt: skip
 
 
@@ -70,11 +73,19 @@ def test_a_plan_says_what_leaves_which_head_and_who_keeps_it(spark: SparkSession
         "lake.days.borrowed#partitions:0/day=2020-01-02": ("mark", 100, left, {}),
         "lake.latest.t#transactions:T0": ("mark", 100, left, {}),
         "lake.latest.t#transactions:T1": ("mark", 100, left, {}),
-        "lake.branches.t#branches:old": ("mark", 0, {"old": {"rows": 20, "bytes": 1000}}, {}),
+        "lake.branches.t#branches:old": (
+            "mark", 0, {"old": {"rows": 20, "bytes": 1000}}, {"branch:main": 900}
+        ),
+        "lake.branches.twins#branches:a": (
+            "mark", 0, {"a": {"rows": 20, "bytes": 500}}, {"branch:b": 500, "branch:main": 100, "tag:seen": 500}
+        ),
+        "lake.branches.twins#branches:b": (
+            "mark", 0, {"b": {"rows": 20, "bytes": 500}}, {"branch:a": 500, "branch:main": 100, "tag:seen": 500}
+        ),
         "lake.adhoc.t#tables:lake.adhoc.t": ("mark", 100, left, {}),
     }  # fmt: skip
     assert made.over == ()
-    assert (made.totals["mark"].bytes, made.totals["mark"].leaves) == (600, 900)
+    assert (made.totals["mark"].bytes, made.totals["mark"].leaves) == (600, 1300)
 
 
 def test_a_branch_that_keeps_the_files_does_not_lift_the_limit(spark: SparkSession, tmp_path: Path) -> None:
@@ -88,18 +99,20 @@ def test_a_branch_that_keeps_the_files_does_not_lift_the_limit(spark: SparkSessi
         "lake.days.borrowed": "mark of 200 of 400 bytes, more than 45% of the dataset",
         # Of 400 bytes of the dataset main has 300, and 200 of those would leave it.
         "lake.latest.t": "mark of 200 of 400 bytes, more than 45% of the dataset",
+        "lake.branches.twins": "mark of 400 of 500 bytes, more than 45% of the dataset",
         "lake.adhoc.t": "mark of 100 of 100 bytes, more than 45% of the dataset",
     }
     more = Limits(max_share=0.6, lake_max_share=1.0, min_bytes=50)
     over = {o.dataset: o.text for o in plan(spark, rules, whole, limits=more).over}
     assert over == {
         "lake.latest.t": "mark of 200 of the 300 bytes that main has, more than 60% of that branch",
+        "lake.branches.twins": "mark of 400 of 500 bytes, more than 60% of the dataset",
         "lake.adhoc.t": "mark of 100 of 100 bytes, more than 60% of the dataset",
     }
     # The lake counts the same way: 200 bytes of `kept` are freed by nobody.
     some = Limits(max_share=1.0, lake_max_share=0.3, min_bytes=50)
     (lakes,) = plan(spark, rules, whole, limits=some).over
-    assert (lakes.dataset, lakes.text) == (None, "mark of 1,000 of 2,800 bytes, more than 30% of the lake")
+    assert (lakes.dataset, lakes.text) == (None, "mark of 1,400 of 3,300 bytes, more than 30% of the lake")
 
 
 def test_a_sweep_is_limited_by_what_leaves_and_explain_names_who_keeps_it(spark: SparkSession, tmp_path: Path) -> None:

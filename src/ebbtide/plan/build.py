@@ -100,7 +100,7 @@ class _Work:
         named: list[DataFrame] = []
         waits: list[DataFrame] = []
         left: list[DataFrame] = []
-        kept_by = None
+        kept_by: list[DataFrame] = []
         files = self.world.files
         parts = theirs = along = rows = kept = None
         if "partitions" in self.targets:
@@ -136,10 +136,10 @@ class _Work:
             waits += found
             named.append(_without_waiting(theirs.where(F.size("stay") == 0), found))
             left.append(leaving.of_partitions(theirs))
-            kept_by = leaving.kept_by_others(theirs)
+            kept_by.append(leaving.kept_by_others(theirs))
         if self._row_marks is not None:
             waits.append(settled(others.waits_of_rows(self._row_marks, rows, self.world)))
-        self._add_others(objects, named, left)
+        self._add_others(objects, named, left, kept_by)
         if not self.targets:
             raise InputError("there is no policy", hint="write one into policies/, as in `policies/retention.yml`")
         if not objects:  # a policy of orphans alone, and no file that nothing references
@@ -152,7 +152,8 @@ class _Work:
             stuck = settled(waits_for_unread(whole, self.datasets, self.world.unread))
             waits.append(stuck)
             files_ = _without_waiting(files_, [stuck])
-        return Decided(_with_waits(whole, waits), files_, together, kept_by)
+        keepers = reduce(DataFrame.unionByName, kept_by) if kept_by else None
+        return Decided(_with_waits(whole, waits), files_, together, keepers)
 
     def _history(self, along: DataFrame | None) -> DataFrame:
         held = settled(partitions.held_versions(self.world, self.datasets)) if self.has_ranges else None
@@ -162,7 +163,9 @@ class _Work:
         )  # fmt: skip
         return limit_versions(self.policies, rows)
 
-    def _add_others(self, objects: list[DataFrame], named: list[DataFrame], left: list[DataFrame]) -> None:
+    def _add_others(
+        self, objects: list[DataFrame], named: list[DataFrame], left: list[DataFrame], kept_by: list[DataFrame]
+    ) -> None:
         facts = (self.policies, self.world, self.datasets)
         if "rows" in self.targets:
             objects.append(others.row_objects(*facts, self._marks("rows"), self.pinned, self.now))
@@ -170,6 +173,7 @@ class _Work:
             branches = others.branch_objects(*facts, self._marks("branches"), self.pinned, self.now)
             objects.append(branches)
             left.append(leaving.of_whole_heads(branches, self.datasets, self.world.files))
+            kept_by.append(leaving.kept_by_other_names(branches, self.datasets, self.world.files))
         if "tables" in self.targets:
             tables = others.table_objects(*facts, self._marks("tables"), self.pinned, self.shared, self.now)
             objects.append(tables)

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from ebbtide.plan.references import names_with_file
-from ebbtide.plan.verdict import GOING
+from ebbtide.plan.verdict import GOING, READY
 from ebbtide.plan.world import HELD_BY_HEAD
 
 _BRANCH = "branch:"
@@ -44,17 +44,41 @@ def of_transactions(timeline: DataFrame, files: DataFrame) -> DataFrame:
 
 def of_whole_heads(objects: DataFrame, datasets: DataFrame, files: DataFrame) -> DataFrame:
     """Branches that are dropped, and all branches of tables that are: their heads go whole."""
-    going = objects.where(F.col("decision").isin(*GOING)).select("table_id", "target", "object_id", "decision")
-    going = going.join(datasets.select("table_id", "refs"), "table_id")
-    theirs = files.where(F.col("live") & F.col("role").isin(*HELD_BY_HEAD)).join(going, "table_id")
-    heads = F.filter(names_with_file(), lambda name: name.startswith(_BRANCH))
-    own = F.array(F.concat(F.lit(_BRANCH), "object_id"))
+    found = _files_of_heads(objects, datasets, files)
     is_branch = F.col("target") == "branches"
-    found = theirs.withColumn("heads", heads).withColumn(
+    own = F.array(F.concat(F.lit(_BRANCH), "object_id"))
+    found = found.withColumn(
         "head", F.explode(F.when(is_branch, F.array_intersect("heads", own)).otherwise(F.col("heads")))
     )
-    # A table that goes whole is counted by what is freed.
-    return _shaped(found.withColumn("counts", is_branch & (F.size("heads") == 1)))
+    # Branches that go together lose together what only they have. A table that goes whole is counted by what is freed.
+    lost = F.forall("heads", lambda head: F.array_contains("gone", head))
+    return _shaped(found.withColumn("counts", is_branch & lost))
+
+
+def kept_by_other_names(branches: DataFrame, datasets: DataFrame, files: DataFrame) -> DataFrame:
+    """Per branch that is dropped, the bytes of its head that another branch, a tag or a staged snapshot keeps."""
+    own = F.concat(F.lit(_BRANCH), "object_id")
+    theirs = _files_of_heads(branches, datasets, files).where(F.array_contains("heads", own))
+    return kept_by_others(theirs.withColumn("stay", F.array_except("names", F.array(own))))
+
+
+def _files_of_heads(objects: DataFrame, datasets: DataFrame, files: DataFrame) -> DataFrame:
+    """Files that heads hold of datasets of which a branch goes, or all: with the `names` and `heads` that have each,
+    and in `gone` the heads that go at the same time: for a mark all that are to go, for a sweep those that go now.
+    """
+    going = objects.where(F.col("decision").isin(*GOING)).select("table_id", "target", "object_id", "decision")
+    name = F.concat(F.lit(_BRANCH), "object_id")
+    together = going.groupBy("table_id").agg(
+        F.collect_set(name).alias("later"), F.collect_set(F.when(F.col("decision") == READY, name)).alias("now")
+    )
+    going = going.join(together, "table_id").join(datasets.select("table_id", "refs"), "table_id")
+    theirs = files.where(F.col("live") & F.col("role").isin(*HELD_BY_HEAD)).join(going, "table_id")
+    return theirs.withColumn("names", names_with_file()).withColumns(
+        {
+            "heads": F.filter("names", lambda name: name.startswith(_BRANCH)),
+            "gone": F.when(F.col("decision") == READY, F.col("now")).otherwise(F.col("later")),
+        }
+    )
 
 
 def _shaped(found: DataFrame) -> DataFrame:
@@ -73,7 +97,7 @@ def leaves_of(leaving: DataFrame) -> DataFrame:
 
 
 def kept_by_others(theirs: DataFrame) -> DataFrame:
-    """Per partition that goes, the bytes that a branch, a tag, a staged snapshot or another dataset keeps."""
+    """Per object that goes, the bytes that a branch, a tag, a staged snapshot or another dataset keeps."""
     kept = theirs.select("table_id", "target", "object_id", "bytes", F.explode("stay").alias("by"))
     sums = kept.groupBy("table_id", "target", "object_id", "by").agg(F.sum("bytes").alias("bytes"))
     return _map(sums, "by", F.col("bytes"), "kept_by")
