@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -12,9 +13,14 @@ from typer.testing import CliRunner
 from ebbtide.app import mark as marking
 from ebbtide.app.sweep import exit_code
 from ebbtide.cli.commands import app
+from ebbtide.config.project import Limits
+from ebbtide.inventory.current import Current
+from ebbtide.inventory.information_schema import Inventory
+from ebbtide.model.dataset import Catalog
 from ebbtide.state.values import ObjectKey
 from ebbtide.sweep.mark import MarkReport
-from ebbtide.sweep.values import Result, SweepReport
+from ebbtide.sweep.sweep import Lake, Sweeper
+from ebbtide.sweep.values import Act, Result, SweepReport
 from tests.tide import Tide
 
 POLICIES = """
@@ -80,6 +86,15 @@ def test_files_of_all_others_wait_for_who_cannot_be_read(spark: SparkSession, tm
     assert [row.id for row in iceberg.rows(borrower)] == [0]
     assert lent.exists()
     assert not {tide.relative(path) for path in Path(days.location).rglob(f"*{OLD}*/*.parquet")}
+
+
+def test_who_cannot_be_read_any_more_stops_operations_that_name_no_file_too(tmp_path: Path) -> None:
+    """Cleaners and expiries of the formats find files by themselves."""
+    nobody: Any = None
+    lake = Lake({}, nobody, nobody, nobody, nobody, lambda _: ("unread:c.db.x",))
+    act = Act("act-1", "c.db.t", Catalog("c", "paimon", str(tmp_path)), ())
+    Sweeper(lake, nobody, nobody, "r", print, Limits())._mark_needed([act], Inventory(tmp_path, Current()))
+    assert act.unread == "unread:c.db.x"
 
 
 _KEY = ObjectKey("c.db.t", "versions", "1")

@@ -208,6 +208,10 @@ class Sweeper:
     def _mark_needed(self, acts: Collection[Act], inventory: Inventory) -> None:
         """What anything references after the commits stays. What could not be read again needs everything."""
         named = [(act.dataset, path) for act in acts for path in act.paths]
+        # Also where no file was named: operations of a format's own find files by themselves.
+        in_doubt = self.lake.unread(inventory)
+        for act in acts:
+            act.unread = next(iter(in_doubt), None)
         if not named:
             return
         going: dict[str, list[str]] = {}
@@ -221,9 +225,7 @@ class Sweeper:
         needed = still_referenced(self.lake.plans, inventory, named, going, dropped)
         unread = {e.table_id for e in inventory.current.entries.values() if e.error is not None}
         failed = {error.catalog for error in inventory.current.catalog_errors}
-        in_doubt = self.lake.unread(inventory)
         for act in acts:
-            act.unread = next(iter(in_doubt), None)
             # A dataset that is no longer listed may only not have been seen: unless this sweep drops it, or it was gone
             # before and left orphans, it needs everything.
             unseen = act.dataset not in inventory.current.entries and (act.found is not None or act.leftover)
