@@ -83,6 +83,7 @@ NEVER_ANYWHERE = [
     "nested/part.parquet", "inner/metadata/v1.metadata.json", "inner/data/part.parquet", "h/.hoodie/hoodie.properties",
     "h/part.parquet", "pai/schema/schema-0", "pai/bucket-0/data-x.parquet",
 ]  # fmt: skip
+VIEW = "00000-view.gz.metadata.json"
 AREAS = {"iceberg": "data/", "delta": "", "paimon": "", "hudi": ""}
 
 
@@ -135,6 +136,9 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
         made.tables[name] = _cleaned(made, name, kept)
     spark.sql("CALL olake.system.compute_table_stats(table => 'db.t')").collect()
     spark.sql("CREATE VIEW olake.db.v AS SELECT id FROM olake.db.t")
+    # A view may have a table's folder, where the table was renamed and the view has its name now.
+    (view,) = (root / "lake" / "db" / "v" / "metadata").glob("*.metadata.json")
+    shutil.copy(view, Path(made.tables["iceberg"].location, "metadata", VIEW))
     for name in ("dropped", "left"):
         made.tables[name] = made.make("iceberg", name)
     run_scan(project, now=datetime.now(UTC))
@@ -266,6 +270,12 @@ def test_what_deltas_own_retention_keeps_is_no_orphan_where_only_a_checkpoint_kn
     assert all(removed.values())
     assert not removed["cleaned"] & found.keys()
     assert {path for path in found if "/db/over/" in path} == removed["over"]
+
+
+def test_the_metadata_of_a_view_is_no_orphan_of_the_table_in_whose_folder_it_lies(
+    lake: Lake, found: dict[str, str]
+) -> None:
+    assert uri(Path(lake.tables["iceberg"].location, "metadata", VIEW)) not in found
 
 
 def test_a_sibling_with_the_same_beginning_is_left_alone(lake: Lake, found: dict[str, str]) -> None:

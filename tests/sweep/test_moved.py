@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.catalog import Catalog, load_catalog
+from pyiceberg.table import Table as Foreign
 from pyspark.sql import SparkSession
 
 from ebbtide.spark.session import quote_text
@@ -37,6 +39,7 @@ class Lake:
     tables: dict[str, Table]
     before: dict[str, list[str]]
     elsewhere: Path
+    foreign: Foreign
     swept: SweepReport
 
     def results(self, name: str) -> dict[str, tuple[str, str]]:
@@ -63,10 +66,10 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lake:
     tide = Tide(spark, root / "p", "iceberg", policies=POLICIES)
     driver = tide.drivers["iceberg"]
     assert isinstance(driver, IcebergDriver)
-    tables = {name: driver.create(name) for name in ("moved", "disputed", "back", "outside", "renamed")}
+    tables = {name: driver.create(name) for name in ("moved", "disputed", "taken", "back", "outside", "renamed")}
     elsewhere = root / "elsewhere"
 
-    for name in ("moved", "disputed"):
+    for name in ("moved", "disputed", "taken"):
         driver.append(tables[name], [_row(1)])
         driver.overwrite(tables[name], [_row(2)])
         spark.sql(f"ALTER TABLE {tables[name].sql} SET LOCATION {quote_text(f'file:{elsewhere}/{name}')}")
@@ -74,6 +77,9 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lake:
     # Somebody else's table lies where this one lay: what is there may be either's.
     place = quote_text(f"file:{tables['disputed'].location}/inner")
     spark.sql(f"CREATE TABLE {driver.catalog.name}.db.inner (id BIGINT) USING iceberg LOCATION {place}")
+
+    # So it may be where no catalog of the project knows that table.
+    foreign = _foreign(root, f"file://{tables['taken'].location}")
 
     driver.append(tables["back"], [_row(1)])
     (first,) = Path(tables["back"].location, "data").glob("*.parquet")
@@ -97,13 +103,25 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lake:
     before = {name: driver.native_ids(table) for name, table in tables.items()}
     assert {key.dataset for key in tide.mark(10).marked} >= {str(table.id) for table in tables.values()}
     python.rename_table("db.renamed", "db.called_otherwise")
-    return Lake(tide, tables, before, elsewhere, tide.sweep(12))
+    return Lake(tide, tables, before, elsewhere, foreign, tide.sweep(12))
+
+
+def _foreign(root: Path, location: str) -> Foreign:
+    """Somebody else's table, with files that are old enough for orphans."""
+    catalog = load_catalog("theirs", type="sql", uri=f"sqlite:///{root}/theirs.db", warehouse=f"file://{root}/theirs")
+    catalog.create_namespace("db")
+    rows = pa.table({"id": [7]})
+    before = set(Path(location.removeprefix("file://")).rglob("*"))
+    catalog.create_table("db.t", rows.schema, location=location).append(rows)
+    for path in {*Path(location.removeprefix("file://")).rglob("*")} - before:
+        os.utime(path, (1_700_000_000, 1_700_000_000))
+    return catalog.load_table("db.t")
 
 
 def test_nothing_went_wrong(lake: Lake) -> None:
     assert not lake.swept.errors
     assert not lake.swept.findings
-    assert lake.rows("moved") == lake.rows("disputed") == [2, 3]
+    assert lake.rows("moved") == lake.rows("disputed") == lake.rows("taken") == [2, 3]
     assert lake.rows("back") == [1, 2, 3]
     assert lake.rows("outside") == [2]
 
@@ -130,6 +148,13 @@ def test_a_folder_that_another_table_has_now_is_nobodys_old_one(lake: Lake) -> N
     first = lake.before["disputed"][0]
     assert lake.results("disputed")[first] == ("waiting", OUTSIDE)
     assert len(list((old / "data").rglob("*.parquet"))) == 2
+
+
+def test_a_folder_that_a_table_of_nobodys_catalog_took_holds_no_orphans(lake: Lake) -> None:
+    assert {state for state, _ in lake.results("taken").values()} == {"swept"}
+    dataset = str(lake.tables["taken"].id)
+    assert not [key for key in lake.tide.plan(20) if key.startswith(f"{dataset}#orphans")]
+    assert lake.foreign.refresh().scan().to_arrow()["id"].to_pylist() == [7]
 
 
 def test_a_transaction_whose_file_came_back_is_not_called_deleted(lake: Lake) -> None:

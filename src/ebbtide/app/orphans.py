@@ -22,6 +22,7 @@ from ebbtide.inventory.doubts import doubts
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.labelled import Labelled
 from ebbtide.inventory.listing import Listing, list_storage
+from ebbtide.inventory.markers import without_views
 from ebbtide.inventory.orphans import Orphans, Unregistered, find_orphans
 from ebbtide.inventory.scan import Watcher
 from ebbtide.model.paths import is_inside, normalise
@@ -78,7 +79,7 @@ def search(project: Project, inventory: Inventory, listing: Listing, references:
     prefixes, condemned = exclusive_prefixes(project), _condemned(project)
     found = find_orphans(spark, listing, references, inventory.current, project.catalogs, prefixes, condemned)
     # Whoever plans with them looks at them more than once: they are computed here, and only here.
-    return replace(found, files=settled(found.files))
+    return replace(found, files=without_views(settled(found.files), project.catalogs))
 
 
 def with_orphans(

@@ -12,20 +12,17 @@ Ages are the plan's to judge: it knows the policy's guard, and the listing's clo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ebbtide.errors import UnreadableError
-from ebbtide.inventory.areas import SHAPES, Area, Condemned, Kind, areas, options_near
+from ebbtide.inventory.areas import SHAPES, Area, Condemned, Kind, areas
 from ebbtide.inventory.current import Current
 from ebbtide.inventory.listing import Listing
+from ebbtide.inventory.markers import are_views, without_taken
 from ebbtide.inventory.never import candidates
 from ebbtide.model.dataset import Catalog
-from ebbtide.storage.files import open_store
-from ebbtide.storage.unpack import gunzip
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -80,6 +77,7 @@ def find_orphans(
     from pyspark.sql import functions as F
 
     listed = listing.frame(spark).withColumn("folder", _folder(F.col("path")))
+    current = without_taken(listed, references, current, catalogs)
     owners = areas(current, catalogs, exclusive, condemned, _shaped(listed))
     owned = _with_owner(spark, listed, owners)
     found = candidates(owned).withColumn("key", _loosely(F.col("path")))
@@ -171,24 +169,14 @@ def _unregistered(
         )
         .collect()
     )
-    with ThreadPoolExecutor(8) as pool:
-        views = list(pool.map(lambda row: row.metadata is not None and _is_view(row.metadata, catalogs), rows))
+    named = [row.metadata for row in rows if row.metadata is not None]
+    # What cannot be read is reported as what it looks like.
+    views = {path for path, is_view in zip(named, are_views(named, catalogs), strict=True) if is_view}
     return tuple(
         Unregistered(
             row.location, owners[row.location].format, owners[row.location].table_id, row.files, row.bytes,
             datetime.fromtimestamp(row.newest / 1e6, UTC),
         )
-        for row, view in sorted(zip(rows, views, strict=True), key=lambda pair: pair[0].location)
-        if not view
+        for row in sorted(rows, key=lambda row: row.location)
+        if row.metadata not in views
     )  # fmt: skip
-
-
-def _is_view(metadata: str, catalogs: Mapping[str, Catalog]) -> bool:
-    """Whether a metadata file is that of a view: views lie among tables, and no list of tables has them."""
-    try:
-        content = open_store(metadata, options_near(metadata, catalogs.values())).read(metadata)
-        # Views' metadata is compressed by default, and its name says so only where the writer is Iceberg itself.
-        plain = gunzip(content) if content.startswith(b"\x1f\x8b") else content
-    except (UnreadableError, ValueError):
-        return False  # reported as what it looks like
-    return b'"view-uuid"' in plain
