@@ -55,7 +55,7 @@ def served(tables: Catalog, *, below: str = "listed") -> Iterator[tuple[str, lis
             path = [unquote(part) for part in url.path.removeprefix("/v1/").split("/")]
             try:
                 status, body = 200, answer(path, parse_qs(url.query).get("parent", [None])[0])
-            except (NoSuchNamespaceError, NoSuchTableError):
+            except (NoSuchNamespaceError, NoSuchTableError, FileNotFoundError):  # as Iceberg's own adapter answers
                 status, body = 404, {"error": {"message": "not here", "type": "NotFound", "code": 404}}
             except _RefusedError:
                 status, body = 400, {"error": {"message": "one level only", "type": "BadRequest", "code": 400}}

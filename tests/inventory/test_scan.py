@@ -467,6 +467,30 @@ def test_a_table_whose_metadata_is_out_of_sight_is_not_dropped(inventory: Path, 
     assert (report.gone, [f.table_id for f in report.current.former]) == (("events.web.a",), ["events.web.a"])
 
 
+@pytest.mark.parametrize("aside", ["elsewhere", "events/web/clone/_delta_log.bak"])
+def test_a_clone_whose_log_is_out_of_sight_still_needs_what_it_borrowed(
+    inventory: Path, tmp_path: Path, aside: str
+) -> None:
+    """It has no file of its own but its log: nothing that is known of it is left in its folder."""
+    catalog = Catalog("events", "delta", str(tmp_path / "events"))
+    source, clone = (tmp_path / "events" / "web" / name for name in ("source", "clone"))
+    write_deltalake(str(source), pa.table({"id": [1]}))
+    (file,) = source.glob("*.parquet")
+    commit = "_delta_log/00000000000000000000.json"
+    (clone / commit).parent.mkdir(parents=True)
+    (clone / commit).write_text((source / commit).read_text().replace(file.name, f"file://{file}"))
+    assert run(inventory, catalog).current.entries["events.web.clone"].borrowed == 1
+    (clone / "_delta_log").rename(tmp_path / aside)
+    for _ in range(2):  # as long as it is away
+        report = run(inventory, catalog)
+        assert (report.gone, report.current.former) == ((), ())
+    found = Inventory.open(inventory)
+    assert f"file://{file}" in {row["path"] for row in found.rows("files", table_id="events.web.clone")}
+    assert [doubt.name for doubt in doubts(found.current, {"events": catalog}, (), now=NOW)] == ["events.web.clone"]
+    shutil.rmtree(clone)
+    assert run(inventory, catalog).gone == ("events.web.clone",)
+
+
 def test_who_cannot_be_read_may_need_files_of_others_until_somebody_says_otherwise(
     lake: SmallLake, inventory: Path
 ) -> None:

@@ -121,3 +121,24 @@ def test_tables_in_nested_namespaces_of_a_rest_catalog_are_found(
     # A catalog's settings, two questions per namespace, one for the top, one per table.
     namespaces = 5 if below == "listed" else 2
     assert len(asked) <= 2 * namespaces + 2 + len(read)
+
+
+def test_a_table_whose_metadata_a_rest_catalog_does_not_find_is_not_dropped(tmp_path: Path) -> None:
+    """The answer to both is "not found"; only the list of tables tells them apart."""
+    writer = load_catalog("sql", type="sql", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{tmp_path}/far")
+    writer.create_namespace("db")
+    for name in ("db.one", "db.two"):
+        writer.create_table(name, ROWS.schema).append(ROWS)
+    moved = Path(writer.load_table("db.one").metadata_location.removeprefix("file://"))
+    with served(writer) as (uri, _):
+        catalog = Catalog("far", "iceberg", f"file://{tmp_path}/far", "rest", {"uri": uri})
+        known = run(tmp_path / "inventory", catalog).current.entries
+        moved.rename(tmp_path / "moved")
+        hidden = run(tmp_path / "inventory", catalog)
+        assert (hidden.gone, hidden.current.error_count) == ((), 1)
+        assert hidden.current.entries["far.db.one"].segment == known["far.db.one"].segment
+        assert "lists it and does not find it" in (hidden.current.entries["far.db.one"].error or "")
+        (tmp_path / "moved").rename(moved)
+        assert run(tmp_path / "inventory", catalog).current.error_count == 0
+        writer.drop_table("db.one")
+        assert run(tmp_path / "inventory", catalog).gone == ("far.db.one",)

@@ -61,13 +61,15 @@ class Lost:
         if not entry.location:
             return None
         try:
-            there = {
-                each.path
-                for each in open_store(entry.location, catalog.options).list(entry.location, recursive=True)
-                if not each.is_folder
-            }
+            store = open_store(entry.location, catalog.options)
+            there = {each.path for each in store.list(entry.location, recursive=True) if not each.is_folder}
+            is_folder = store.stat(entry.location) is not None
         except EbbtideError as error:
             return f"its catalog no longer lists it, and its folder cannot be listed: {error.message}"
+        if is_folder and (entry.borrowed or entry.doubt):
+            # A clone, or a table made by `add_files`, may have nothing but metadata of its own: no file that is known
+            # is left where that was moved. A drop takes the folder, too.
+            return "its catalog no longer lists it, it references files of others, and its folder is still there"
         if entry.segment:
             paths = self.before.table("files", table_id=entry.table_id)["path"].to_pylist()
             there &= {path for path in paths if is_inside(path, entry.location)}

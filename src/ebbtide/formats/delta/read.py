@@ -92,7 +92,7 @@ def read_table(found: Found, catalog: Catalog, depth: Depth) -> Reading:
         unknown=tuple(unknown),
         date_source=dates,
         partitioned=any(version.partition_columns for version in outcome.metadata),
-        doubt=doubt_of(runs, outcome.protocol[-1]),
+        doubt=doubt_of(log, runs, outcome.protocol[-1], metadata),
         identity=metadata.id,
     )
 

@@ -53,6 +53,7 @@ _WRITER = _READER | {
 }
 _EPOCH, _FOR_EVER = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
 _COORDINATOR = ("delta.coordinatedCommits.commitCoordinator-preview", "delta.coordinatedCommits.commitCoordinator")
+_COORDINATED = "a commit coordinator may hold commits that are not in the log yet"
 _DEFAULT_FLOORS = {
     "delta.deletedFileRetentionDuration": "interval 7 days",
     "delta.logRetentionDuration": "interval 30 days",
@@ -93,8 +94,10 @@ def floors_of(configuration: Mapping[str, str]) -> dict[str, str]:
     return _DEFAULT_FLOORS | {name: configuration[name] for name in _FLOORS if name in configuration}
 
 
-def doubt_of(runs: list[range], protocol: Protocol) -> str | None:
+def doubt_of(log: Log, runs: list[range], protocol: Protocol, metadata: Metadata) -> str | None:
     """Why references may be missing that lie anywhere: what was not read may be a clone's, with paths of others."""
+    if _is_coordinated(log, metadata):
+        return _COORDINATED
     if protocol.reader_version > _READER_VERSION or protocol.reader_features - _READER:
         return "it needs a newer reader than this adapter"
     return "gap in the log" if len(runs) > 1 or not runs[0] else None
@@ -110,10 +113,14 @@ def unknown_of(log: Log, runs: list[range], protocol: Protocol, metadata: Metada
         yield f"gap in the log: versions {before.stop} to {max(after.start - 1, before.stop)} have no commit file"
     if len(runs) == 1 and not runs[0]:
         yield f"gap in the log: version {runs[0].start - 1} has a checkpoint and no commit file"
-    if any(metadata.configuration.get(name) for name in _COORDINATOR) or log.unpublished:
-        yield "a commit coordinator may hold commits that are not in the log yet"
+    if _is_coordinated(log, metadata):
+        yield _COORDINATED
     if metadata.configuration.get("delta.universalFormat.enabledFormats"):
         yield "the table also keeps metadata of another format (UniForm), which its log does not list"
+
+
+def _is_coordinated(log: Log, metadata: Metadata) -> bool:
+    return bool(log.unpublished) or any(metadata.configuration.get(name) for name in _COORDINATOR)
 
 
 def _features(kind: str, names: Iterable[str]) -> Iterator[str]:

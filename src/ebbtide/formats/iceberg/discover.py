@@ -114,7 +114,7 @@ _RETRIES = "glue.max-retries"
 def _service(catalog: Catalog) -> Iterator[Found | NotFound]:
     """REST, Hive and Glue through pyiceberg: one answer per table, several at a time."""
     from pyiceberg.catalog import load_catalog
-    from pyiceberg.exceptions import NoSuchTableError
+    from pyiceberg.exceptions import NoSuchIcebergTableError, NoSuchTableError
 
     options: dict[str, Any] = dict(catalog.options)
     if (retries := options.get(_RETRIES)) is not None and retries.isdigit():
@@ -126,16 +126,32 @@ def _service(catalog: Catalog) -> Iterator[Found | NotFound]:
         raise UnreadableError(catalog.name, f"the catalog does not answer: {error}", hint="check its uri") from error
 
     def ask(name: tuple[str, ...]) -> Found | NotFound | None:
+        id_ = str(DatasetId(catalog.name, name[:-1], name[-1]))
         try:
-            location = service.load_table(name).metadata_location
-        except NoSuchTableError:
-            return None  # dropped since it was listed, or no Iceberg table
+            return _found(catalog, name[:-1], name[-1], service.load_table(name).metadata_location)
+        except NoSuchIcebergTableError:
+            return None
+        except NoSuchTableError as error:
+            # Dropped since it was listed, or it is the table's metadata that the service does not find (hazard 33).
+            said = f"the catalog lists it and does not find it: {error}"
+            return NotFound(id_, said, hint="restore its metadata") if _lists(service, name) else None
         except Exception as error:
-            return NotFound(str(DatasetId(catalog.name, name[:-1], name[-1])), str(error))
-        return _found(catalog, name[:-1], name[-1], location)
+            return NotFound(id_, str(error))
 
     with ThreadPoolExecutor(8) as pool:
         yield from (answer for answer in pool.map(ask, sorted(names)) if answer is not None)
+
+
+def _lists(service: Service, name: tuple[str, ...]) -> bool:
+    """Whether a catalog still names a table; who does not answer may."""
+    from pyiceberg.exceptions import NoSuchNamespaceError
+
+    try:
+        return name in service.list_tables(name[:-1])
+    except NoSuchNamespaceError:
+        return False
+    except Exception:
+        return True
 
 
 def _namespaces(service: Service) -> list[tuple[str, ...]]:
