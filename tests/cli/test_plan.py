@@ -45,6 +45,8 @@ def test_a_plan_names_objects_files_and_digest_and_explain_agrees(project: Path)
     assert made["as_of"] == "2100-01-01T00:00:00.000000Z"
     assert made["digest"].startswith("sha256:")
     assert sorted(row["decision"] for row in made["objects"]) == ["keep", "mark", "mark"]
+    own = [project / "plans", *(project / "plans").iterdir(), project / ".ebbtide", *(project / ".ebbtide").rglob("*")]
+    assert [str(path) for path in own if path.stat().st_mode & 0o077] == [], "others may look at it"
     files = (project / "plans/p.json.files").read_text().splitlines()
     assert files == sorted(files)
     assert len(files) == sum(row["files"]["count"] for row in made["objects"])

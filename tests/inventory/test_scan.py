@@ -27,6 +27,7 @@ from ebbtide.formats.base import Depth
 from ebbtide.inventory import compact
 from ebbtide.inventory.doubts import doubts
 from ebbtide.inventory.information_schema import Inventory
+from ebbtide.inventory.listing import list_storage
 from ebbtide.inventory.renames import called_now
 from ebbtide.inventory.scan import ScanReport, scan
 from ebbtide.model.dataset import Catalog
@@ -55,6 +56,28 @@ def lake(tmp_path: Path) -> SmallLake:
 @pytest.fixture
 def inventory(tmp_path: Path) -> Path:
     return tmp_path / "inventory"
+
+
+def _rights(folder: Path) -> set[tuple[str, str]]:
+    found = [folder, *folder.rglob("*")]
+    return {("folder" if path.is_dir() else "file", oct(path.stat().st_mode & 0o777)) for path in found}
+
+
+def test_an_inventory_is_its_owners_only_or_the_groups_that_its_folder_was_given_to(
+    lake: SmallLake, tmp_path: Path
+) -> None:
+    before = os.umask(0o022)
+    try:
+        run(tmp_path / ".ebbtide" / "deep" / "inventory", lake.catalog)
+        list_storage({f"file://{lake.root}/lake": {}}, tmp_path / ".ebbtide" / "deep" / "inventory")
+        shared = tmp_path / "shared"
+        shared.mkdir()
+        shared.chmod(0o770)
+        run(shared, lake.catalog)
+    finally:
+        os.umask(before)
+    assert _rights(tmp_path / ".ebbtide") == {("folder", "0o700"), ("file", "0o600")}
+    assert _rights(shared) == {("folder", "0o770"), ("file", "0o660")}
 
 
 def test_an_unchanged_table_costs_one_catalog_answer_and_no_file(lake: SmallLake, inventory: Path) -> None:

@@ -230,6 +230,7 @@ def test_relative_paths_count_from_the_project(tmp_path: Path) -> None:
         state.actor("alice")
     database.close()
     assert (tmp_path / ".ebbtide" / "a%20b % ü #1?.db").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / ".ebbtide").stat().st_mode & 0o777 == 0o700
 
 
 def test_sqlite_keeps_a_log_syncs_and_forgets_what_was_deleted(tmp_path: Path) -> None:

@@ -286,6 +286,9 @@ def test_a_key_file_is_for_its_owner_only(keys: KeyFolder) -> None:
     keys.create_sealing("a")
     assert (keys.path / "a.key").stat().st_mode & 0o777 == 0o600
     assert keys.path.stat().st_mode & 0o777 == 0o700
+    deep = KeyFolder(keys.path / "made" / "too")
+    deep.create_sealing("a")
+    assert deep.path.parent.stat().st_mode & 0o777 == 0o700
     assert keys.names() == ("a",)
     (keys.path / "a.key").chmod(0o640)
     with pytest.raises(RefusedError, match="others may read"):

@@ -20,6 +20,7 @@ from ebbtide.config.policies import load_policies
 from ebbtide.errors import InputError
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.labelled import Labelled, label_inventory
+from ebbtide.private import private_file
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -121,7 +122,7 @@ def _frame(spark: SparkSession, table: pa.Table, path: Path) -> DataFrame:
     """Through a file: a million edges would be slow to hand over value by value."""
     from ebbtide.spark.frames import own_parquet
 
-    pq.write_table(table, path)
+    pq.write_table(table, private_file(path))
     return own_parquet(spark, path)
 
 

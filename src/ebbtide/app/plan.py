@@ -13,6 +13,7 @@ from ebbtide.app.world import listing_before, needs_listing, not_read, read_inpu
 from ebbtide.config import Project
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.model.times import as_text
+from ebbtide.private import private_file, private_folder
 
 if TYPE_CHECKING:
     from ebbtide.plan.plan import Plan
@@ -49,13 +50,13 @@ def as_json(plan: Plan) -> dict[str, Any]:
 def write_plan(plan: Plan, path: Path) -> None:
     """Write the plan to `path`, and the files that it names, sorted, a file a line, to `path.files`.
 
-    Object by object, because a plan can be larger than memory.
+    Object by object, because a plan can be larger than memory. Both are for their owner only, where they are new.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
+    private_folder(path.parent)
     names = path.with_name(path.name + ".files")
-    with names.open("w", encoding="utf-8") as out:
+    with private_file(names).open("w", encoding="utf-8") as out:
         out.writelines(f"{name}\n" for name in plan.paths())
-    with path.open("w", encoding="utf-8") as out:
+    with private_file(path).open("w", encoding="utf-8") as out:
         out.writelines(_lines(plan))
 
 

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from ebbtide.errors import BusyError, InputError
 from ebbtide.model.paths import is_inside
+from ebbtide.private import private_file, private_folder
 from ebbtide.storage.files import without_links
 
 _POINTER = "CURRENT"
@@ -119,8 +120,8 @@ _SCHEMA = pa.schema(
 @contextmanager
 def only_one(inventory: Path) -> Iterator[None]:
     """Hold the inventory for a scan or a listing: neither runs beside another, so their order is certain."""
-    inventory.mkdir(parents=True, exist_ok=True)
-    with (inventory / "scan.lock").open("w") as lock:
+    private_folder(inventory)
+    with private_file(inventory / "scan.lock", like=inventory).open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -157,13 +158,14 @@ def load(inventory: Path) -> Current | None:
 
 def save(inventory: Path, current: Current) -> None:
     """Write the entries, then move the pointer to them in one step."""
-    inventory.mkdir(parents=True, exist_ok=True)
+    private_folder(inventory)
     assert current.scanned_at is not None
     name = f"current-{current.scan_id}.parquet"
     entries = [current.entries[table_id] for table_id in sorted(current.entries)]
     columns = {f.name: [getattr(entry, f.name) for entry in entries] for f in fields(Entry)}
     columns |= {name_: [list(texts) for texts in columns[name_]] for name_ in _LISTS}
-    pq.write_table(pa.table({name_: columns[name_] for name_ in _SCHEMA.names}, schema=_SCHEMA), inventory / name)
+    table = pa.table({name_: columns[name_] for name_ in _SCHEMA.names}, schema=_SCHEMA)
+    pq.write_table(table, private_file(inventory / name, like=inventory))
     head = {
         "layout": _LAYOUT,
         "scan_id": current.scan_id,
@@ -172,7 +174,7 @@ def save(inventory: Path, current: Current) -> None:
         "catalog_errors": [asdict(each) for each in current.catalog_errors],
         "former": [asdict(each) for each in current.former],
     }
-    draft = inventory / f"{_POINTER}.{current.scan_id}"
+    draft = private_file(inventory / f"{_POINTER}.{current.scan_id}", like=inventory)
     draft.write_text(json.dumps(head, indent=1))
     draft.replace(inventory / _POINTER)
     for old in inventory.glob("current-*.parquet"):

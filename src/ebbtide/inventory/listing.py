@@ -24,6 +24,7 @@ from ebbtide.errors import EbbtideError, UnreadableError
 from ebbtide.inventory import current as currents
 from ebbtide.inventory.current import Current
 from ebbtide.model.paths import is_inside
+from ebbtide.private import private_file
 from ebbtide.storage.listing import Listed, clock_of, list_below, list_folder
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def list_storage(places: Mapping[str, Options], inventory: Path) -> Listing:
 
 
 def _list(roots: Mapping[str, Options], inventory: Path, after_scan: str) -> Listing:
-    file = inventory / f"{_START}{uuid4().hex[:12]}.parquet"
+    file = private_file(inventory / f"{_START}{uuid4().hex[:12]}.parquet", like=inventory)
     with ThreadPoolExecutor(_THREADS) as pool, pq.ParquetWriter(file, _SCHEMA) as writer:
         sheet = _Sheet(writer)
         clocks = dict(zip(roots, pool.map(partial(_clock, roots), roots), strict=True))
@@ -164,7 +165,7 @@ def _save(inventory: Path, listing: Listing) -> None:
         "after_scan": listing.after_scan,
     }
     before = last_listing(inventory)
-    draft = inventory / f"{_POINTER}.{listing.file.stem}"
+    draft = private_file(inventory / f"{_POINTER}.{listing.file.stem}", like=inventory)
     draft.write_text(json.dumps(head, indent=1))
     draft.replace(inventory / _POINTER)
     for old in inventory.glob(f"{_START}*.parquet"):

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from ebbtide.errors import UnreadableError
 from ebbtide.inventory.rows import Row
 from ebbtide.inventory.schema import SECTIONS
+from ebbtide.private import private_file, private_folder
 from ebbtide.storage.remove import remove_files
 
 _FLUSH_ROWS = 50_000
@@ -70,8 +71,9 @@ class SegmentWriter:
     def write(self, section: str, table: pa.Table) -> None:
         if section not in self._open:
             path = section_file(self._inventory, section, self.segment)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._open[section] = pq.ParquetWriter(path, SECTIONS[section], compression="zstd")
+            private_folder(private_folder(self._inventory) / section, like=self._inventory)
+            file = private_file(path, like=self._inventory)
+            self._open[section] = pq.ParquetWriter(file, SECTIONS[section], compression="zstd")
         self._open[section].write_table(table)
 
     def close(self) -> None:

@@ -14,6 +14,7 @@ from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import StaticPool
 
 from ebbtide.errors import InputError, StateError
+from ebbtide.private import private_folder
 from ebbtide.state.migrations import migrate
 
 BUSY_SECONDS = 30
@@ -75,7 +76,7 @@ def create_file(path: Path) -> None:
     """
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        private_folder(path.parent)
         os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         connection = sqlite3.connect(partial)
         connection.execute("PRAGMA journal_mode = WAL")

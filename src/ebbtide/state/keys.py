@@ -17,6 +17,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from ebbtide.errors import InputError, ProofError, RefusedError, StateError, UnreadableError
+from ebbtide.private import private_folder
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}")
 _KEY_BYTES = 32
@@ -42,7 +43,7 @@ class KeyFolder:
     def store(self, name: str, secret: bytes) -> None:
         """Write a new key file for its owner only, on disk when this returns. One that exists is never replaced."""
         file = self._file(name)
-        self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_folder(self.path)
         partial = file.with_suffix(f".{secrets.token_hex(4)}.partial")
         descriptor = os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         try:

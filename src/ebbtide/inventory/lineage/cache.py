@@ -12,6 +12,7 @@ from typing import Any
 
 from ebbtide.inventory.lineage.names import Parts
 from ebbtide.inventory.lineage.values import ColumnRef, Edge, EdgeKind, Flow, Problem, ProblemKind
+from ebbtide.private import private_file, private_folder
 
 _LAYOUT = f"3 {version('sqlglot')}"  # another parser may trace otherwise
 
@@ -71,8 +72,8 @@ class FlowCache:
         """Write it in one step, where anything changed."""
         if self._path is None or self._new == self._old:
             return
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        draft = self._path.with_suffix(f".{os.getpid()}")
+        private_folder(self._path.parent)
+        draft = private_file(self._path.with_suffix(f".{os.getpid()}"))
         draft.write_text(json.dumps({"layout": _LAYOUT, "models": self._new}), encoding="utf-8")
         draft.replace(self._path)
 
