@@ -218,6 +218,16 @@ def test_a_folder_that_becomes_a_link_during_a_sweep_loses_nothing_behind_it(tmp
     place.assert_finished()
 
 
+def test_a_lake_and_a_table_that_lie_behind_links_are_swept_as_any_other(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "p").symlink_to(tmp_path / "disk")
+    place = Place.new(tmp_path / "p")
+    (tmp_path / "disk" / "lake" / "b").rename(tmp_path / "elsewhere")
+    (tmp_path / "disk" / "lake" / "b").symlink_to(tmp_path / "elsewhere")
+    assert place.run().said == ["removed 6 errors 0"]
+    place.assert_finished()
+
+
 def test_a_table_that_cannot_be_read_again_keeps_what_an_earlier_sweep_left(tmp_path: Path) -> None:
     place = Place.new(tmp_path / "p")
     file = place.root / "lake" / "a" / "table.json"
