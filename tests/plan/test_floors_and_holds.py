@@ -226,3 +226,32 @@ def test_an_append_only_table_gives_up_versions_and_nothing_of_its_head(spark: S
         assert found[key]["decision"] == "keep", key
         assert "floor:delta.appendOnly=true" in found[key]["protected_by"], key
     assert found["versions:T1"]["decision"] == "mark"
+
+
+def test_changelogs_go_by_their_age_but_for_what_their_settings_and_a_rescued_snapshot_keep(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    floors = {
+        "changelog.time-retained": "10 d",
+        "changelog:newest": "main/changelog/4",
+        "consumer:etl (changelogs)": "main/changelog/4",
+        "snapshot.time-retained": "1000 d",
+    }
+    tables = []
+    for name in ("free", "rescued"):
+        table = Table(f"stream.one.{name}", "paimon", capabilities=(), floors=floors)
+        for number, days in ((1, 40), (2, 20), (3, 5), (4, 4)):
+            table.commit(f"main/changelog/{number}", days, on=None, kind=Kind.METADATA)
+        tables.append(table.commit("main/5", 3).commit("main/6", 2))
+    unmarks = [("stream.one.rescued", "transactions", "main/2", None, None)]
+    found = decided(plan(spark, policies(tmp_path, PAIMON), world(spark, *tables), unmarks=unmarks))
+
+    def of(name: str) -> list[tuple[str, list[str]]]:
+        rows = (found[f"stream.one.{name}#versions:main/changelog/{number}"] for number in range(1, 5))
+        return [(row["decision"], row["protected_by"]) for row in rows]
+
+    kept = "floor:changelog.time-retained=10 d"
+    last = [("keep", [kept]), ("keep", sorted([kept, "floor:changelog:newest", "floor:consumer:etl (changelogs)"]))]
+    assert of("free") == [("mark", []), ("mark", []), *last]
+    assert of("rescued") == [("mark", []), ("unmarked", []), *last]
+    assert found["stream.one.free#versions:main/5"]["protected_by"] == ["floor:snapshot.time-retained=1000 d"]

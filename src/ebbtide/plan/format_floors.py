@@ -11,6 +11,7 @@ from datetime import datetime
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from ebbtide.model.dataset import OF_CHANGELOG
 from ebbtide.plan.world import joined, no_texts, only_if
 
 _COUNTS = ("history.expire.min-snapshots-to-keep", "snapshot.num-retained.min")
@@ -20,7 +21,6 @@ _SINCE_SUPERSEDED = ("delta.deletedFileRetentionDuration",)
 _PER_REF = r"^ref\.(.*)\.min-snapshots-to-keep\z"
 _OF_BRANCH = r"^branch:(.*)\.snapshot\.(?:num-retained\.min|time-retained)\z"
 _AMOUNT = r"([0-9]+) *([a-z]+)"
-_CHANGELOG = r"/changelog/[0-9]+\z"
 _LINE_AND_NUMBER = r"^(.*)/([0-9]+)\z"
 _MICROS = {
     **dict.fromkeys(("w", "week", "weeks"), 604_800_000_000),
@@ -107,7 +107,7 @@ def kept_by(now: datetime) -> Column:
         "floor_times",
         lambda rule: (
             ((rule["branch"] == "") | F.array_contains("branches", rule["branch"]))
-            & (rule["of_changelogs"] == F.col("object_id").rlike(_CHANGELOG))
+            & (rule["of_changelogs"] == F.col("object_id").rlike(OF_CHANGELOG))
             & F.coalesce(
                 F.unix_micros(F.when(rule["since_superseded"], F.col("superseded_at")).otherwise(F.col("committed_at")))
                 + rule["micros"]

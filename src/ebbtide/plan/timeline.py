@@ -62,7 +62,7 @@ def timeline(
     key = ["table_id", "transaction_id"]
     facts = rows.join(supersession(rows), key, "left").join(_replaced(rows), key, "left")
     facts = facts.join(_places(policies, rows, datasets), key, "left")
-    facts = _with_state(facts, marks, pinned, held, taken_along)
+    facts = _with_state(facts, marks, None if pinned is None else _with_changelogs(pinned), held, taken_along)
     facts = facts.withColumn("places", F.coalesce("places", F.array().cast(_PLACES)))
     if "transactions" in targets:
         references = references_of_transactions(world, datasets.select("table_id", "refs"), shared)
@@ -141,6 +141,14 @@ def _with_state(
         else:
             rows = rows.withColumns({name: F.lit(None).cast(type_) for name, type_ in columns.items()})
     return rows.withColumn("taken_along", F.coalesce("taken_along", F.lit(False)))
+
+
+def _with_changelogs(pinned: DataFrame) -> DataFrame:
+    """What someone rescued is not removed as the changelog that a writer made of it."""
+    changelog = F.regexp_replace("object_id", r"/([0-9]+)$", "/changelog/$1")
+    both = F.explode(F.array_distinct(F.array(F.col("object_id"), changelog)))
+    found = pinned.select("table_id", both.alias("object_id"), "pin")
+    return found.groupBy("table_id", "object_id").agg(F.max("pin").alias("pin"))
 
 
 def _decide(policies: PolicySet, rows: DataFrame, targets: Set[str], now: datetime) -> DataFrame:

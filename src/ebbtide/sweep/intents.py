@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -15,6 +16,7 @@ from ebbtide.ledger.codec import Entry
 from ebbtide.ledger.entries import Intent, MarkSentBack, Outcome, parse_entry
 from ebbtide.ledger.ledger import Ledger, Step
 from ebbtide.ledger.log import Log
+from ebbtide.model.dataset import OF_CHANGELOG
 from ebbtide.state.lease import Lease
 from ebbtide.state.sweeper import SweepWriter
 from ebbtide.state.tables import ledger_acts
@@ -95,9 +97,14 @@ def _still_going(step: Step[SweepWriter], act: Act, snapshot: Snapshot) -> list[
         going
         for going in act.objects
         # A table does not go while anything of it is pinned.
-        if not (pinned if going.key.target == "tables" else pinned & {going.key.object})
+        if not (pinned if going.key.target == "tables" else pinned & _names_of(going.key.object))
         and (going.mark is None or going.mark.id in open_marks)
     ]
+
+
+def _names_of(object_: str) -> set[str]:
+    """An object's native id, and for a changelog that of the snapshot which it was."""
+    return {object_, re.sub(OF_CHANGELOG, r"/\1", object_)}
 
 
 def _mark_along(step: Step[SweepWriter], act: Act, run: str, at: datetime) -> None:
