@@ -82,8 +82,8 @@ def outcome(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> di
         *(old(f"lake.t.{name}") for name in ("grace", "edge", "ready", "first", "tagged", "changed", "renamed", "held",
                                              "rescued", "expired", "unread", "gone")),
         old("lake.t.ordered", capabilities=()), old("lake.v.free"), old("lake.rows.t"), late,
-        *(old(f"lake.rows.{name}", extra={"identity": "a"}) for name in ("same", "swapped", "unnamed")),
-        *(old(f"lake.adhoc.{name}", format="delta", extra={"identity": "a"}) for name in ("same", "swapped")),
+        *(old(f"lake.adhoc.{name}", format="delta", extra={"identity": "a"}) for name in ("same", "swapped", "older")),
+        old("lake.adhoc.unnamed", format="delta"), old("lake.rows.swapped", extra={"identity": "a"}),
         Table("lake.p.ready", partitions=(part(),)).commit("1", 100, partition=part().id),
     ]  # fmt: skip
     first = decided(plan(spark, rules, world(spark, *before)))
@@ -117,9 +117,12 @@ def outcome(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> di
         mark(first["lake.v.free#versions:T1"]),
         mark({**first["lake.rows.t#rows:rows"], "cutoff": "2020-01-01"}),
         mark({**first["lake.rows.t#rows:rows"], "object": "withdrawn", "policy": "withdrawn"}),
-        mark(first["lake.rows.same#rows:rows"]), mark(first["lake.rows.swapped#rows:rows"]),
-        mark(first["lake.rows.unnamed#rows:rows"], fingerprint=first["lake.rows.t#rows:rows"]["fingerprint"]),
         *(mark(first[f"lake.adhoc.{name}#tables:lake.adhoc.{name}"]) for name in ("same", "swapped")),
+        mark(
+            first["lake.adhoc.older#tables:lake.adhoc.older"],
+            fingerprint=first["lake.adhoc.unnamed#tables:lake.adhoc.unnamed"]["fingerprint"],
+        ),
+        mark(first["lake.rows.swapped#rows:rows"]),
         mark(first[f"lake.p.late#partitions:0/day={OLD}"]), mark(first[f"lake.p.ready#partitions:0/day={OLD}"]),
         mark({**sent, "dataset": "lake.p.waits", "policy": "p"}, act="a"),
         mark({**sent, "dataset": "lake.p.done", "policy": "p"}, act="a"),
@@ -204,13 +207,13 @@ def test_a_mark_of_a_policy_that_is_gone_is_sent_back(outcome: Any) -> None:
     assert outcome["lake.rows.t#rows:withdrawn"]["decision"] == "unmarked"
 
 
-def test_a_mark_on_rows_or_a_whole_table_is_not_for_another_table_that_took_the_name(outcome: Any) -> None:
-    """Nothing else binds it: a policy's words and a version's number are the same for both."""
-    for same in ("rows.same#rows:rows", "adhoc.same#tables:lake.adhoc.same"):
-        assert verdict(outcome, same) == ("sweep", [])
-        other = outcome[f"lake.{same.replace('same', 'swapped')}"]
-        assert (other["decision"], other["because"]) == ("unmarked", "unmarked: it changed since it was marked")
-    assert verdict(outcome, "rows.unnamed#rows:rows") == ("sweep", []), "a mark from before identities were known"
+def test_a_mark_on_a_whole_table_is_not_for_another_one_that_took_its_name(outcome: Any) -> None:
+    """Delta's versions are numbers: nothing else tells the two apart. Rows go by the policy, whoever reloads them."""
+    assert verdict(outcome, "adhoc.same#tables:lake.adhoc.same") == ("sweep", [])
+    other = outcome["lake.adhoc.swapped#tables:lake.adhoc.swapped"]
+    assert (other["decision"], other["because"]) == ("unmarked", "unmarked: it changed since it was marked")
+    assert verdict(outcome, "adhoc.older#tables:lake.adhoc.older") == ("sweep", []), "from before identities were known"
+    assert verdict(outcome, "rows.swapped#rows:rows") == ("sweep", [])
 
 
 def test_a_late_write_into_a_marked_partition_sends_it_back(outcome: Any) -> None:

@@ -73,9 +73,8 @@ def row_objects(
             "cutoff": F.coalesce(F.col("mark_rows.cutoff"), fresh),
             "where": where,
             # The policy as it was marked; the rows themselves change every day.
-            "fingerprint": _of_this_table(
-                F.sha2(F.concat_ws("|", "object_id", F.coalesce(where, F.concat_ws(":", "wanted", said))), 256),
-                F.col("mark_rows"),
+            "fingerprint": F.sha2(
+                F.concat_ws("|", "object_id", F.coalesce(where, F.concat_ws(":", "wanted", said))), 256
             ),
         }
     )
@@ -105,17 +104,6 @@ def row_objects(
         mark=F.col("mark_rows"), fingerprint=F.col("fingerprint"), now=now,
     )  # fmt: skip
     return as_objects(rows, "rows", texts("main"))
-
-
-def _of_this_table(seen: Column, mark: Column) -> Column:
-    """What a mark saw, bound to the table that it saw it in.
-
-    A policy's words and the number of a version are the same in another one that took the name since. A mark that was
-    made before identities were known has what it saw alone.
-    """
-    identity = F.coalesce("identity", F.lit(""))
-    is_older = F.coalesce(mark["fingerprint"] == seen, F.lit(False))
-    return F.when((identity == "") | is_older, seen).otherwise(F.sha2(F.concat_ws("|", seen, identity), 256))
 
 
 def versions_before_delete(marks: DataFrame, world: World) -> DataFrame:
@@ -260,6 +248,17 @@ def _of_whole_tables(pinned: DataFrame) -> DataFrame:
         F.concat("object_id", F.lit(" was "), "pin")
     )
     return pinned.groupBy("table_id").agg(F.max(said).alias("pin")).withColumn("object_id", F.col("table_id"))
+
+
+def _of_this_table(seen: Column, mark: Column) -> Column:
+    """What a mark saw, bound to the table that it saw it in.
+
+    On Delta and Paimon a head is a number, and the same in another table that took the name since. A mark that was made
+    before identities were known has what it saw alone.
+    """
+    identity = F.coalesce("identity", F.lit(""))
+    is_older = F.coalesce(mark["fingerprint"] == seen, F.lit(False))
+    return F.when((identity == "") | is_older, seen).otherwise(F.sha2(F.concat_ws("|", seen, identity), 256))
 
 
 def table_objects(
