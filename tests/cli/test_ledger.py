@@ -206,6 +206,28 @@ def test_a_copy_beside_the_state_is_refused(tmp_path: Path) -> None:
     assert (tmp_path / "elsewhere" / "last.checkpoint").read_bytes() == command("ledger", "checkpoint").out
 
 
+def test_another_home_asks_once_and_then_signs(ebbtide: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    ebbtide.append(3)
+    here = ebbtide("ledger", "checkpoint").out
+    monkeypatch.setenv("XDG_STATE_HOME", str(ebbtide.folder.parent / "cron"))
+    refused = ebbtide("ledger", "checkpoint")
+    assert (refused.code, refused.out) == (3, b"")
+    assert refused.error
+    assert "ebbtide ledger checkpoint --adopt" in str(refused.error.hint)
+    found = ebbtide("ledger", "audit", "--json")
+    assert found.code == 1
+    assert isinstance(found.json, dict)
+    assert [finding["where"] for finding in found.json["findings"]] == ["copy outside"]
+    assert ebbtide("ledger", "checkpoint", "--up-to", "4").code == 2
+    assert ebbtide("ledger", "checkpoint", "--adopt", "--up-to", "9").code == 3
+    adopted = ebbtide("ledger", "checkpoint", "--adopt")
+    assert (adopted.code, adopted.out) == (0, here)
+    assert "keeps the last checkpoint" in adopted.err
+    ebbtide.append()
+    assert ebbtide("ledger", "audit").code == 0
+    assert ebbtide("ledger", "checkpoint", "--adopt").err == ""
+
+
 def test_a_witness_is_asked_over_http(ebbtide: Command) -> None:
     ebbtide.append(3)
     key = VerifierKey.parse(ebbtide("ledger", "key").out.decode().strip())
@@ -244,7 +266,9 @@ def test_an_export_is_the_ledger_as_files_and_grows_with_it(ebbtide: Command, tm
     ebbtide.append(299)
     assert ebbtide("ledger", "export", str(folder), "--dry-run").code == 0
     assert not folder.exists()
-    assert ebbtide("ledger", "export", str(folder), "--json").json == {"folder": str(folder), "written": 5}
+    told = ebbtide("ledger", "export", str(folder), "--json").json
+    # The partial tiles of the first checkpoint, over the first entry alone, gave way to full ones.
+    assert told == {"folder": str(folder), "written": 5, "minimum_index": 0}
     assert (folder / "checkpoint").read_bytes() == ebbtide("ledger", "checkpoint").out
     leaves = (folder / tile_path("0", 0)).read_bytes() + (folder / tile_path("0", 1, 44)).read_bytes()
     assert leaves[32 * 8 : 32 * 9] == tree.leaf_hash(ebbtide("ledger", "entry", "8").out)

@@ -7,6 +7,7 @@ import threading
 from dataclasses import replace
 
 import pytest
+from sqlalchemy import delete, select, update
 
 from ebbtide.errors import InputError, ProofError, RefusedError
 from ebbtide.ledger import tree
@@ -17,8 +18,10 @@ from ebbtide.ledger.entries import Files, HoldPlaced, Intent, parse_entry
 from ebbtide.ledger.ledger import Clock, Home, Ledger, Step
 from ebbtide.ledger.log import Log
 from ebbtide.ledger.note import Checkpoint
+from ebbtide.state import tables
 from ebbtide.state.database import Database
 from ebbtide.state.lease import Lease
+from ebbtide.state.tables import ledger_nodes
 from ebbtide.state.values import Hold
 from ebbtide.state.writer import StateWriter
 from tests.ledger import oracle
@@ -65,33 +68,61 @@ def test_the_tree_is_the_one_of_rfc_6962_whatever_the_batches(ledger: Ledger) ->
                 tree.verify_consistency(old, oracle.mth(leaves[:old]), size, root, proof)
 
 
-def test_proofs_read_a_number_of_rows_that_grows_with_the_logarithm(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read = 0
-    stored = Log._stored
+def test_a_proof_reads_and_hashes_little_more_than_it_holds(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = hashed = 0
+    stored, node_hash = Log._stored, tree.node_hash
 
-    def counting(self: Log, height: int, start: int, end: int) -> list[bytes]:
+    def reading(self: Log, height: int, start: int, end: int) -> list[bytes]:
         nonlocal read
         hashes = stored(self, height, start, end)
         read += len(hashes)
         return hashes
 
-    monkeypatch.setattr(Log, "_stored", counting)
-    for size in (1_000, 20_000):
+    def hashing(left: bytes, right: bytes) -> bytes:
+        nonlocal hashed
+        hashed += 1
+        return node_hash(left, right)
+
+    monkeypatch.setattr(Log, "_stored", reading)
+    monkeypatch.setattr(tree, "node_hash", hashing)
+    for size in (1_000, 20_001):
         with ledger.writing() as step:
             step.append(*(hold(number) for number in range(size - max(step.log.size, 1))))
+        levels = size.bit_length()
+        # Sixteen rows and eleven hashings for every four levels, beside the entry and along the right edge.
+        for index in (0, 1, size // 3, size - 1):
+            with ledger.reading() as log:
+                read = hashed = 0
+                tree.inclusion_proof(index, size, log.get)
+            assert read <= 8 * (levels + 4), (size, index, read)
+            assert hashed <= 6 * (levels + 4), (size, index, hashed)
+        with ledger.reading() as log:
+            read = hashed = 0
+            log.root(size)
+        assert read <= 4 * (levels + 4)
         with ledger.reading() as log:
             read = 0
-            tree.inclusion_proof(1, log.size, log.get)
-            tree.consistency_proof(log.size // 2 - 1, log.size, log.get)
-        assert read <= 256 * 6, size
+            tree.consistency_proof(size // 2 - 1, size, log.get)
+        assert read <= 8 * (levels + 4)
+
+
+def test_a_ledger_of_the_layout_before_gets_the_hashes_between(ledger: Ledger) -> None:
+    _fill(ledger, 5_000)
+    with ledger.database.writer() as state:
+        before = state.connection.execute(select(ledger_nodes).order_by("height", "idx")).all()
+        state.connection.execute(delete(ledger_nodes).where(ledger_nodes.c.height.in_([4, 12])))
+        state.connection.execute(update(tables.version).values(version=4))
+    assert {row.height for row in before} == {4, 8, 12}
+    assert Database(ledger.database._url.render_as_string(hide_password=False)).upgrade() == (4, 5)
+    with ledger.database.reader() as state:
+        assert state.connection.execute(select(ledger_nodes).order_by("height", "idx")).all() == before
+    assert audit(ledger)
 
 
 def test_a_hash_that_is_not_stored_is_refused(ledger: Ledger) -> None:
     _fill(ledger, 10)
     with ledger.reading() as log:
-        for level, index in ((0, 11), (3, 1), (8, 0), (16, 0)):
+        for level, index in ((0, 11), (3, 1), (4, 0), (8, 0), (16, 0)):
             with pytest.raises(ProofError):
                 log.get(level, index)
 

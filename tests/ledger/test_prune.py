@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
+from ebbtide.app import ledger as use
 from ebbtide.errors import InputError, RefusedError
 from ebbtide.ledger import tree
 from ebbtide.ledger.attachments import kept
@@ -22,7 +23,7 @@ from tests.ledger.conftest import Ticking
 from tests.ledger.samples import hold, intent, outcome
 
 
-def test_old_bodies_go_and_hashes_and_proofs_stay(ledger: Ledger) -> None:
+def test_old_bodies_go_and_hashes_and_proofs_stay(ledger: Ledger, tmp_path: Path) -> None:
     ledger.open()
     with ledger.writing() as step:
         step.append(*(hold(number, at=ledger.clock.now()) for number in range(300)))
@@ -53,6 +54,9 @@ def test_old_bodies_go_and_hashes_and_proofs_stay(ledger: Ledger) -> None:
     report = audit(ledger)
     assert report, report.findings
     assert report.pruned == 300
+    assert use.export(ledger, tmp_path / "tiles").minimum_index == 256
+    assert (tmp_path / "tiles/tile/0/000").stat().st_size == 256 * 32
+    assert not (tmp_path / "tiles/tile/entries").exists()
 
 
 def test_pruning_twice_prunes_nothing_more(ledger: Ledger) -> None:

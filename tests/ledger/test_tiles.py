@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ebbtide.errors import InputError, ProofError
-from ebbtide.ledger.tiles import entry_bundles, export, hash_tiles, tile_path
+from ebbtide.ledger.tiles import entry_bundles, export, hash_tiles, minimum_index, tile_path
 from tests.ledger import oracle
 from tests.ledger.forest import MemoryLedger
 
@@ -137,5 +137,55 @@ def test_a_checkpoint_that_is_not_the_trees_is_refused(tmp_path: Path) -> None:
 def test_a_bundle_whose_bodies_were_pruned_is_left_out_and_its_hashes_stay() -> None:
     ledger = ledger_of(520)
     bodies: list[bytes | None] = [None, *ledger.leaves[1:]]
-    assert [path for path, _ in entry_bundles(520, bodies, ledger.get)] == ["tile/entries/001", "tile/entries/002.p/8"]
+    found = entry_bundles(520, bodies, ledger.get, minimum_index=256)
+    assert [path for path, _ in found] == ["tile/entries/001", "tile/entries/002.p/8"]
     assert len(list(hash_tiles(520, ledger.get))) == 4
+
+
+def test_every_signed_size_finds_its_partial_tiles_until_full_ones_take_their_place(tmp_path: Path) -> None:
+    """Whoever holds an older checkpoint reads exactly the tiles that its size calls for (C2SP tlog-tiles)."""
+    ledger = ledger_of(600)
+    signed = [1, 5, 255, 256, 300, 511, 512, 513, 590, 600, 601]
+    export(tmp_path, ledger.checkpoint(), ledger.leaves, ledger.get, signed)
+    for size in signed[:-1]:
+        level = 0
+        while count := size >> (8 * level):
+            number, width = divmod(count, 256)
+            if width:
+                partial, full = (
+                    tmp_path / tile_path(str(level), number, width),
+                    tmp_path / tile_path(str(level), number),
+                )
+                content = partial.read_bytes() if partial.exists() else full.read_bytes()[: 32 * width]
+                assert content == b"".join(ledger.get(8 * level, 256 * number + place) for place in range(width))
+                assert partial.exists() == (not full.exists())
+            level += 1
+    bundles = {path.name: path.read_bytes() for path in (tmp_path / "tile/entries/002.p").iterdir()}
+    assert set(bundles) == {"1", "78", "88"}
+    assert bundles["88"].startswith(bundles["78"])
+    assert not (tmp_path / "tile/0/002.p/89").exists()
+
+
+def test_what_was_pruned_is_left_out_by_prefix(tmp_path: Path) -> None:
+    ledger = ledger_of(1000)
+    # In the second bundle and in the last one, which is not full.
+    bodies: list[bytes | None] = [None if index in (300, 900) else leaf for index, leaf in enumerate(ledger.leaves)]
+    with pytest.raises(ProofError, match="body of entry 300"):
+        export(tmp_path / "refused", ledger.checkpoint(), bodies, ledger.get)
+    begin = minimum_index(300)
+    assert (minimum_index(None), begin, minimum_index(511), minimum_index(512)) == (0, 512, 512, 768)
+    export(tmp_path, ledger.checkpoint(), bodies, ledger.get, [800, 900, 901], minimum_index=begin)
+    found = {str(path.relative_to(tmp_path / "tile/entries")) for path in (tmp_path / "tile/entries").rglob("*")}
+    assert {path for path in found if not path.endswith(".p")} == {"002", "003.p/32", "003.p/132"}
+    assert (tmp_path / "tile/0/003.p/232").exists()
+
+
+def test_a_stored_hash_that_does_not_follow_from_the_leaves_is_not_exported(tmp_path: Path) -> None:
+    ledger = ledger_of(600)
+    for place in ((0, 7), (8, 1)):
+        good = ledger.hashes[place]
+        ledger.hashes[place] = bytes(32)
+        with pytest.raises(ProofError):
+            export(tmp_path, ledger.checkpoint(), ledger.leaves, ledger.get)
+        ledger.hashes[place] = good
+    assert not list(tmp_path.iterdir())

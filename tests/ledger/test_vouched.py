@@ -291,10 +291,18 @@ def test_a_ledger_that_was_replaced_whole_under_another_key_is_found_and_signed_
         with pytest.raises(EbbtideError):
             attempt()
     assert "copy at" in _said(ledger)
-    ledger.home.copy(real).path.unlink()
+    # Nor where nothing is left to contradict it: no copy, no frontier, no checkpoint.
+    copy = ledger.home.copy(real).path
+    copy.unlink()
+    ledger.home.frontier(real.name).path.unlink()
     assert "copy outside" in _said(ledger)
     with pytest.raises(EbbtideError):
         ledger.adopt()
+    with ledger.database.writer() as state:
+        state.connection.execute(delete(ledger_checkpoints))
+    with pytest.raises(NotAppendedError):
+        ledger.adopt()
+    assert not copy.exists()
 
 
 def test_an_origin_that_is_not_the_projects_is_a_finding(ledger: Ledger) -> None:
@@ -352,6 +360,15 @@ def test_a_leaf_that_was_replaced_below_the_stored_hashes_is_not_handed_out(ledg
         use.export(ledger, tmp_path / "tiles")
     assert not (tmp_path / "tiles").exists()
     assert use.entry(ledger, 299).leaf == hold(298).encode()
+
+
+def test_a_body_that_is_gone_and_was_not_pruned_is_not_left_out_in_silence(ledger: Ledger, tmp_path: Path) -> None:
+    _append(ledger, *range(300))
+    with ledger.database.writer() as state:
+        state.connection.execute(update(ledger_entries).where(ledger_entries.c.idx == 5).values(body=None))
+    with pytest.raises(ProofError, match="body of entry 5: expected a body, for no entry says that it was pruned"):
+        use.export(ledger, tmp_path / "tiles")
+    assert not (tmp_path / "tiles" / "checkpoint").exists()
 
 
 def test_up_to_goes_with_adopt(ledger: Ledger) -> None:

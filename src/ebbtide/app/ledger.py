@@ -20,12 +20,14 @@ from ebbtide.ledger.ledger import Ledger as Ledger
 from ebbtide.ledger.log import Log
 from ebbtide.ledger.note import Checkpoint, Note, VerifierKey
 from ebbtide.ledger.proof import TlogProof
-from ebbtide.ledger.prune import Pruning, plan_pruning
+from ebbtide.ledger.prune import Pruning, plan_pruning, served_bodies
 from ebbtide.ledger.prune import prune as prune_ledger
 from ebbtide.ledger.tree import leaf_hash
 from ebbtide.ledger.witness import ask_witness
 from ebbtide.state.database import Database
 from ebbtide.state.keys import KeyFolder
+
+_HASHES_READ_TOGETHER = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,14 @@ class Logged:
 
     leaf: bytes
     leaf_hash: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What an export wrote: the number of new files, and the first index whose entry is served (the minimum index)."""
+
+    written: int
+    minimum_index: int
 
 
 def open_ledger(project: Project | Path, *, as_of: datetime | None = None) -> Ledger:
@@ -145,14 +155,18 @@ def prune(ledger: Ledger, before: str, *, dry_run: bool = False) -> Pruning:
     return plan_pruning(ledger, before=moment) if dry_run else prune_ledger(ledger, before=moment)
 
 
-def export(ledger: Ledger, folder: Path) -> int:
-    """Write the ledger as a folder of tiles; gives the number of new files."""
+def export(ledger: Ledger, folder: Path) -> Exported:
+    """Write the ledger as a folder of tiles, each checked before it is written."""
     with _existing(ledger):
         pass
     note = ledger.sign()
-    with ledger.reading() as log:
-        size = Checkpoint.parse(note.text).size
-        return tiles.export(folder, note, (body for _, _, body in log.rows(0, size)), log.get)
+    size = Checkpoint.parse(note.text).size
+    with ledger.database.reader() as state:
+        log = Log(state.connection, read_together=_HASHES_READ_TOGETHER)
+        begin = tiles.minimum_index(log.last_pruned(tiles.full_bundles(size)))
+        bodies = served_bodies(log, size)
+        written = tiles.export(folder, note, bodies, log.get, log.signed_sizes(), minimum_index=begin)
+    return Exported(written, begin)
 
 
 def parse_moment(text: str) -> datetime:

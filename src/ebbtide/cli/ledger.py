@@ -245,10 +245,13 @@ def export(
     if dry_run:
         render.note(f"would write the ledger as tiles to {folder}")
         return
-    written = use.export(ledger, folder)
+    done = use.export(ledger, folder)
     if json:
-        render.write_json({"folder": str(folder), "written": written})
-    render.note(f"{written} new tiles in {folder}")
+        found = {"folder": str(folder), "written": done.written, "minimum_index": done.minimum_index}
+        render.write_json(found)
+    render.note(f"{done.written} new tiles in {folder}")
+    if done.minimum_index:
+        render.note(f"entries are served from index {done.minimum_index} on: bodies before it were pruned")
 
 
 @app.command(add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})

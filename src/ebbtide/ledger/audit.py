@@ -17,10 +17,9 @@ not.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
 from sqlalchemy import select
 
@@ -31,7 +30,7 @@ from ebbtide.ledger.keys import Trust, TrustedKey
 from ebbtide.ledger.ledger import Ledger
 from ebbtide.ledger.log import Log
 from ebbtide.ledger.note import Note, VerifierKey
-from ebbtide.ledger.recompute import Finding, Recomputed, read_entries, span
+from ebbtide.ledger.recompute import Finding, Recomputed, read_entries, span, uncovered
 from ebbtide.ledger.vouched import Outside
 from ebbtide.state.reader import StateReader
 from ebbtide.state.tables import ledger_acts, ledger_entries, ledger_keys, ledger_nodes
@@ -93,14 +92,9 @@ def audit(ledger: Ledger) -> AuditReport:
 
 
 def _pruned(state: StateReader, truth: Recomputed) -> Iterator[Finding]:
-    # By ranges and rows, never index by index: an entry may claim a range of any width.
-    ranges = sorted(truth.pruned, key=lambda item: item.first)
-    reach = list(accumulate((item.last for item in ranges), max))
-    for index in truth.missing:
-        before = bisect_right(ranges, index, key=lambda item: item.first)
-        if not before or reach[before - 1] < index:
-            yield Finding(f"body of entry {index}", "a body, for no entry says that it was pruned", "none")
-    for item in ranges:
+    for index in uncovered(truth.missing, truth.pruned):
+        yield Finding(f"body of entry {index}", "a body, for no entry says that it was pruned", "none")
+    for item in truth.pruned:
         query = select(ledger_entries.c.idx).where(ledger_entries.c.idx.between(item.first, item.last))
         for index in state.connection.execute(query.where(ledger_entries.c.body.is_not(None))).scalars():
             yield Finding(f"body of entry {index}", "none, for it was pruned", "a body")

@@ -13,7 +13,8 @@ def replace_file(path: Path, content: bytes, *, mode: int = 0o644) -> None:
     An OSError is the caller's to tell: only it knows what the file was for.
     """
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.parent.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
     try:
         descriptor = os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
         with os.fdopen(descriptor, "wb") as stream:

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from itertools import pairwise
 from typing import Generic, TypeVar
 from urllib.parse import quote
@@ -153,19 +154,13 @@ class Ledger:
         Entries that no checkpoint covers and nobody here appended are taken over only up to the size that a person
         names, who has looked at them: whoever appended them is gone.
         """
-        with self.database.writer() as state:
-            log = Log(state.connection)
-            outside = Outside.read(self.home)
-            signed = check_signed(log, outside, adopting=True)
-            keys = log.trust().ledger
-            if up_to is not None:
-                appended = outside.appended[keys[0].key.name]
-                known, grown = take_over(log, appended, signed, up_to)
-                self.home.frontier(keys[0].key.name).write(Appended(grown))
-                self.notices.append(f"took over {up_to - known} entries from index {known} on that nobody had signed")
-            copy = self.home.copy(keys[-1].key)
+        with ExitStack() as stack:
+            begin = partial(self._vouched, adopting=True) if up_to is None else partial(self._taken_over, up_to=up_to)
+            log = self._enter(stack, self.database.writer, begin)
+            present = log.trust().ledger[-1].key
+            copy = self.home.copy(present)
             if copy.read() is None:
-                copy.write(log.checkpoint() or self._empty(keys[-1].key))
+                copy.write(log.checkpoint() or self._empty(present))
                 self.notices.append(f"keeps the last checkpoint at {copy.path} from now on")
         return self.sign()
 
@@ -233,12 +228,22 @@ class Ledger:
         if grown != step.start:
             self.home.frontier(step.log.trust().origin).write(Appended(step.start, grown))
 
-    def _vouched(self, state: StateWriter) -> Log:
+    def _vouched(self, state: StateWriter, *, adopting: bool = False) -> Log:
         """The log, held against everything that is known without it."""
         log = Log(state.connection)
         outside = Outside.read(self.home)
-        signed = check_signed(log, outside)
+        signed = check_signed(log, outside, adopting=adopting)
         check_appended(log, outside.appended[log.trust().origin], signed)
+        return log
+
+    def _taken_over(self, state: StateWriter, *, up_to: int) -> Log:
+        """The log, with entries of somebody else's for which a person gives her word."""
+        log = Log(state.connection)
+        outside = Outside.read(self.home)
+        signed, origin = check_signed(log, outside, adopting=True), log.trust().origin
+        known, grown = take_over(log, outside.appended[origin], signed, up_to)
+        self.home.frontier(origin).write(Appended(grown))
+        self.notices.append(f"took over {up_to - known} entries from index {known} on that nobody had signed")
         return log
 
     def _present_key(self, log: Log) -> VerifierKey:
@@ -264,7 +269,7 @@ class Ledger:
         copies = {copy: copy.read() for copy in self.home.copies(signer.key for signer in signers)}
         sizes = {f"the copy at {copy.path}": Checkpoint.parse(note.text).size for copy, note in copies.items() if note}
         for origin in {signer.key.name for signer in signers}:
-            sizes["what was appended here"] = self.home.frontier(origin).read().certain.size
+            sizes[f"what was appended here to {origin}"] = self.home.frontier(origin).read().certain.size
         for whence, size in sizes.items():
             if size:
                 raise RewoundError(

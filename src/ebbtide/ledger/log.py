@@ -6,8 +6,8 @@ Invariants:
    so a batch is one transaction and two writers never share an index.
 2. Rows are only ever inserted. Two things change later: a pruned body becomes NULL, and an act gets its outcome.
 3. An outcome follows its intent, once. An intent without one is what `recover` lists.
-4. Stored are the leaf hashes and the roots of complete subtrees of 2^8, 2^16, … leaves. Every hash of a proof lies in
-   one of O(log n) tiles of at most 256 of them; nothing is ever rebuilt from the bodies.
+4. Stored are the leaf hashes and the roots of complete subtrees of 2^4, 2^8, 2^12, … leaves. Every hash of a proof is
+   stored, or a few hashings above 16 of them that lie together; nothing is ever rebuilt from the bodies.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from ebbtide.ledger.note import Note, VerifierKey
 from ebbtide.state.bulk import insert_rows
 from ebbtide.state.tables import ledger_acts, ledger_checkpoints, ledger_entries, ledger_keys, ledger_nodes
 
-_HEIGHT = 8
-_WIDTH = 1 << _HEIGHT
+STORED_HEIGHT = 4
+_NEARBY = 1 << STORED_HEIGHT
 _PAGE = 2048
 
 
@@ -43,9 +43,12 @@ class Unfinished(NamedTuple):
 class Log:
     """The ledger's rows as one transaction sees them."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, *, read_together: int = _NEARBY) -> None:
+        """`read_together` is how many stored hashes one query reads: few for a proof, many for who wants them all."""
         self._connection = connection
-        self._tiles: dict[tuple[int, int], list[list[bytes]]] = {}
+        self._read_together = read_together
+        self._stored_hashes: dict[tuple[int, int], list[bytes]] = {}
+        self._inner_hashes: dict[tuple[int, int], bytes] = {}
         self._frontier: Frontier | None = None
 
     @property
@@ -124,6 +127,14 @@ class Log:
                 return
             start = page[-1].idx + 1
 
+    def last_pruned(self, end: int) -> int | None:
+        """The last index below `end` that has no body any more."""
+        query = select(func.max(ledger_entries.c.idx)).where(
+            ledger_entries.c.idx < end, ledger_entries.c.body.is_(None)
+        )
+        last: int | None = self._connection.execute(query).scalar_one()
+        return last
+
     def first_row(self, start: int) -> int | None:
         """The first index from `start` on that there is."""
         query = select(func.min(ledger_entries.c.idx)).where(ledger_entries.c.idx >= start)
@@ -160,13 +171,14 @@ class Log:
 
     def get(self, level: int, index: int) -> bytes:
         """The hash of the complete subtree `(level, index)`."""
-        height, inside = divmod(level, _HEIGHT)
-        tile, offset = divmod(index << inside, _WIDTH)
-        levels = self._tile(height, tile)
-        place = offset >> inside
-        if place >= len(levels[inside]):
-            raise ProofError(f"hash of the subtree {index} on level {level}", expected="stored", found="none")
-        return levels[inside][place]
+        height, inside = divmod(level, STORED_HEIGHT)
+        if inside == 0:
+            return self._stored_hash(height, index)
+        found = self._inner_hashes.get((level, index))
+        if found is None:
+            found = tree.node_hash(self.get(level - 1, 2 * index), self.get(level - 1, 2 * index + 1))
+            self._inner_hashes[level, index] = found
+        return found
 
     def root(self, size: int) -> bytes:
         """The root hash of the first `size` entries."""
@@ -184,6 +196,10 @@ class Log:
         """Every checkpoint that was signed, by size."""
         for row in self._connection.execute(select(ledger_checkpoints).order_by(ledger_checkpoints.c.size)):
             yield row.size, row.note
+
+    def signed_sizes(self) -> list[int]:
+        """The sizes that there is a checkpoint of."""
+        return list(self._connection.execute(select(ledger_checkpoints.c.size)).scalars())
 
     def keep_checkpoint(self, size: int, note: Note) -> None:
         """Store a checkpoint, or the same one with further signatures."""
@@ -213,10 +229,11 @@ class Log:
             indexes = range(run.first, run.first + len(run.hashes))
             if run.level == 0:
                 insert_rows(self._connection, ledger_entries, list(zip(indexes, run.hashes, leaves, strict=True)))
-            elif run.level % _HEIGHT == 0:
+            elif run.level % STORED_HEIGHT == 0:
                 rows = [(run.level, index, item) for index, item in zip(indexes, run.hashes, strict=True)]
                 insert_rows(self._connection, ledger_nodes, rows)
-        self._tiles.clear()
+        self._stored_hashes.clear()
+        self._inner_hashes.clear()
 
     def _begin(self, intents: dict[str, int]) -> None:
         acts = list(intents)
@@ -232,21 +249,21 @@ class Log:
         if not self._connection.execute(update(ledger_acts).where(is_open).values(outcome=index)).rowcount:
             raise RefusedError(f"the act {act} has no intent that waits for an outcome", hint="write the intent first")
 
-    def _tile(self, height: int, tile: int) -> list[list[bytes]]:
-        """The hashes of a tile and of the complete subtrees inside of it, level by level."""
-        found = self._tiles.get((height, tile))
+    def _stored_hash(self, height: int, index: int) -> bytes:
+        page, place = divmod(index, self._read_together)
+        found = self._stored_hashes.get((height, page))
         if found is None:
-            found = [self._stored(height, tile * _WIDTH, (tile + 1) * _WIDTH)]
-            for _ in range(_HEIGHT - 1):
-                below = found[-1]
-                found.append([tree.node_hash(one, two) for one, two in zip(below[::2], below[1::2], strict=False)])
-            self._tiles[height, tile] = found
-        return found
+            start = page * self._read_together
+            found = self._stored_hashes[height, page] = self._stored(height, start, start + self._read_together)
+        if place >= len(found):
+            where = f"hash of the subtree {index} on level {height * STORED_HEIGHT}"
+            raise ProofError(where, expected="stored", found="none")
+        return found[place]
 
     def _stored(self, height: int, start: int, end: int) -> list[bytes]:
         if height:
             nodes = ledger_nodes.c
-            query = select(nodes.idx, nodes.hash).where(nodes.height == height * _HEIGHT)
+            query = select(nodes.idx, nodes.hash).where(nodes.height == height * STORED_HEIGHT)
             query = query.where(nodes.idx >= start, nodes.idx < end).order_by(nodes.idx)
         else:
             entries = ledger_entries.c

@@ -13,13 +13,14 @@ from datetime import datetime
 
 from sqlalchemy import delete, select, update
 
-from ebbtide.errors import InputError
+from ebbtide.errors import InputError, ProofError
 from ebbtide.ledger.attachments import detach, kept
 from ebbtide.ledger.codec import Entry
 from ebbtide.ledger.entries import BodiesPruned, Indexes, attachments_of, parse_entry
 from ebbtide.ledger.leaf import read_body, requests_of
 from ebbtide.ledger.ledger import Ledger
 from ebbtide.ledger.log import Log
+from ebbtide.ledger.recompute import uncovered
 from ebbtide.state.reader import StateReader
 from ebbtide.state.tables import ledger_acts, ledger_entries
 
@@ -62,6 +63,25 @@ def prune(ledger: Ledger, *, before: datetime) -> Pruning:
             step.append(BodiesPruned(at=ledger.clock.now(), before=before, ranges=ranges))
     ledger.database.scrub()
     return pruning
+
+
+def served_bodies(log: Log, size: int) -> Iterator[bytes | None]:
+    """The bodies of the first entries, None where one was pruned. One that is gone and was not ends it with an error.
+
+    The entries that tell of prunings are never pruned themselves.
+    """
+    missing: list[int] = []
+    ranges: list[Indexes] = []
+    for index, _, body in log.rows(0, size):
+        if body is None:
+            missing.append(index)
+        elif BodiesPruned.KIND.encode() in body and isinstance(entry := parse_entry(body), BodiesPruned):
+            ranges += entry.ranges
+        yield body
+    for index in uncovered(missing, ranges):
+        raise ProofError(
+            f"body of entry {index}", expected="a body, for no entry says that it was pruned", found="none"
+        )
 
 
 def _check(ledger: Ledger, before: datetime) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from sqlalchemy import func, select
 
@@ -20,11 +22,9 @@ from ebbtide.ledger.entries import (
     attachments_of,
     parse_entry,
 )
-from ebbtide.ledger.log import Log
+from ebbtide.ledger.log import STORED_HEIGHT, Log
 from ebbtide.state.reader import StateReader
 from ebbtide.state.tables import ledger_entries
-
-_HEIGHT = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Recomputed:
         while self.peaks and self.peaks[-1][0] == level:
             found = tree.node_hash(self.peaks.pop()[1], found)
             level += 1
-            if level % _HEIGHT == 0:
+            if level % STORED_HEIGHT == 0:
                 self.nodes[level, index >> level] = found
         self.peaks.append((level, found))
         if index + 1 in sizes:
@@ -115,6 +115,16 @@ def read_entries(state: StateReader, log: Log, truth: Recomputed, sizes: set[int
             except EbbtideError as error:
                 yield Finding(f"body of entry {index}", "an entry", error.message)
         truth.add_leaf(index, leaf_hash, sizes)
+
+
+def uncovered(missing: Iterable[int], ranges: Iterable[Indexes]) -> Iterator[int]:
+    """Those of the missing bodies that no range covers. By ranges, not index by index: one may claim any width."""
+    ordered = sorted(ranges, key=lambda item: item.first)
+    reach = list(accumulate((item.last for item in ordered), max))
+    for index in missing:
+        before = bisect_right(ordered, index, key=lambda item: item.first)
+        if not before or reach[before - 1] < index:
+            yield index
 
 
 def span(first: int, last: int) -> str:

@@ -158,7 +158,7 @@ ledger_entries = Table(
     Column("body", LargeBinary),
 )
 
-# The roots of complete subtrees of 2^8, 2^16, … leaves; every hash between them is at most 255 hashings away.
+# The roots of complete subtrees of 2^4, 2^8, 2^12, … leaves; every hash between them is at most 7 hashings away.
 ledger_nodes = Table(
     "ledger_nodes",
     metadata,

@@ -1,4 +1,5 @@
-"""Numbered migrations: each is a list of statements that is never edited once it is released.
+"""Numbered migrations: each is a list of statements that is never edited once it is released. A statement is SQL, or
+a function where SQL does not do.
 
 The table `ebbtide_version` has one row. Its version is the number of the last migration, 0 is an empty database.
 All missing migrations run in one transaction: an upgrade that dies leaves the old layout.
@@ -6,16 +7,22 @@ All missing migrations run in one transaction: an upgrade that dies leaves the o
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 from sqlalchemy import Connection, inspect, text
 
 from ebbtide.errors import StateError, StateVersionError
-from ebbtide.state.migrations import m0001_state, m0002_ledger, m0003_sweep, m0004_condemned
+from ebbtide.state.migrations import m0001_state, m0002_ledger, m0003_sweep, m0004_condemned, m0005_nodes
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (
+Statement: TypeAlias = str | Callable[[Connection], None]
+
+MIGRATIONS: tuple[tuple[Statement, ...], ...] = (
     m0001_state.STATEMENTS,
     m0002_ledger.STATEMENTS,
     m0003_sweep.STATEMENTS,
     m0004_condemned.STATEMENTS,
+    m0005_nodes.STATEMENTS,
 )
 LATEST = len(MIGRATIONS)
 
@@ -60,6 +67,9 @@ def migrate(connection: Connection, *, to: int = LATEST) -> tuple[int, int]:
         connection.execute(text("INSERT INTO ebbtide_version (id, version) VALUES (1, 0)"))
     for statements in MIGRATIONS[before:to]:
         for statement in statements:
-            connection.execute(text(statement.format(**types)))
+            if isinstance(statement, str):
+                connection.execute(text(statement.format(**types)))
+            else:
+                statement(connection)
     connection.execute(text("UPDATE ebbtide_version SET version = :version"), {"version": to})
     return before, to
