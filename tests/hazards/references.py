@@ -37,7 +37,7 @@ REFERENCES = Group(
                 _IN_THE_LOG,
                 tested(
                     READ["hudi"] + "the_metadata_table_is_part_of_its_table",
-                    REMOVE["hudi"] + "a_table_with_a_metadata_table_is_cleaned_and_stays_in_step",
+                    REMOVE["hudi"] + "rows_partitions_and_versions_go_and_the_table_keeps_its_indexes_and_settings",
                 ),
                 tested(REMOVE["paimon"] + "index_manifests_and_statistics_go_with_their_versions"),
             ),
