@@ -240,6 +240,14 @@ def test_an_empty_selection_is_invalid_not_permissive(tmp_path: Path, select: st
         load_policies(write(tmp_path, text))
 
 
+def test_a_table_that_needs_a_label_of_its_own_is_selected_by_labels(tmp_path: Path) -> None:
+    """By its name alone no label could be the one, and nothing would ever go."""
+    text = "policies:\n  - {name: p, select: {tables: ['**']}, tables: {older_than: 9d, own_label: true}}\n"
+    with pytest.raises(InputError, match="own_label asks for a label of the selection") as caught:
+        load_policies(write(tmp_path, text))
+    assert caught.value.hint == "add select.any_labels or select.all_labels"
+
+
 def test_a_policy_without_a_target_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="has no target") as caught:
         load_policies(write(tmp_path, 'policies:\n  - {name: a, select: {tables: ["**"]}}\n'))

@@ -125,6 +125,8 @@ def lake() -> list[Table]:
         line("lake.where.t", 9), line("lake.where.floored", 9),
         line("lake.branches.t", 100).branch("old", "T1").branch("new", "T1").commit("T2", 5, on="new"),
         line("lake.adhoc.old", 100, 31), line("lake.adhoc.young", 100, 30),
+        # Its last write is gone from the history, and what is left of it is older than that was.
+        line("lake.adhoc.hole", 100).branch("b", "T1").commit("T3", 5, parent="T2", kind=Kind.METADATA, adds=[]),
         line("lake.adhoc.planned", 100, extra={"schedule": "1d"}), line("lake.adhoc.tagged", 100).tag("x", "T1"),
         line("lake.orphans.t", 9), line("lake.orphans.unknown", 9, unknown=("gap in the log",)),
     ]  # fmt: skip
@@ -328,7 +330,7 @@ def test_forgotten_branches_go_and_main_never(found: Any) -> None:
 def test_ad_hoc_tables_go_whole_and_others_never(found: Any) -> None:
     assert goes(found, "lake.adhoc.old") == ["lake.adhoc.old"]
     assert of(found, "adhoc.old#tables:lake.adhoc.old")["files"]["count"] == 2
-    assert goes(found, "lake.adhoc.young") == goes(found, "lake.adhoc.planned") == []
+    assert goes(found, "lake.adhoc.young") == goes(found, "lake.adhoc.planned") == goes(found, "lake.adhoc.hole") == []
     assert kept_by(found, "adhoc.tagged#tables:lake.adhoc.tagged") == ["tag:x"]
 
 

@@ -219,6 +219,10 @@ class Policy(_Strict):
             raise WrongValueError(
                 f"{whole[0]} concerns all branches of a dataset", "leave select.branches out, or use two policies"
             )
+        if self.tables and self.tables.own_label and not (self.select.any_labels or self.select.all_labels):
+            raise WrongValueError(
+                "own_label asks for a label of the selection", "add select.any_labels or select.all_labels"
+            )
         return self
 
     @property

@@ -99,7 +99,7 @@ def register_views(
 def _partitions(world: World) -> DataFrame:
     """The partitions with the days that they cover; the table's settings that say so are dropped again.
 
-    A table that has none is a row of its own, without a `partition`: every table that was written to has a date.
+    A table that has none is a row of its own, without a `partition`: every table that was written to has one.
     """
     settings = ("time_grain", "schedule", "covers")
     tables = with_settings(world.tables)
@@ -117,8 +117,14 @@ def _whole_tables(world: World, tables: DataFrame) -> DataFrame:
     ids = world.transactions.groupBy("table_id").agg(
         F.max_by("transaction_id", F.struct("committed_at", "position")).alias("last_transaction")
     )
-    whole = tables.where(~F.coalesce("partitioned", F.lit(True))).select("table_id", "schedule")
-    whole = whole.join(writes, "table_id").join(sums, "table_id", "left").join(ids, "table_id", "left")
+    # Also those that were partitioned once: what they hold now lies in no partition.
+    whole = tables.join(world.partitions.select("table_id").distinct(), "table_id", "left_anti")
+    whole = (
+        whole.select("table_id", "schedule")
+        .join(writes.where("landed_at IS NOT NULL"), "table_id")
+        .join(sums, "table_id", "left")
+        .join(ids, "table_id", "left")
+    )
     return whole.select(
         "table_id", F.lit(None).cast("string").alias("partition"), day.alias("_date"), day.alias("first_day"),
         day.alias("last_day"), "landed_at", "last_transaction",

@@ -232,9 +232,13 @@ def _of_whole_branches(pinned: DataFrame, world: World) -> DataFrame:
 
 
 def last_writes(transactions: DataFrame) -> DataFrame:
-    """Per table when data was last written to it; where no commit that did is left, when the last one was made."""
-    wrote = F.max(F.when(F.col("kind") != "METADATA", F.col("committed_at")))
-    return transactions.groupBy("table_id").agg(F.coalesce(wrote, F.max("committed_at")).alias("committed_at"))
+    """Per table when data was last written to it at the latest; None where nothing ever was.
+
+    What changed no data is no write, unless the commit before it is gone from the history: that may have been one.
+    """
+    after_a_gap = F.col("starts_view") & F.col("parent_id").isNotNull()
+    wrote = F.when((F.col("kind") != "METADATA") | after_a_gap, F.col("committed_at"))
+    return transactions.groupBy("table_id").agg(F.max(wrote).alias("committed_at"))
 
 
 def _asked_labels(policies: PolicySet, number: Column) -> Column:
@@ -272,8 +276,8 @@ def table_objects(
 ) -> DataFrame:
     """Ad hoc tables (without a schedule) whose last write on any branch is past retention. Tags and consumers keep it.
 
-    So does whatever of it a person unmarked: a rescued transaction does not go with its table either (spec §1). What
-    changed no data is no write: a sweep of versions leaves such commits behind (Delta's VACUUM).
+    So does whatever of it a person unmarked: a rescued transaction does not go with its table either (spec §1). A
+    sweep of versions leaves commits behind that are no writes (Delta's VACUUM).
     """
     number = F.col("owner")
     rows = datasets.withColumn("owner", F.get("for_tables", F.lit(0))).where("owner IS NOT NULL")
@@ -310,7 +314,7 @@ def table_objects(
             F.when(F.col("schedule").isNotNull(), F.concat(F.lit("not ad hoc: its schedule is "), "schedule"))
             .when(apart, F.lit("it is partitioned: its partitions go by their dates"))
             .when(nameless, F.lit("nobody gave the table itself such a label"))
-            .when(F.col("committed_at").isNull(), F.lit("no commit: never due"))
+            .when(F.col("committed_at").isNull(), F.lit("never written to: never due"))
             .when(due, F.concat(F.lit("last written more than "), text, F.lit(" ago")))
             .otherwise(F.concat(F.lit("written in the last "), text))
         )

@@ -43,6 +43,8 @@ class Labelled:
     tag: str | None = None
     written: float | None = None
     """How many days ago a table without partitions was written to."""
+    created: float | None = None
+    """How many days ago one was made that nobody ever wrote to."""
 
     @property
     def is_pii(self) -> bool:
@@ -59,9 +61,12 @@ class Labelled:
         made = Table(self.name, partitions=tuple(self.partitions), extra=extra)
         made = replace(made, **{k: v for k, v in self.facts.items() if k in ("format", "properties", "floors")})
         if self.written is not None:
-            made.extra["partitioned"] = False
+            made.extra.setdefault("partitioned", False)
             # Settings that somebody changed later, or a VACUUM, are no write.
             made.commit("1", self.written).commit("2", 0, kind=Kind.METADATA, adds=[])
+        if self.created is not None:
+            made.extra["partitioned"] = False
+            made.commit("1", self.created, kind=Kind.METADATA, adds=[])
         return made if self.tag is None else made.commit("1", 1).tag(self.tag, "1")
 
 

@@ -64,6 +64,19 @@ TABLES = [
     Labelled("lake.adhoc.held", [USER], [USER], schedule=None, written=400),
     Labelled("lake.adhoc.marked", [USER], [USER], schedule=None, written=400),
     Labelled("lake.adhoc.rescued", [USER], [USER], schedule=None, written=400),
+    # Somebody said machine or static data of a table, and a PII column makes it user data.
+    Labelled("lake.adhoc.said_machine", [USER], [MACHINE], schedule=None, written=400),
+    Labelled("lake.adhoc.said_static", [USER], [STATIC], schedule=None, written=400),
+    Labelled("lake.adhoc.inherited", [MACHINE], [], schedule=None, written=400),
+    Labelled("lake.adhoc.created", [USER], [USER], schedule=None, created=400),
+    Labelled("lake.adhoc.was_partitioned", [USER], [USER], schedule=None, written=400, facts={"partitioned": True}),
+    Labelled("lake.adhoc.hudi", [MACHINE], [MACHINE], schedule=None, written=400, facts={"format": "hudi"}),
+    Labelled("lake.adhoc.append_only", [USER], [USER], schedule=None, written=400, facts={
+        "format": "delta", "floors": {"delta.appendOnly": "true"}}),
+    Labelled("lake.adhoc.consumed", [USER], [USER], schedule=None, written=400, facts={
+        "format": "paimon", "floors": {"consumer:job": "main/1"}}),
+    Labelled("lake.adhoc.gc", [USER], [USER], schedule=None, written=400, facts={"floors": {"gc.enabled": "false"}}),
+    Labelled("lake.adhoc.locked", [USER], [USER], schedule=None, written=400, facts={"locked_by": ["lake.app.other"]}),
 ]  # fmt: skip
 
 
@@ -140,7 +153,9 @@ def test_the_report_lists_exactly_what_the_plan_would_mark(spark: SparkSession, 
         for row in rows:
             found.setdefault(row["table_id"].removeprefix("lake.app."), []).append((DAY - row["_date"]).days)
         whole = {name for name in found if name.startswith("lake.adhoc.")}
-        assert whole == {f"lake.adhoc.{name}" for name in ("user_90.01", "user_400", "machine", "legal")}
+        assert whole == {f"lake.adhoc.{name}" for name in (
+            "user_90.01", "user_400", "machine", "legal", "hudi", "append_only",
+        )}  # fmt: skip
         found = {name: ages for name, ages in found.items() if name not in whole}
         assert found == {
             "user": [400, 92, 91], "adhoc": [91], "l7": [85, 84], "monthly": [137, 106], "machine": [30, 8],
@@ -156,19 +171,24 @@ def test_ad_hoc_tables_that_nobody_labelled_are_listed_and_never_dropped(spark: 
     made = schema(session, *tables)
     registered(session, root, made)
     rows = run_statement(session, chosen_checks(root, ["ad_hoc_without_label"])[0], DAY).rows
-    assert [(row["table_id"], row["class"], row["keep"]) for row in rows] == [
-        ("lake.adhoc.derived", "user data", "90d"), ("lake.adhoc.nothing", "none", "360d")
+    assert [(row["table_id"].removeprefix("lake.adhoc."), row["class"], row["keep"]) for row in rows] == [
+        ("derived", "user data", "90d"), ("inherited", "machine data", "7d"), ("nothing", "none", "360d"),
+        ("said_machine", "user data", "90d"), ("said_static", "user data", "90d"),
+        ("was_partitioned", "user data", "90d"),
     ]  # fmt: skip
     # Every table that was written to has a row with a date, also where it has no partitions.
     found = {row["table_id"]: row for row in session.table("partitions").collect()}
-    assert found.keys() == {table.name for table in tables}
+    assert found.keys() == {table.name for table in tables} - {"lake.adhoc.created"}
     row = found["lake.adhoc.user_400"]
     assert (row["partition"], row["_date"], row["rows"], row["bytes"]) == (None, DAY - timedelta(days=400), 10, 100)
     plan = build_plan(load_policies(root), made.world, None, None, made.holds, now=NOON)
     assert {row["target"] for row in plan.rows()} == {"tables", "versions"}, "partitions acts on none of them"
     kept = {row["dataset"]: row["because"] for row in plan.rows() if row["target"] == "tables"}
     assert kept["lake.adhoc.derived"] == "nobody gave the table itself such a label"
+    assert kept["lake.adhoc.said_machine"] == kept["lake.adhoc.inherited"] == kept["lake.adhoc.derived"]
     assert kept["lake.adhoc.scheduled"] == "not ad hoc: its schedule is +1d"
+    assert kept["lake.adhoc.created"] == "never written to: never due"
+    assert kept["lake.adhoc.was_partitioned"] == "it is partitioned: its partitions go by their dates"
 
 
 def test_the_pack_is_installed_whole_and_every_file_of_it_can_be_read(tmp_path: Path) -> None:

@@ -41,7 +41,8 @@ due AS (
         AND as_interval(k.keep) > duration_of_time_grain(k.classifiers)
         AND coalesce(lower(k.floors['delta.appendOnly']), 'false') <> 'true'
       ELSE
-        k.class <> 'none' AND k.schedule IS NULL AND array_contains(k.own_labels, k.label)
+        k.class <> 'none' AND k.schedule IS NULL AND NOT coalesce(k.partitioned, TRUE)
+        AND array_contains(k.own_labels, k.label)
         AND add_interval(to_date(p.landed_at), k.keep) + (p.landed_at - date_trunc('DAY', p.landed_at))
           < instant_of(@date)
         AND NOT exists(map_keys(k.floors), key -> startswith(key, 'consumer:'))
