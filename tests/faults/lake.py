@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -13,7 +14,6 @@ from sqlalchemy import update
 from ebbtide.app.ledger import open_ledger
 from ebbtide.app.round import Round, sweeper
 from ebbtide.app.sweep import sweep_round
-from ebbtide.ledger.attachments import attachment
 from ebbtide.ledger.entries import Intent, parse_entry
 from ebbtide.ledger.log import Log
 from ebbtide.state.lease import database_time
@@ -25,6 +25,7 @@ from ebbtide.sweep.values import Act, Going
 from tests.conformance.driver import Driver, Table
 from tests.faults.boundaries import Point, watch
 from tests.faults.child import Ended, die, in_child
+from tests.faults.listed import named_in
 from tests.tide import Tide
 
 
@@ -47,16 +48,16 @@ class Lake:
             found = state.marks(only_open=False)
             return {m.key.object: str(m.state) for m in found if m.key.dataset == str(self.tables[name].id)}
 
-    def named(self, name: str) -> set[str]:
-        """Every file that an intent named for this table."""
+    def named(self, name: str, among: Iterable[str]) -> set[str]:
+        """Those of the files that an intent named for this table."""
+        asked = {f"file://{os.path.normpath(self.tide.root / path)}": path for path in among}
         paths: set[str] = set()
         with open_ledger(self.tide.project).database.reader() as state:
             log = Log(state.connection)
             for _, _, body in log.rows(0, log.size):
                 entry = parse_entry(body or b"")
-                if isinstance(entry, Intent) and entry.files and entry.dataset == str(self.tables[name].id):
-                    lines = b"".join(attachment(state.connection, entry.files.digest)).decode().splitlines()
-                    paths |= {self.tide.relative(line.split("\t")[0].removeprefix("file://")) for line in lines}
+                if isinstance(entry, Intent) and entry.dataset == str(self.tables[name].id):
+                    paths |= {asked[path] for path in named_in(state, entry, asked)}
         return paths
 
     def unfinished(self) -> list[str]:

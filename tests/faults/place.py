@@ -18,7 +18,6 @@ from ebbtide.formats.base import Depth
 from ebbtide.inventory.doubts import doubts, names_to_wait_for
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.scan import scan
-from ebbtide.ledger.attachments import attachment
 from ebbtide.ledger.audit import audit
 from ebbtide.ledger.entries import Intent, Outcome, parse_entry
 from ebbtide.ledger.ledger import Clock, Home, Ledger
@@ -33,6 +32,7 @@ from ebbtide.sweep.sweep import Lake, Sweeper
 from ebbtide.sweep.values import SweepReport
 from tests.faults import folder
 from tests.faults.child import Ended, in_child
+from tests.faults.listed import named_in
 from tests.faults.small_plan import SmallPlan, without_spark
 
 import_module("pandas")  # pyarrow asks for it: once here, and not in every child
@@ -108,6 +108,8 @@ class Place:
         ledger = self.ledger()
         report = audit(ledger)
         assert report.findings == () or report.entries == 0, report.findings
+        every = {f"{kind}{n}" for kind in "ds" for n in range(1, 5)}
+        paths = [f"file://{self.root / 'lake' / table / name}" for table in self.tables for name in every]
         named: set[str] = set()
         kinds: list[str] = []
         with ledger.database.reader() as state, ledger.reading() as log:
@@ -115,9 +117,8 @@ class Place:
                 assert body is not None
                 entry = parse_entry(body)
                 kinds.append(entry.KIND)
-                if isinstance(entry, Intent) and entry.files:
-                    lines = b"".join(attachment(state.connection, entry.files.digest)).decode().splitlines()
-                    named |= {line.split("\t")[0] for line in lines}
+                if isinstance(entry, Intent):
+                    named |= named_in(state, entry, paths)
             unfinished = len(log.recover())
             marks = sorted((m.key.dataset, m.key.object, str(m.state)) for m in state.marks(only_open=False))
             runs = [run.finished_at is None for run in state.runs()]
@@ -126,7 +127,6 @@ class Place:
         here = []
         for table in self.tables:
             files, content = self.files(table), folder.load(self.root / "lake" / table)
-            every = {f"{kind}{n}" for kind in "ds" for n in range(1, 5)}
             for id_, names in content["versions"].items():
                 assert set(names) <= files, f"{table} {id_} lost a file"
                 for name in names:

@@ -15,6 +15,7 @@ from ebbtide.inventory.information_schema import Inventory
 from ebbtide.ledger.entries import HoldPlaced, HoldReleased, salted
 from ebbtide.model.times import as_text
 from ebbtide.state.values import Hold
+from ebbtide.sweep.words import dataset_in_ledger
 
 
 def add_hold(
@@ -45,7 +46,8 @@ def add_hold(
         step.append(
             HoldPlaced(
                 at=now, hold=hold.id, scope=str(hold.scope), owner=who,
-                reason=salted(hold.salt, reason), dataset=table_id, first_day=first_day, last_day=last_day,
+                reason=salted(hold.salt, reason), dataset=dataset_in_ledger(step.state.condemned(), table_id),
+                first_day=first_day, last_day=last_day,
             )
         )  # fmt: skip
     return _told(hold, owner)

@@ -43,7 +43,9 @@ def mark_round(round_: Round, lease: Lease) -> MarkReport:
     with ledger.sweeping(lease) as step:
         run = step.state.start_run("mark", at=ledger.clock.now()).id
     sent = send_back(ledger, lease, run, inputs.snapshot, decided(plan, "unmarked", "held"))
-    new, before, pinned = mark(ledger, lease, run, propose(plan, inputs.world, inputs.policies, ledger.clock.now()))
+    proposals = propose(plan, inputs.world, inputs.policies, ledger.clock.now())
+    dated = inputs.dated() if any(proposal.key.target == "partitions" for proposal in proposals) else frozenset()
+    new, before, pinned = mark(ledger, lease, run, proposals, dated)
     before += len(inputs.snapshot.marks) - len(sent)
     over = left_out(plan, "mark")
     report = MarkReport(run, tuple(new), before, tuple(pinned), tuple(sent), over, plan.warnings, round_.unread)

@@ -170,7 +170,8 @@ def condemn(
 ) -> dict[str, Any]:
     """Say of a table that no catalog lists that it may go: from the next plan on its files are orphans."""
     from ebbtide.app.ledger import open_ledger
-    from ebbtide.ledger.entries import FolderCondemned
+    from ebbtide.ledger.entries import FolderCondemned, salted
+    from ebbtide.sweep.words import dataset_in_ledger
 
     place = normalise(path)
     found = look(project, now=now)
@@ -186,8 +187,8 @@ def condemn(
         word = step.state.condemn(place, dataset, actor=who, at=ledger.clock.now())
         step.append(
             FolderCondemned(
-                at=word.condemned_at, condemned=word.id, dataset=dataset, path=place, actor=who, files=folder.files,
-                bytes=folder.bytes,
+                at=word.condemned_at, condemned=word.id, dataset=dataset_in_ledger([word], dataset),
+                path=salted(word.salt, place), actor=who, files=folder.files, bytes=folder.bytes,
             )
         )  # fmt: skip
     return answer

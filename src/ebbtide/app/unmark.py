@@ -14,6 +14,7 @@ from ebbtide.errors import InputError
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.ledger.entries import Unmarked, UnmarkReleased, salted
 from ebbtide.model.times import as_text
+from ebbtide.sweep.words import dataset_in_ledger
 
 
 def unmark_object(
@@ -46,8 +47,9 @@ def unmark_object(
         # What a person rescues may be a partition of a person: the ledger holds its salted hash.
         step.append(
             Unmarked(
-                at=now, unmark=pin.id, dataset=dataset, object=salted(pin.salt, object_id), actor=who,
-                reason=salted(pin.salt, reason), until=until, marks=tuple(mark.id for mark in closed),
+                at=now, unmark=pin.id, dataset=dataset_in_ledger(step.state.condemned(), dataset),
+                object=salted(pin.salt, object_id), actor=who, reason=salted(pin.salt, reason), until=until,
+                marks=tuple(mark.id for mark in closed),
             )
         )  # fmt: skip
     return _told(dataset, target, object_id, until, [mark.key.target for mark in closed])

@@ -18,7 +18,7 @@ from ebbtide.inventory.doubts import Doubt, declarations, doubts, names_to_wait_
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.labelled import Labelled, label_inventory
 from ebbtide.inventory.listing import Listing, last_listing
-from ebbtide.inventory.partition_days import dated_partitions, declared_dates, with_date_columns
+from ebbtide.inventory.partition_days import dated_partitions, declared_dates, named_by_dates, with_date_columns
 from ebbtide.inventory.renames import called_now
 from ebbtide.model.durations import Duration, parse_duration
 
@@ -45,6 +45,13 @@ class Inputs:
     world: World
     declared: tuple[str, ...] = ()
     """What people said that lifts a protection: every plan shows it."""
+    labelled: Labelled | None = None
+
+    def dated(self) -> frozenset[str]:
+        """The tables whose partitions the ledger may name by their dates."""
+        if self.labelled is None:
+            return frozenset()
+        return named_by_dates(self.inventory, self.labelled.settings, self.labelled.personal_columns())
 
     def plan(self, *, now: datetime, limits: Limits | None = None) -> Plan:
         """Decide on every object at `now`."""
@@ -88,7 +95,7 @@ def read_inputs(
         world = with_orphans(world, project, inventory, labelled, listing, spark, now=now)
     policies = derive_auto(policies, world, tick=tick_of(project))
     declared = tuple(declarations(project.catalogs, project.ignore, now=now))
-    return Inputs(project, spark, policies, inventory, snapshot, world, declared)
+    return Inputs(project, spark, policies, inventory, snapshot, world, declared, labelled)
 
 
 def in_doubt(project: Project, inventory: Inventory, *, now: datetime) -> tuple[Doubt, ...]:

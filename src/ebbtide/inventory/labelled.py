@@ -110,6 +110,11 @@ class Labelled:
         ]
         return _table(rows, COLUMN_LABELS)
 
+    def personal_columns(self) -> set[tuple[str, str]]:
+        """The columns that are labelled PII, each with its table."""
+        labelled = zip(self.labels.graph.columns, self.labels.columns(), strict=True)
+        return {(r.table_id, r.column) for r, labels in labelled if any(x.startswith(f"{PII}.") for x in labels)}
+
     def section(self, inventory: Inventory, name: str) -> pa.Table:
         """A section of the information schema with what labels and lineage add; the others as the scan left them."""
         if name == "lineage":

@@ -5,7 +5,7 @@ The scan keeps what every column says that may hold a date, so another declarati
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING, Any
@@ -54,6 +54,33 @@ def declared_dates(inventory: Inventory, settings: Mapping[str, TableSettings]) 
             days = _days(row["candidates"] or (), column, about)
             found.partitions.append((table_id, row["partition"], *(days or (None, None))))
     return found
+
+
+def named_by_dates(
+    inventory: Inventory, settings: Mapping[str, TableSettings], personal: Collection[tuple[str, str]]
+) -> frozenset[str]:
+    """The tables whose partitions' dates are dates by the type of their column, or by a format that somebody declared.
+
+    Digits make no date: a user's number may look like one. Nor does a date of birth: `personal` are the columns, with
+    their tables, that are labelled so.
+    """
+    found: set[str] = set()
+    rows = inventory.table("tables").select(["table_id", "date_column", "date_by"]).to_pylist()
+    for row in rows:
+        table_id, column, is_date = row["table_id"], row["date_column"], row["date_by"] == "type"
+        about = settings[table_id].partition_date if table_id in settings else None
+        if about is not None:
+            same = column is not None and column.lower() == about.column.lower()
+            column, is_date = about.column, about.format is not None or (is_date and same)
+        if is_date and not any(of == table_id and _is_within(column, name) for of, name in personal):
+            found.add(table_id)
+    return frozenset(found)
+
+
+def _is_within(column: str, labelled: str) -> bool:
+    """Whether a column is the labelled one, or a field of it."""
+    column, labelled = column.lower(), labelled.lower()
+    return column == labelled or column.startswith(f"{labelled}.")
 
 
 def dated_partitions(spark: SparkSession, inventory: Inventory, declared: DeclaredDates) -> DataFrame:

@@ -22,7 +22,7 @@ from ebbtide.ledger.ledger import Ledger
 from ebbtide.ledger.log import Log
 from ebbtide.ledger.recompute import uncovered
 from ebbtide.state.reader import StateReader
-from ebbtide.state.tables import ledger_acts, ledger_entries
+from ebbtide.state.tables import acts, ledger_acts, ledger_entries
 
 _RANGES_PER_ENTRY = 1000
 
@@ -56,7 +56,10 @@ def prune(ledger: Ledger, *, before: datetime) -> Pruning:
         for item in pruning.ranges:
             span = ledger_entries.c.idx.between(item.first, item.last)
             connection.execute(update(ledger_entries).where(span).values(body=None))
-            connection.execute(delete(ledger_acts).where(ledger_acts.c.intent.between(item.first, item.last)))
+            gone = ledger_acts.c.intent.between(item.first, item.last)
+            # The salts of what they held in keyed forms go along: nobody can hold a guess against a hash any more.
+            connection.execute(delete(acts).where(acts.c.id.in_(select(ledger_acts.c.act).where(gone))))
+            connection.execute(delete(ledger_acts).where(gone))
         detach(connection, pruning.attachments)
         for start in range(0, len(pruning.ranges), _RANGES_PER_ENTRY):
             ranges = pruning.ranges[start : start + _RANGES_PER_ENTRY]
@@ -91,12 +94,12 @@ def _check(ledger: Ledger, before: datetime) -> None:
 
 def _plan(state: StateReader, log: Log, before: datetime) -> Pruning:
     requests = {request.id for request in state.requests(only_open=True)}
-    acts = state.connection.execute(select(ledger_acts)).all()
-    # What an act left is known by its intent alone, for as long as a mark waits for it.
+    known = state.connection.execute(select(ledger_acts)).all()
+    # An act that a mark waits for is not over: its salt and its head are needed, and of old ones the intent itself.
     waited_for = {mark.act for mark in state.marks() if mark.act is not None}
     old = {index for index, entry, body in _bodies(log) if _is_old(entry, body, before, requests)}
     # An outcome goes with its intent, so that neither is ever read alone.
-    for row in acts:
+    for row in known:
         if row.act in waited_for or row.intent not in old or row.outcome not in old:
             old -= {row.intent, row.outcome}
     named = {mark.files for mark in state.marks() if mark.files}

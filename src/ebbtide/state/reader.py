@@ -8,9 +8,12 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, Select, select
 
 from ebbtide.errors import InputError
-from ebbtide.state import tables
+from ebbtide.state import act_files, tables
 from ebbtide.state.values import (
+    ActRecord,
     Condemnation,
+    Declaration,
+    DeclarationKind,
     Hold,
     HoldScope,
     LeaseRecord,
@@ -67,6 +70,22 @@ class StateReader:
         query = select(tables.condemned).order_by(tables.condemned.c.condemned_at, tables.condemned.c.id)
         return tuple(Condemnation(**row) for row in self._rows(query))
 
+    def act(self, act_id: str) -> ActRecord | None:
+        """What an act said in keyed forms; None for acts from before layout 5, and where entries were pruned."""
+        row = self.connection.execute(select(tables.acts).where(tables.acts.c.id == act_id)).mappings().one_or_none()
+        return None if row is None else ActRecord(**_named(row))
+
+    def files_of_act(self, act_id: str) -> dict[str, int]:
+        """The files of an act that are not known to be gone, with their sizes, while a mark may need them."""
+        return act_files.load(self.connection, act_id)
+
+    def declarations(self, *, only_active: bool = True) -> tuple[Declaration, ...]:
+        """What the project file says, as the last verb that acted found it, in the order in which it was found."""
+        query = select(tables.declarations).order_by(tables.declarations.c.declared_at, tables.declarations.c.id)
+        if only_active:
+            query = query.where(tables.declarations.c.ended_at.is_(None))
+        return tuple(Declaration(**(row | {"kind": DeclarationKind(row["kind"])})) for row in self._rows(query))
+
     def requests(self, *, only_open: bool = False) -> tuple[Request, ...]:
         """Erasure requests in the order in which they were received."""
         query = select(tables.requests).order_by(tables.requests.c.received_at, tables.requests.c.id)
@@ -105,7 +124,7 @@ class StateReader:
         """Open marks, unmarks and active holds: what a plan is made of."""
         return Snapshot(marks=self.marks(), unmarks=self.unmarks(), holds=self.holds())
 
-    def _rows(self, query: Select[Any]) -> list[Mapping[str, Any]]:
+    def _rows(self, query: Select[Any]) -> list[dict[str, Any]]:
         return [_named(row) for row in self.connection.execute(query).mappings()]
 
     def _one(self, query: Select[Any], what: str) -> Mapping[str, Any]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 
-from sqlalchemy import Connection, insert, update
+from sqlalchemy import Connection, insert, select, update
 
 from ebbtide.errors import InputError, RefusedError
-from ebbtide.state import tables
-from ebbtide.state.values import Hold, Mark, Marking, MarkState, ObjectKey, Proposal, Run
+from ebbtide.state import act_files, tables
+from ebbtide.state.values import ActRecord, Hold, Mark, Marking, MarkState, ObjectKey, Proposal, Run
 from ebbtide.state.writer import StateWriter, new_id, new_salt
 
 
@@ -54,6 +54,24 @@ class SweepWriter(StateWriter):
         """An intent to sweep these is being written: from here on a person can no longer rescue them."""
         for mark_id in mark_ids:
             self._set_mark(mark_id, MarkState.SWEEPING, act=act)
+
+    def begin_act(self, act_id: str, *, head: str | None, files: Mapping[str, int]) -> ActRecord:
+        """Keep what the intent of an act holds in keyed forms only: what recovers a crash needs it (spec §5)."""
+        record = ActRecord(id=act_id, head=head, salt=new_salt())
+        self.connection.execute(insert(tables.acts), [asdict(record)])
+        act_files.keep(self.connection, act_id, files)
+        return record
+
+    def leave(self, act_id: str, files: Mapping[str, int]) -> None:
+        """An act is over and left these. Lists that no open mark needs are dropped, this one included."""
+        self.forget_files()
+        waiting = select(tables.marks.c.id).where(tables.marks.c.act == act_id, tables.marks.c.closed_at.is_(None))
+        if self.connection.execute(waiting.limit(1)).first() is not None:
+            act_files.keep(self.connection, act_id, files)
+
+    def forget_files(self) -> None:
+        """Drop the lists of acts that no open mark needs."""
+        act_files.forget(self.connection)
 
     def acted(self, mark_id: str, *, at: datetime | None) -> Mark:
         """Rows were deleted under this mark: what is left of them lies in versions from before. None: it is to be done

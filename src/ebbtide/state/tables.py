@@ -107,6 +107,40 @@ condemned = Table(
     Column("dataset", Text, nullable=False),
     Column("actor", Text, nullable=False),
     Column("condemned_at", Instant, nullable=False),
+    Column("salt", LargeBinary, nullable=False),
+)
+
+# What an act of the ledger said in keyed forms: the salt, and main's head when it was begun.
+acts = Table(
+    "acts",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("head", Text),
+    Column("salt", LargeBinary, nullable=False),
+)
+
+# The files of an act, in plain words, for as long as a mark may need them.
+act_files = Table(
+    "act_files",
+    metadata,
+    Column("act", Text, primary_key=True),
+    Column("part", Count, primary_key=True, autoincrement=False),
+    Column("body", LargeBinary, nullable=False),
+)
+
+declarations = Table(
+    "declarations",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("until", Instant),
+    Column("salt", LargeBinary, nullable=False),
+    Column("actor", Text, nullable=False),
+    Column("declared_at", Instant, nullable=False),
+    Column("ended_at", Instant),
+    Column("ended_by", Text),
 )
 
 requests = Table(

@@ -106,6 +106,39 @@ class Condemnation:
     dataset: str
     actor: str
     condemned_at: datetime
+    salt: Salt = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActRecord:
+    """What the ledger holds of an act in keyed forms only. `head` is main's head when it was begun."""
+
+    id: str
+    head: str | None
+    salt: Salt = field(repr=False)
+
+
+class DeclarationKind(StrEnum):
+    """Whom a declaration of the project file is about: a catalog that shares no files, a dataset that is ignored."""
+
+    CATALOG = "catalog"
+    DATASET = "dataset"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declaration:
+    """What the project file said, under which a verb acted (spec §7). It ends when the file no longer says it."""
+
+    id: str
+    kind: DeclarationKind
+    name: str
+    reason: str = field(repr=False)
+    until: datetime | None
+    salt: Salt = field(repr=False)
+    actor: str
+    declared_at: datetime
+    ended_at: datetime | None = None
+    ended_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

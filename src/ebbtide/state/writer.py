@@ -20,6 +20,8 @@ from ebbtide.state.reader import StateReader
 from ebbtide.state.values import (
     NEXT_STATES,
     Condemnation,
+    Declaration,
+    DeclarationKind,
     Hold,
     HoldScope,
     Mark,
@@ -133,10 +135,28 @@ class StateWriter(StateReader):
 
     def condemn(self, path: str, dataset: str, *, actor: str, at: datetime) -> Condemnation:
         """A folder that no catalog lists may go. Condemned again, the new word counts: it sees what came since."""
-        folder = Condemnation(id=new_id(), path=path, dataset=dataset, actor=actor, condemned_at=at)
+        # One dataset has one keyed name in the ledger, however often it is condemned.
+        salts = [each.salt for each in self.condemned() if dataset == each.dataset or path == each.path]
+        salt = salts[0] if salts else new_salt()
+        folder = Condemnation(id=new_id(), path=path, dataset=dataset, actor=actor, condemned_at=at, salt=salt)
         self.connection.execute(delete(tables.condemned).where(tables.condemned.c.path == path))
         self.connection.execute(insert(tables.condemned), [asdict(folder)])
         return folder
+
+    def declare(
+        self, kind: DeclarationKind, name: str, *, reason: str, until: datetime | None, actor: str, at: datetime
+    ) -> Declaration:
+        """The project file says something that lifts a protection, and a verb is about to act under it (spec §7)."""
+        said = Declaration(
+            id=new_id(), kind=kind, name=name, reason=reason, until=until, salt=new_salt(), actor=actor, declared_at=at
+        )
+        self.connection.execute(insert(tables.declarations), [asdict(said)])
+        return said
+
+    def end_declaration(self, declaration_id: str, *, actor: str, at: datetime) -> None:
+        """The project file no longer says it."""
+        one = tables.declarations.c.id == declaration_id
+        self.connection.execute(update(tables.declarations).where(one).values(ended_at=at, ended_by=actor))
 
     def release_hold(self, hold_id: str, *, actor: str, at: datetime) -> Hold:
         """End a hold. Sealed identifiers go with it."""

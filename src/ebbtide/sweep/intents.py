@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
@@ -13,18 +12,19 @@ from sqlalchemy import Column, Connection, select
 from ebbtide.config.policies import Rows
 from ebbtide.ledger.attachments import attachment
 from ebbtide.ledger.codec import Entry
-from ebbtide.ledger.entries import Intent, MarkSentBack, Outcome, parse_entry
+from ebbtide.ledger.entries import Intent, Outcome, parse_entry, salted
 from ebbtide.ledger.ledger import Ledger, Step
 from ebbtide.ledger.log import Log
 from ebbtide.model.dataset import OF_CHANGELOG
+from ebbtide.state import act_files
 from ebbtide.state.lease import Lease
 from ebbtide.state.sweeper import SweepWriter
 from ebbtide.state.tables import ledger_acts
 from ebbtide.state.values import MarkState, Proposal, Snapshot
 from ebbtide.sweep.gather import removal_of
-from ebbtide.sweep.mark import entry_of
+from ebbtide.sweep.mark import close_unswept, entry_of
 from ebbtide.sweep.values import Act, Going, Result
-from ebbtide.sweep.words import because_in_ledger
+from ebbtide.sweep.words import dataset_in_ledger, files_in_ledger, id_in_ledger
 
 VERB = "sweep"
 
@@ -40,6 +40,7 @@ def close_unfinished(ledger: Ledger, lease: Lease) -> int:
         for run in step.state.runs(only_unfinished=True):
             if run.fence < lease.fence:
                 step.state.finish_run(run.id, exit_code=4, summary="it ended before its end", at=ledger.clock.now())
+        step.state.forget_files()  # of marks that a person closed since
     return len(died)
 
 
@@ -69,12 +70,15 @@ def begin(
                 act.removal = replace(removal_of(act.found, act.objects, rows), places=act.places)
             marks = [going.mark.id for going in act.objects if going.mark]
             step.state.begin(marks, act=act.id)
-            files = step.attach_files(sorted(act.named.items()))
+            head = _head_before(act)
+            salt = step.state.begin_act(act.id, head=head, files=act.named).salt
+            files = step.attach_files(files_in_ledger(salt, act.named))
             step.append(
                 Intent(
-                    at=at, act=act.id, verb=VERB, run=run, fence=lease.fence, dataset=act.dataset, marks=tuple(marks),
-                    version=_head_before(act),
-                    metadata=None if act.removal is None else _hash(act.removal.found.token),
+                    at=at, act=act.id, verb=VERB, run=run, fence=lease.fence, marks=tuple(marks),
+                    dataset=dataset_in_ledger(step.state.condemned(), act.dataset),
+                    version=None if head is None else id_in_ledger(salt, head),
+                    metadata=None if act.removal is None else salted(salt, act.removal.found.token),
                     files=files if files.count else None,
                 )
             )  # fmt: skip
@@ -117,11 +121,11 @@ def _mark_along(step: Step[SweepWriter], act: Act, run: str, at: datetime) -> No
         )
         for key, going in bare.items()
     ]  # fmt: skip
-    made = {}
+    made, condemned = {}, step.state.condemned()
     for answer in step.state.mark(proposals, run=run, at=at) if proposals else ():
         if answer.mark is not None:
             made[answer.proposal.key] = answer.mark
-            step.append(entry_of(answer, at))
+            step.append(entry_of(answer, at, condemned))
     act.objects = tuple(
         going if going.mark else going.with_mark(made[going.key])
         for going in act.objects
@@ -137,10 +141,16 @@ def _rows_that_went(step: Step[SweepWriter], act: Act, going: Going) -> Going:
     mark = going.mark
     if mark is None or mark.act is None or mark.acted_at is not None or going.key.target != "rows" or act.head is None:
         return going
-    intent = _entry(step.state.connection, step.log, ledger_acts.c.intent, mark.act)
-    if not isinstance(intent, Intent) or intent.version in (None, act.head[0]):
-        return going
-    return replace(going, tried_at=(intent.version, act.head[1]))
+    before = _head_of(step, mark.act)
+    return going if before in (None, act.head[0]) else replace(going, tried_at=(before, act.head[1]))
+
+
+def _head_of(step: Step[SweepWriter], act: str) -> str | None:
+    """Main's head when an earlier act was begun. Of acts before layout 5 only the intent knows it."""
+    if (record := step.state.act(act)) is not None:
+        return record.head
+    intent = _entry(step.state.connection, step.log, ledger_acts.c.intent, act)
+    return intent.version if isinstance(intent, Intent) else None
 
 
 def _head_before(act: Act) -> str | None:
@@ -161,6 +171,10 @@ def files_of_act(ledger: Ledger, acts: Collection[str]) -> dict[str, dict[str, i
     with ledger.database.reader() as state:
         log = Log(state.connection)
         for act in acts:
+            if state.act(act) is not None:
+                found[act] = state.files_of_act(act)
+                continue
+            # Before layout 5 the attachments held the paths themselves.
             intent = _entry(state.connection, log, ledger_acts.c.intent, act)
             if not isinstance(intent, Intent) or intent.files is None:
                 continue
@@ -185,9 +199,7 @@ def failed_acts(ledger: Ledger, acts: Collection[str]) -> set[str]:
 
 
 def _listed(connection: Connection, digest: str) -> dict[str, int]:
-    # By the line feed alone: a path may hold what Unicode also calls the end of a line.
-    lines = (line.rpartition("\t") for line in b"".join(attachment(connection, digest)).decode().split("\n") if line)
-    return {path: int(size) for path, _, size in lines}
+    return act_files.read(attachment(connection, digest))
 
 
 def finish(
@@ -213,9 +225,7 @@ def finish(
             if result.state == "swept":
                 step.state.sweep(mark.id, because=result.because, at=at, carried_into=result.carried_into)
             elif result.state == "unmarked":
-                step.state.send_back(mark.id, because=result.because, at=at)
-                said = because_in_ledger(mark) if mark.key.target in ("rows", "orphans") else result.because
-                step.append(MarkSentBack(at=at, mark=mark.id, run=run, because=said))
+                close_unswept(step, mark, run, result.because, at)
             else:
                 step.state.wait(mark.id, waits_for=(result.because,))
         states = {result.state for result in results}
@@ -228,12 +238,17 @@ def finish(
             if removed or states == {"swept"}
             else "nothing"
         )
-        gone, still = step.attach_files(sorted(removed.items())), step.attach_files(sorted(left.items()))
+        record = step.state.act(act.id)
+        assert record is not None
+        salt, version = record.salt, act.committed.version
+        gone = step.attach_files(files_in_ledger(salt, removed))
+        still = step.attach_files(files_in_ledger(salt, left))
+        step.state.leave(act.id, {path: size for path, size in act.named.items() if path not in removed})
         step.append(
             Outcome(
-                at=at, act=act.id, result=outcome, version=act.committed.version, metadata=token and _hash(token),
-                removed=gone if gone.count else None, left=still if still.count else None, findings=findings,
-                because=_said(act),
+                at=at, act=act.id, result=outcome, version=version and id_in_ledger(salt, version),
+                metadata=token and salted(salt, token), removed=gone if gone.count else None,
+                left=still if still.count else None, findings=findings, because=_said(act),
             )
         )  # fmt: skip
 
@@ -249,7 +264,3 @@ def _said(act: Act) -> str | None:
             else "the format kept what is left"
         )
     return None
-
-
-def _hash(text: str) -> str:
-    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
 from ebbtide.config.policies import PolicySet
-from ebbtide.ledger.entries import Marked, MarkSentBack
+from ebbtide.ledger.entries import Marked, MarkSentBack, salted
 from ebbtide.ledger.ledger import Ledger, Step
 from ebbtide.model.durations import add
 from ebbtide.plan.plan import Plan
 from ebbtide.plan.world import World
 from ebbtide.state.lease import Lease
 from ebbtide.state.sweeper import SweepWriter
-from ebbtide.state.values import Mark, Marking, ObjectKey, Proposal, Snapshot
+from ebbtide.state.values import Condemnation, Mark, Marking, ObjectKey, Proposal, Snapshot
 from ebbtide.sweep.gather import decided, facts_of
 from ebbtide.sweep.values import Result
-from ebbtide.sweep.words import because_in_ledger, object_in_ledger
+from ebbtide.sweep.words import because_in_ledger, dataset_in_ledger, object_in_ledger
 
 _PER_TRANSACTION = 1000
 """Marks per transaction: a person's hold or unmark never waits longer than for these."""
@@ -57,34 +57,38 @@ def propose(plan: Plan, world: World, policies: PolicySet, now: datetime) -> lis
 
 
 def mark(
-    ledger: Ledger, lease: Lease, run: str, proposals: Sequence[Proposal]
+    ledger: Ledger, lease: Lease, run: str, proposals: Sequence[Proposal], dated: Collection[str] = ()
 ) -> tuple[list[ObjectKey], int, list[Result]]:
-    """Mark in transactions of their own: new marks, how many were there before, and what a person pinned meanwhile."""
+    """Mark in transactions of their own: new marks, how many were there before, and what a person pinned meanwhile.
+
+    `dated` are the tables whose partitions the ledger may name by their dates.
+    """
     new: list[ObjectKey] = []
     before, pinned = 0, []
     for start in range(0, len(proposals), _PER_TRANSACTION):
         with ledger.sweeping(lease) as step:
-            at = ledger.clock.now()
+            at, condemned = ledger.clock.now(), step.state.condemned()
             for answer in step.state.mark(proposals[start : start + _PER_TRANSACTION], run=run, at=at):
                 key = answer.proposal.key
                 if answer.mark is None:
                     pinned.append(Result(key, "unmarked", f"pinned by {answer.pinned_by}"))
                 elif answer.is_new:
                     new.append(key)
-                    step.append(entry_of(answer, at))
+                    step.append(entry_of(answer, at, condemned, dated))
                 else:
                     before += 1
     return new, before, pinned
 
 
-def entry_of(answer: Marking, at: datetime) -> Marked:
+def entry_of(answer: Marking, at: datetime, condemned: Collection[Condemnation], dated: Collection[str] = ()) -> Marked:
     """What the ledger says of a new mark."""
     made = answer.mark
     assert made is not None
     return Marked(
-        at=at, mark=made.id, run=made.run, dataset=made.key.dataset, target=made.key.target,
-        object=object_in_ledger(made), policy=made.policy, because=because_in_ledger(made),
-        fingerprint=made.fingerprint, grace_until=made.grace_until,
+        at=at, mark=made.id, run=made.run, dataset=dataset_in_ledger(condemned, made.key.dataset),
+        target=made.key.target, object=object_in_ledger(made, dated), policy=made.policy,
+        because=because_in_ledger(made, dated), fingerprint=salted(made.salt, made.fingerprint),
+        grace_until=made.grace_until,
     )  # fmt: skip
 
 
@@ -108,10 +112,14 @@ def send_back(
 
 def _close(step: Step[SweepWriter], mark: Mark, run: str, because: str, at: datetime) -> Result:
     reason = because.removeprefix("unmarked: ")
-    step.state.send_back(mark.id, because=reason, at=at)
-    said = because_in_ledger(mark) if mark.key.target in ("rows", "orphans") else reason
-    step.append(MarkSentBack(at=at, mark=mark.id, run=run, because=said))
+    close_unswept(step, mark, run, reason, at)
     return Result(mark.key, "unmarked", reason)
+
+
+def close_unswept(step: Step[SweepWriter], mark: Mark, run: str, reason: str, at: datetime) -> None:
+    """Send a mark back. The reason may name a tag, a person who holds it, or what a format says: it is keyed."""
+    step.state.send_back(mark.id, because=reason, at=at)
+    step.append(MarkSentBack(at=at, mark=mark.id, run=run, because=salted(mark.salt, reason)))
 
 
 def _days(plan: Plan, world: World) -> dict[ObjectKey, tuple[date, date]]:

@@ -13,7 +13,14 @@ from typing import TypeAlias
 from sqlalchemy import Connection, inspect, text
 
 from ebbtide.errors import StateError, StateVersionError
-from ebbtide.state.migrations import m0001_state, m0002_ledger, m0003_sweep, m0004_condemned, m0005_nodes
+from ebbtide.state.migrations import (
+    m0001_state,
+    m0002_ledger,
+    m0003_sweep,
+    m0004_condemned,
+    m0005_nodes,
+    m0006_words,
+)
 
 Statement: TypeAlias = str | Callable[[Connection], None]
 
@@ -23,12 +30,13 @@ MIGRATIONS: tuple[tuple[Statement, ...], ...] = (
     m0003_sweep.STATEMENTS,
     m0004_condemned.STATEMENTS,
     m0005_nodes.STATEMENTS,
+    m0006_words.STATEMENTS,
 )
 LATEST = len(MIGRATIONS)
 
 _TYPES = {
-    "sqlite": {"count": "INTEGER", "binary": "BLOB"},
-    "postgresql": {"count": "BIGINT", "binary": "BYTEA"},
+    "sqlite": {"count": "INTEGER", "binary": "BLOB", "random": "randomblob(16)"},
+    "postgresql": {"count": "BIGINT", "binary": "BYTEA", "random": "uuid_send(gen_random_uuid())"},
 }
 
 
