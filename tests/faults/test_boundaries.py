@@ -18,6 +18,8 @@ ELSEWHERE = {
     "hold.placed": "`hold add`",
     "hold.released": "`hold release`",
     "orphans.condemned": "`orphans condemn`",
+    "catalog.declared": "a run, before it marks or sweeps",
+    "dataset.ignored": "a run, before it marks or sweeps",
     "request.received": "erasure",
     "request.moved": "erasure",
     "request.verified": "erasure",

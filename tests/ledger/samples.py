@@ -7,7 +7,9 @@ from datetime import UTC, date, datetime
 from ebbtide.ledger.codec import Entry
 from ebbtide.ledger.entries import (
     BodiesPruned,
+    CatalogDeclared,
     CertificateKey,
+    DatasetIgnored,
     Files,
     FolderCondemned,
     HoldPlaced,
@@ -80,6 +82,8 @@ ALL: tuple[Entry, ...] = (
     HoldPlaced(at=AT, hold="h", scope="subject", owner="a", reason="r", commitments=("aa", "bb")),
     HoldReleased(at=AT, hold="h", actor="a"),
     FolderCondemned(at=AT, condemned="c", dataset="lake.a.t", path="file:///lake/a/t", actor="a", files=3, bytes=9),
+    CatalogDeclared(at=AT, declaration="d", catalog="lake", actor="a", ended=True),
+    DatasetIgnored(at=AT, declaration="d", dataset="lake.a.t", actor="a", reason=salted(b"s", "lost"), until=AT),
     intent("a", files=FILES),
     Intent(
         at=AT, act="b", verb="delete", requests=("r1", "r2"), version="1", metadata="sha256:cc", forced_by="actor-2"

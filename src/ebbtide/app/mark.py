@@ -40,8 +40,7 @@ def mark_round(round_: Round, lease: Lease) -> MarkReport:
     """Carry out the plan's marks, and send back what it can no longer prove."""
     refuse_over(round_.plan, "mark")
     ledger, plan, inputs = round_.ledger, round_.plan, round_.inputs
-    with ledger.sweeping(lease) as step:
-        run = step.state.start_run("mark", at=ledger.clock.now()).id
+    run = round_.start("mark", lease)
     sent = send_back(ledger, lease, run, inputs.snapshot, decided(plan, "unmarked", "held"))
     proposals = propose(plan, inputs.world, inputs.policies, ledger.clock.now())
     dated = inputs.dated() if any(proposal.key.target == "partitions" for proposal in proposals) else frozenset()

@@ -28,6 +28,7 @@ from ebbtide.inventory.listing import last_listing
 from ebbtide.model.durations import add, parse_duration
 from ebbtide.model.times import as_text
 from ebbtide.state.lease import Lease
+from ebbtide.sweep.declared import record_declarations
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,6 +60,13 @@ class Round:
     def waits_for(self, inventory: Inventory) -> tuple[str, ...]:
         """Who may reference files of others unknown to anybody, as this inventory has it."""
         return names_to_wait_for(in_doubt(self.inputs.project, inventory, now=self.plan.as_of))
+
+    def start(self, verb: str, lease: Lease) -> str:
+        """Begin a run of a verb that writes; gives its id. What the project file declares is in the ledger by then."""
+        project, at = self.inputs.project, self.ledger.clock.now()
+        with self.ledger.sweeping(lease) as step:
+            record_declarations(step, project.catalogs, project.ignore, actor=actor(), as_of=self.plan.as_of, at=at)
+            return step.state.start_run(verb, at=at).id
 
     def rescan(self) -> Inventory:
         """Read what changed since, and open the inventory as it is now."""

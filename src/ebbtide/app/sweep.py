@@ -43,8 +43,7 @@ def sweep_round(round_: Round, lease: Lease, tell: Callable[[str], None]) -> Swe
     """Carry out what the plan says is past its grace, and prove it."""
     refuse_over(round_.plan, "sweep")
     ledger, inputs = round_.ledger, round_.inputs
-    with ledger.sweeping(lease) as step:
-        run = step.state.start_run("sweep", at=ledger.clock.now()).id
+    run = round_.start("sweep", lease)
     catalogs, prove = inputs.project.catalogs, lambda touched: _prove(round_, touched)
     lake = Lake(catalogs, round_.spark, inputs.spark, round_.rescan, prove, round_.waits_for)
     report = Sweeper(lake, ledger, lease, run, tell, round_.limits).sweep(

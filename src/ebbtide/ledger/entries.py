@@ -181,6 +181,32 @@ class FolderCondemned(Entry):
     bytes: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogDeclared(Entry):
+    """A run acts under `shares_files: false` of a catalog; with `ended`, the project file no longer says so."""
+
+    KIND = "catalog.declared"
+
+    declaration: str
+    catalog: str
+    actor: str
+    ended: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetIgnored(Entry):
+    """A run acts under an `ignore` of the project file; with `ended`, the file no longer says so."""
+
+    KIND = "dataset.ignored"
+
+    declaration: str
+    dataset: str
+    actor: str
+    reason: str
+    until: datetime | None = None
+    ended: bool = False
+
+
 # Acts: what changes data.
 
 
@@ -321,6 +347,8 @@ _ALL: tuple[type[Entry], ...] = (
     HoldPlaced,
     HoldReleased,
     FolderCondemned,
+    CatalogDeclared,
+    DatasetIgnored,
     Intent,
     Outcome,
     RequestReceived,
