@@ -25,7 +25,7 @@ from ebbtide.ledger.tiles import tile_path
 from ebbtide.state.database import Database
 from ebbtide.state.migrations import LATEST, migrate
 from ebbtide.state.tables import ledger_entries
-from tests.ledger.samples import hold
+from tests.ledger.samples import said
 from tests.ledger.witness_server import Witness, serve
 from tests.state.postgres import server
 
@@ -73,7 +73,7 @@ class Command:
 
     def append(self, count: int = 1) -> None:
         with open_ledger(self.folder).writing() as step:
-            step.append(*(hold(number) for number in range(count)))
+            step.append(*(said(number) for number in range(count)))
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -121,9 +121,9 @@ def test_what_is_printed_is_what_others_verify(ebbtide: Command) -> None:
         leaf = ebbtide("ledger", "entry", str(index)).out
         proof = TlogProof.parse(ebbtide("ledger", "prove", str(index)).out)
         assert proof.verify(tree.leaf_hash(leaf), key.name, [key])
-    assert ebbtide("ledger", "entry", "8").out == hold(7).encode()
+    assert ebbtide("ledger", "entry", "8").out == said(7).encode()
     told = ebbtide("ledger", "entry", "8", "--json").json
-    assert told == {"index": 8, "leaf_hash": tree.leaf_hash(hold(7).encode()).hex(), "leaf": hold(7).encode().decode()}
+    assert told == {"index": 8, "leaf_hash": tree.leaf_hash(said(7).encode()).hex(), "leaf": said(7).encode().decode()}
 
 
 @pytest.mark.parametrize(

@@ -36,8 +36,15 @@ AT = datetime(2026, 11, 15, 9, 0, 0, 7, tzinfo=UTC)
 FILES = Files(count=2, bytes=10, digest="sha256:" + "0" * 64)
 
 
+def said(number: int = 0, at: datetime = AT) -> Verified:
+    """An entry that stands for itself: no row of the state is what it says."""
+    return Verified(
+        at=at, request=f"{number:032x}", place="lake.a.t", scanner="1", inventory="i", commitments=("aa",), found=0
+    )
+
+
 def hold(number: int = 0, at: datetime = AT) -> HoldPlaced:
-    """An entry that stands for itself."""
+    """What the ledger says of a hold, which is a row of the state as well."""
     return HoldPlaced(
         at=at,
         hold=f"{number:032x}",

@@ -24,7 +24,7 @@ from ebbtide.state.tables import (
     metadata,
 )
 from tests.ledger import oracle
-from tests.ledger.samples import hold, intent, outcome
+from tests.ledger.samples import intent, outcome, said
 
 LEDGER_TABLES = [table for table in metadata.sorted_tables if table.name.startswith("ledger_")]
 
@@ -34,13 +34,13 @@ def full(ledger: Ledger) -> Ledger:
     """A ledger that has rows of everything: a rotation, acts, an attachment, a stored subtree, several checkpoints."""
     with ledger.writing() as step:
         files = step.attach_files([("a", 1), ("b", 2)])
-        step.append(intent("a", files=files), hold(1), outcome("a"), intent("b"))
+        step.append(intent("a", files=files), said(1), outcome("a"), intent("b"))
     ledger.rotate()
     with ledger.writing() as step:
-        step.append(*(hold(number) for number in range(260)))
+        step.append(*(said(number) for number in range(260)))
     for count in (2, 1):
         with ledger.writing() as step:
-            step.append(*(hold(2000 + 10 * count + number) for number in range(count)))
+            step.append(*(said(2000 + 10 * count + number) for number in range(count)))
     report = audit(ledger)
     assert report, report.findings
     assert report.unsigned == 0
@@ -124,7 +124,7 @@ def test_any_column_of_any_kind_of_row_that_is_changed_is_found(full: Ledger, ta
 
 def test_a_changed_body_is_named_by_its_index(full: Ledger) -> None:
     def change(connection: Any) -> None:
-        connection.execute(update(ledger_entries).where(ledger_entries.c.idx == 42).values(body=hold(9999).encode()))
+        connection.execute(update(ledger_entries).where(ledger_entries.c.idx == 42).values(body=said(9999).encode()))
 
     assert "body of entry 42" in _named(_undone(full, change))
 
@@ -151,7 +151,7 @@ def test_two_rows_that_were_swapped_are_named_by_what_signed_them(full: Ledger, 
 
 def test_a_replaced_row_with_its_hash_and_subtree_is_found_by_what_was_signed(full: Ledger) -> None:
     """A forger who repairs every hash in the database cannot repair the signature."""
-    body = hold(31337).encode()
+    body = said(31337).encode()
 
     def change(connection: Any) -> None:
         values = {"leaf_hash": tree.leaf_hash(body), "body": body}
@@ -251,7 +251,7 @@ def test_a_pruned_ledger_is_audited_like_any_other(full: Ledger) -> None:
     assert report.pruned > 200
 
     def bring_back(connection: Any) -> None:
-        connection.execute(update(ledger_entries).where(ledger_entries.c.idx == 100).values(body=hold(94).encode()))
+        connection.execute(update(ledger_entries).where(ledger_entries.c.idx == 100).values(body=said(94).encode()))
 
     assert "body of entry 100: expected none, for it was pruned" in _named(_undone(full, bring_back))
 
@@ -273,7 +273,7 @@ def test_entries_that_are_not_signed_yet_are_counted(ledger: Ledger) -> None:
     ledger.open()
     with ledger.database.writer() as state:
         step = ledger._begin(state)
-        step.append(hold(1), hold(2))
+        step.append(said(1), said(2))
         ledger._intend(step)
     report = audit(ledger)
     assert report

@@ -26,7 +26,7 @@ from ebbtide.state.keys import KeyFolder
 from ebbtide.state.lease import Lease, database_time
 from ebbtide.state.tables import leases
 from ebbtide.state.values import MarkState, ObjectKey, Proposal
-from tests.ledger.samples import hold
+from tests.ledger.samples import said
 from tests.state.postgres import server
 
 AT = datetime(2026, 11, 15, 9, 0, tzinfo=UTC)
@@ -34,7 +34,8 @@ BATCH = 260
 STORY = Counter(
     {
         "ledger.created": 1,
-        "hold.placed": 1 + BATCH,
+        "hold.placed": 1,
+        "request.verified": BATCH,
         "mark.made": 1,
         "act.intent": 1,
         "act.outcome": 1,
@@ -58,7 +59,11 @@ def _story(url: str, folder: Path, say: Callable[[str], None]) -> None:
         if not step.state.holds():
             placed = step.state.hold_dataset("lake.a.other", owner=step.state.actor("legal"), reason="case", at=AT)
             reason = salted(placed.salt, placed.reason)
-            step.append(HoldPlaced(at=AT, hold=placed.id, scope=placed.scope, owner=placed.owner, reason=reason))
+            step.append(
+                HoldPlaced(
+                    at=AT, hold=placed.id, scope=placed.scope, owner=placed.owner, reason=reason, dataset=placed.dataset
+                )
+            )
     say("hold")
     lease = Lease.acquire(ledger.database, holder="story")
     _sweep(ledger, lease, folder, say)
@@ -69,7 +74,7 @@ def _story(url: str, folder: Path, say: Callable[[str], None]) -> None:
     say("rotated")
     if size < BATCH:
         with ledger.writing() as step:
-            step.append(*(hold(number) for number in range(BATCH)))
+            step.append(*(said(number) for number in range(BATCH)))
     say("batch")
     lease.release()
     ledger.sign()
@@ -103,7 +108,7 @@ def _sweep(ledger: Ledger, lease: Lease, folder: Path, say: Callable[[str], None
             if not acts:
                 acts = ["act-1"]
                 files = step.attach_files([("victim", 1)])
-                step.state.begin([mark.id], act="a")
+                step.state.begin([mark.id], act=acts[0])
                 step.append(Intent(at=AT, act=acts[0], verb="sweep", marks=(mark.id,), files=files, fence=lease.fence))
         say("intent")
         lease.check()
@@ -195,7 +200,7 @@ def _look(url: str, folder: Path, said: list[str], *, finished: bool) -> str:
             "intent": kinds["act.intent"] == 1,
             "swept": kinds["act.outcome"] == 1 and not (folder / "victim").exists(),
             "rotated": kinds["ledger.rotated"] == 1,
-            "batch": kinds["hold.placed"] == 1 + BATCH,
+            "batch": kinds["request.verified"] == BATCH,
         }
         assert all(acknowledged[word] for word in said), (said, kinds)
         # State and log tell the same, whatever was acknowledged.
@@ -220,7 +225,7 @@ def _look(url: str, folder: Path, said: list[str], *, finished: bool) -> str:
 def _files(folder: Path) -> list[tuple[str, int]]:
     """The files beside the database, but for the random parts of their names.
 
-    Frontiers do not count: both that a crash can leave are resumed in `test_vouched.py`, and once for every commit here.
+    Frontiers do not count: both that a crash can leave are resumed in `test_vouched.py`, and once a commit here.
     """
     found = [file for file in folder.rglob("*") if file.is_file() and file.parent.name != "db"]
     found = [file for file in found if ".frontier" not in file.name]

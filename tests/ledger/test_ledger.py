@@ -26,12 +26,12 @@ from ebbtide.state.database import Database
 from ebbtide.state.keys import KeyFolder
 from ebbtide.state.tables import ledger_checkpoints, ledger_entries, metadata
 from tests.ledger.conftest import Ticking
-from tests.ledger.samples import hold
+from tests.ledger.samples import said
 
 
 def _append(ledger: Ledger, count: int = 1) -> None:
     with ledger.writing() as step:
-        step.append(*(hold(number) for number in range(count)))
+        step.append(*(said(number) for number in range(count)))
 
 
 def _beside(ledger: Ledger, **home: object) -> Ledger:
@@ -225,7 +225,7 @@ def test_a_restored_copy_that_grew_differently_is_refused(ledger: Ledger, tmp_pa
     elsewhere = _host(ledger, tmp_path / "another-host")
     elsewhere.adopt()
     with elsewhere.writing() as step:
-        step.append(hold(7), hold(8), hold(9))
+        step.append(said(7), said(8), said(9))
     with pytest.raises(RewoundError, match="root hash of the first 3 entries"):
         ledger.sign()
     with pytest.raises(RewoundError):
@@ -425,7 +425,7 @@ def test_a_rotation_that_died_before_its_checkpoint_is_finished_by_the_next_sign
     old = ledger.open()
     new = ledger._new_signer(old.name)
     rotated = KeyRotated(at=ledger.clock.now(), old=old.encode(), new=new.key.encode())
-    _commit_unsigned(ledger, rotated, hold(1), hold(2))
+    _commit_unsigned(ledger, rotated, said(1), said(2))
     _append(ledger)
     with ledger.reading() as log:
         sizes = [size for size, _ in log.checkpoints()]

@@ -14,34 +14,34 @@ from ebbtide.ledger import tree
 from ebbtide.ledger.attachments import attachment
 from ebbtide.ledger.audit import audit
 from ebbtide.ledger.codec import Entry
-from ebbtide.ledger.entries import Files, HoldPlaced, Intent, parse_entry
+from ebbtide.ledger.entries import Files, Intent, Verified, parse_entry
 from ebbtide.ledger.ledger import Clock, Home, Ledger, Step
 from ebbtide.ledger.log import Log
 from ebbtide.ledger.note import Checkpoint
 from ebbtide.state import tables
-from ebbtide.state.database import Database
 from ebbtide.state.lease import Lease
+from ebbtide.state.migrations import LATEST, migrate
 from ebbtide.state.tables import ledger_nodes
 from ebbtide.state.values import Hold
 from ebbtide.state.writer import StateWriter
 from tests.ledger import oracle
 from tests.ledger.conftest import Ticking
-from tests.ledger.samples import AT, FILES, hold, intent, outcome
+from tests.ledger.samples import AT, FILES, hold, intent, outcome, said
 
 
 def _fill(ledger: Ledger, count: int) -> None:
     with ledger.writing() as step:
-        step.append(*(hold(number) for number in range(count)))
+        step.append(*(said(number) for number in range(count)))
 
 
 def test_entries_come_back_byte_for_byte_at_their_index(ledger: Ledger) -> None:
     with ledger.writing() as step:
-        assert list(step.append(hold(1), hold(2))) == [1, 2]
+        assert list(step.append(said(1), said(2))) == [1, 2]
     with ledger.writing() as step:
-        assert list(step.append(hold(3))) == [3]
+        assert list(step.append(said(3))) == [3]
         assert list(step.append()) == []
     with ledger.reading() as log:
-        assert [log.leaf(index) for index in (1, 2, 3)] == [hold(n).encode() for n in (1, 2, 3)]
+        assert [log.leaf(index) for index in (1, 2, 3)] == [said(n).encode() for n in (1, 2, 3)]
         assert [index for index, _, _ in log.rows(0, log.size)] == [0, 1, 2, 3]
         for index in (-1, 4, 2**62):
             with pytest.raises(InputError):
@@ -53,7 +53,7 @@ def test_the_tree_is_the_one_of_rfc_6962_whatever_the_batches(ledger: Ledger) ->
     ledger.open()
     while True:
         with ledger.writing() as step:
-            step.append(*(hold(number) for number in range(random.choice([1, 2, 3, 60, 255, 256, 257]))))
+            step.append(*(said(number) for number in range(random.choice([1, 2, 3, 60, 255, 256, 257]))))
             if step.log.size > 1500:
                 break
     with ledger.reading() as log:
@@ -87,7 +87,7 @@ def test_a_proof_reads_and_hashes_little_more_than_it_holds(ledger: Ledger, monk
     monkeypatch.setattr(tree, "node_hash", hashing)
     for size in (1_000, 20_001):
         with ledger.writing() as step:
-            step.append(*(hold(number) for number in range(size - max(step.log.size, 1))))
+            step.append(*(said(number) for number in range(size - max(step.log.size, 1))))
         levels = size.bit_length()
         # Sixteen rows and eleven hashings for every four levels, beside the entry and along the right edge.
         for index in (0, 1, size // 3, size - 1):
@@ -113,7 +113,9 @@ def test_a_ledger_of_the_layout_before_gets_the_hashes_between(ledger: Ledger) -
         state.connection.execute(delete(ledger_nodes).where(ledger_nodes.c.height.in_([4, 12])))
         state.connection.execute(update(tables.version).values(version=4))
     assert {row.height for row in before} == {4, 8, 12}
-    assert Database(ledger.database._url.render_as_string(hide_password=False)).upgrade() == (4, 5)
+    with ledger.database.writer() as state:
+        assert migrate(state.connection, to=5) == (4, 5)
+        state.connection.execute(update(tables.version).values(version=LATEST))
     with ledger.database.reader() as state:
         assert state.connection.execute(select(ledger_nodes).order_by("height", "idx")).all() == before
     assert audit(ledger)
@@ -130,7 +132,7 @@ def test_a_hash_that_is_not_stored_is_refused(ledger: Ledger) -> None:
 def test_a_batch_is_all_or_nothing(ledger: Ledger) -> None:
     ledger.open()
     with pytest.raises(RefusedError), ledger.writing() as step:
-        step.append(*(hold(number) for number in range(300)), outcome("never begun"))
+        step.append(*(said(number) for number in range(300)), outcome("never begun"))
     with ledger.reading() as log:
         assert log.size == 1
     assert audit(ledger)
@@ -145,7 +147,7 @@ def test_many_writers_at_once_stay_dense_and_nothing_is_lost(ledger: Ledger, url
         try:
             for turn in range(6):
                 with own.writing() as step:
-                    step.append(*(hold(1000 * writer + 10 * turn + n) for n in range(turn)))
+                    step.append(*(said(1000 * writer + 10 * turn + n) for n in range(turn)))
         except BaseException as error:
             errors.append(error)
         finally:
@@ -160,8 +162,8 @@ def test_many_writers_at_once_stay_dense_and_nothing_is_lost(ledger: Ledger, url
     with ledger.reading() as log:
         rows = list(log.rows(0, log.size))
     assert [index for index, _, _ in rows] == list(range(1 + 5 * 15))
-    holds = [parse_entry(body) for _, _, body in rows[1:] if body]
-    assert len({entry.hold for entry in holds if isinstance(entry, HoldPlaced)}) == 75
+    entries = [parse_entry(body) for _, _, body in rows[1:] if body]
+    assert len({entry.request for entry in entries if isinstance(entry, Verified)}) == 75
     report = audit(ledger)
     assert report, report.findings
     assert report.unsigned == 0
@@ -188,7 +190,7 @@ def home_copy(ledger: Ledger) -> bytes:
 
 def test_an_intent_without_an_outcome_is_listed_until_it_has_one(ledger: Ledger) -> None:
     with ledger.writing() as step:
-        step.append(intent("a"), hold(), intent("b"), outcome("a"))
+        step.append(intent("a"), said(), intent("b"), outcome("a"))
     with ledger.writing() as step:
         step.append(intent("c"))
     with ledger.reading() as log:
@@ -281,7 +283,7 @@ def test_a_sweeper_reads_holds_again_in_the_transaction_of_its_intent(ledger: Le
         with ledger.writing() as person:
             owner = person.state.actor("legal")
             person.state.hold_dataset("lake.a.t", owner=owner, reason="case", at=AT)
-            person.append(hold())
+            person.append(said())
         with ledger.sweeping(lease) as step:
             assert step.state.fence == lease.fence
             assert len(step.state.holds()) == 1
@@ -293,6 +295,6 @@ def test_a_sweeper_reads_holds_again_in_the_transaction_of_its_intent(ledger: Le
 def test_a_simulated_clock_stamps_every_entry(database: Database, home: Home) -> None:
     ledger = Ledger(database, home, Clock(Ticking().now, simulated=True))
     with ledger.writing() as step:
-        step.append(hold(), intent("a"))
+        step.append(said(), intent("a"))
     with ledger.reading() as log:
         assert [parse_entry(body).simulated for _, _, body in log.rows(0, 3) if body] == [True] * 3

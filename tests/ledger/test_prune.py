@@ -20,16 +20,16 @@ from ebbtide.state.database import Database
 from ebbtide.state.tables import ledger_acts
 from ebbtide.state.values import RequestState
 from tests.ledger.conftest import Ticking
-from tests.ledger.samples import hold, intent, outcome
+from tests.ledger.samples import intent, outcome, said
 
 
 def test_old_bodies_go_and_hashes_and_proofs_stay(ledger: Ledger, tmp_path: Path) -> None:
     ledger.open()
     with ledger.writing() as step:
-        step.append(*(hold(number, at=ledger.clock.now()) for number in range(300)))
+        step.append(*(said(number, at=ledger.clock.now()) for number in range(300)))
     cut = ledger.clock.now()
     with ledger.writing() as step:
-        step.append(hold(1, at=ledger.clock.now()))
+        step.append(said(1, at=ledger.clock.now()))
     with ledger.reading() as log:
         leaves = [item for _, item, _ in log.rows(0, log.size)]
         size, root = log.size, log.root(log.size)
@@ -41,9 +41,9 @@ def test_old_bodies_go_and_hashes_and_proofs_stay(ledger: Ledger, tmp_path: Path
     with ledger.reading() as log:
         assert [item for _, item, _ in log.rows(0, size)] == leaves
         assert [index for index, _, body in log.rows(0, log.size) if body] == [0, 301, 302]
-        said = parse_entry(log.leaf(302))
-        assert isinstance(said, BodiesPruned)
-        assert (said.before, said.ranges) == (cut, planned.ranges)
+        entry = parse_entry(log.leaf(302))
+        assert isinstance(entry, BodiesPruned)
+        assert (entry.before, entry.ranges) == (cut, planned.ranges)
         with pytest.raises(RefusedError) as refused:
             log.leaf(100)
         assert leaves[100].hex() in str(refused.value)
@@ -61,7 +61,7 @@ def test_old_bodies_go_and_hashes_and_proofs_stay(ledger: Ledger, tmp_path: Path
 
 def test_pruning_twice_prunes_nothing_more(ledger: Ledger) -> None:
     with ledger.writing() as step:
-        step.append(hold(1, at=ledger.clock.now()))
+        step.append(said(1, at=ledger.clock.now()))
     cut = ledger.clock.now()
     assert prune(ledger, before=cut).bodies == 1
     size = audit(ledger).entries
@@ -103,7 +103,7 @@ def test_the_entries_of_a_request_stay_while_it_is_open(ledger: Ledger) -> None:
     cut = ledger.clock.now()
     assert prune(ledger, before=cut).ranges == (Indexes(first=2, last=2),)
     with ledger.database.writer() as state:
-        state.move_request("r1", RequestState.WITHDRAWN, at=cut)
+        state.move_request("r1", RequestState.WITHDRAWN, at=at)
     assert prune(ledger, before=cut).ranges == (Indexes(first=1, last=1),)
     assert audit(ledger)
 
@@ -132,7 +132,7 @@ def test_the_future_cannot_be_pruned(ledger: Ledger) -> None:
 def test_pruned_bodies_are_gone_from_the_file_too(home: Home, tmp_path: Path) -> None:
     ledger = Ledger(Database(f"sqlite:///{tmp_path}/state.db"), home, Clock(Ticking().now))
     with ledger.writing() as step:
-        step.append(hold(0xABCDEF0123456789, at=ledger.clock.now()))
+        step.append(said(0xABCDEF0123456789, at=ledger.clock.now()))
     needle = f"{0xABCDEF0123456789:032x}".encode()
     files = list(tmp_path.glob("state.db*"))
     assert any(needle in file.read_bytes() for file in files)

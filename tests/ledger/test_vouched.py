@@ -25,13 +25,13 @@ from ebbtide.state.keys import KeyFolder
 from ebbtide.state.tables import ledger_checkpoints, ledger_entries, ledger_keys, ledger_nodes, metadata
 from tests.ledger import oracle
 from tests.ledger.conftest import Ticking
-from tests.ledger.samples import AT, hold
+from tests.ledger.samples import AT
 from tests.state.postgres import server
 
 
 def _append(ledger: Ledger, *numbers: int) -> None:
     with ledger.writing() as step:
-        step.append(*(hold(number) for number in numbers))
+        step.append(*(said(number) for number in numbers))
 
 
 def _insert(ledger: Ledger, first: int, *bodies: bytes) -> None:
@@ -92,7 +92,7 @@ def test_a_frontier_grows_to_the_root_of_the_leaves_by_itself(size: int) -> None
 def test_rows_at_the_end_that_nobody_appended_are_refused_by_index(ledger: Ledger, count: int) -> None:
     _append(ledger, 1, 2)
     before = ledger.sign()
-    bodies = [hold(1000 + number).encode() for number in range(count)]
+    bodies = [said(1000 + number).encode() for number in range(count)]
     _insert(ledger, 3, *bodies)
     if count > 256:
         # A careful attacker stores the subtrees as well.
@@ -143,7 +143,7 @@ def test_a_crash_before_the_commit_leaves_both_frontiers_accepted(ledger: Ledger
         own = Ledger(Database(url), ledger.home, ledger.clock)
         with own.database.writer() as state:
             step = own._begin(state)
-            step.append(hold(2), hold(3))
+            step.append(said(2), said(3))
             own._intend(step)
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -170,7 +170,7 @@ def test_a_frontier_that_is_not_there_leaves_what_was_signed_and_one_that_cannot
     _append(ledger, 2)
     assert file.path.stat().st_mode & 0o777 == 0o600
     file.path.unlink()
-    _insert(ledger, 3, hold(3).encode())
+    _insert(ledger, 3, said(3).encode())
     with pytest.raises(NotAppendedError, match="entry 3"):
         ledger.sign()
 
@@ -344,7 +344,7 @@ def test_where_a_copy_is_configured_it_is_the_copy_for_every_home(ledger: Ledger
 
 def test_a_leaf_that_was_replaced_below_the_stored_hashes_is_not_handed_out(ledger: Ledger, tmp_path: Path) -> None:
     _append(ledger, *range(300))
-    body = hold(31337).encode()
+    body = said(31337).encode()
     with ledger.database.writer() as state:
         values = {"leaf_hash": tree.leaf_hash(body), "body": body}
         state.connection.execute(update(ledger_entries).where(ledger_entries.c.idx == 7).values(values))
@@ -359,7 +359,7 @@ def test_a_leaf_that_was_replaced_below_the_stored_hashes_is_not_handed_out(ledg
     with pytest.raises(ProofError):
         use.export(ledger, tmp_path / "tiles")
     assert not (tmp_path / "tiles").exists()
-    assert use.entry(ledger, 299).leaf == hold(298).encode()
+    assert use.entry(ledger, 299).leaf == said(298).encode()
 
 
 def test_a_body_that_is_gone_and_was_not_pruned_is_not_left_out_in_silence(ledger: Ledger, tmp_path: Path) -> None:

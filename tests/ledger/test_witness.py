@@ -12,13 +12,13 @@ from ebbtide.ledger.note import Signer
 from ebbtide.ledger.tree import leaf_hash
 from ebbtide.ledger.witness import ask_witness
 from ebbtide.state.tables import ledger_checkpoints, ledger_entries
-from tests.ledger.samples import hold
+from tests.ledger.samples import said
 from tests.ledger.witness_server import Witness, serve
 
 
 def _append(ledger: Ledger, count: int = 1) -> None:
     with ledger.writing() as step:
-        step.append(*(hold(number) for number in range(count)))
+        step.append(*(said(number) for number in range(count)))
 
 
 def test_a_witness_cosigns_each_checkpoint_and_the_cosignature_is_kept(ledger: Ledger) -> None:

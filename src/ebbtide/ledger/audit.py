@@ -8,7 +8,8 @@ Nothing stored is believed. Every leaf is hashed again from its body, every subt
 4. every checkpoint is signed by a key that was trusted at its size and has the root of that many leaves, so each later
    one continues each earlier one;
 5. every copy outside is such a checkpoint too, and the database's last one is not older;
-6. origin, keys and appends are those that are known without the database (`audit_outside.py`).
+6. origin, keys and appends are those that are known without the database (`audit_outside.py`);
+7. holds, unmarks, marks and requests of the state are what the entries say of them (`state_audit.py`).
 
 A finding names the row, with what was expected and what was found. Where a leaf was replaced together with its hash,
 no single row is wrong by itself: the finding then names the entries that one checkpoint signed and the one before did
@@ -31,6 +32,7 @@ from ebbtide.ledger.ledger import Ledger
 from ebbtide.ledger.log import Log
 from ebbtide.ledger.note import Note, VerifierKey
 from ebbtide.ledger.recompute import Finding, Recomputed, read_entries, span, uncovered
+from ebbtide.ledger.state_audit import compare_state
 from ebbtide.ledger.vouched import Outside
 from ebbtide.state.reader import StateReader
 from ebbtide.state.tables import ledger_acts, ledger_entries, ledger_keys, ledger_nodes
@@ -69,6 +71,7 @@ def audit(ledger: Ledger) -> AuditReport:
             *_nodes(state, truth),
             *_rows(state, truth),
             *_attachments(state, truth),
+            *compare_state(state, log),
         ]
         copies: list[str] = []
         try:
