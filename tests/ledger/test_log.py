@@ -19,6 +19,7 @@ from ebbtide.ledger.ledger import Clock, Home, Ledger, Step
 from ebbtide.ledger.log import Log
 from ebbtide.ledger.note import Checkpoint
 from ebbtide.state import tables
+from ebbtide.state.database import Database
 from ebbtide.state.lease import Lease
 from ebbtide.state.migrations import LATEST, migrate
 from ebbtide.state.tables import ledger_nodes

@@ -25,7 +25,7 @@ from ebbtide.state.keys import KeyFolder
 from ebbtide.state.tables import ledger_checkpoints, ledger_entries, ledger_keys, ledger_nodes, metadata
 from tests.ledger import oracle
 from tests.ledger.conftest import Ticking
-from tests.ledger.samples import AT
+from tests.ledger.samples import AT, said
 from tests.state.postgres import server
 
 
