@@ -5,11 +5,12 @@ from __future__ import annotations
 from datetime import date
 from pathlib import Path
 
+from ebbtide.ledger.entries import Intent, Outcome
 from ebbtide.model.dataset import Found
 from ebbtide.model.ids import DatasetId
 from ebbtide.state.lease import Lease
 from ebbtide.state.values import ObjectKey
-from ebbtide.sweep.intents import begin
+from ebbtide.sweep.intents import begin, files_of_act
 from ebbtide.sweep.values import Act, Going
 from tests.faults.place import AT, Place
 
@@ -58,4 +59,18 @@ def test_what_was_held_or_rescued_since_the_plan_by_a_former_name_is_not_begun(t
 
         begun = begin(ledger, lease, run, [act("held"), act("rescued")], snapshot, {})
     assert [(each.dataset, each.removal and each.removal.versions) for each in begun] == [("c.db.rescued", ("v2",))]
+    ledger.database.close()
+
+
+def test_what_an_act_left_that_was_begun_before_layout_6_is_known_from_its_attachments(tmp_path: Path) -> None:
+    """They held the paths themselves, and the state has no list: an empty one would call everything gone."""
+    place = Place.new(tmp_path / "p")
+    ledger = place.ledger()
+    with ledger.writing() as step:
+        named, gone = step.attach_files([("file:///a", 1), ("file:///b", 2)]), step.attach_files([("file:///a", 1)])
+        step.append(
+            Intent(at=AT, act="old", verb="sweep", files=named),
+            Outcome(at=AT, act="old", result="partial", removed=gone),
+        )
+    assert files_of_act(ledger, ["old"]) == {"old": {"file:///b": 2}}
     ledger.database.close()

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, create_engine, insert, inspect, select, text
+from sqlalchemy import Connection, MetaData, Table, create_engine, insert, inspect, select, text
 from sqlalchemy.exc import DBAPIError
 
 from ebbtide.errors import InputError, StateError, StateVersionError
@@ -77,6 +77,22 @@ def test_an_older_layout_is_refused_with_the_hint_to_upgrade_and_keeps_its_rows(
     assert database.upgrade() == (layout, LATEST)
     with database.reader() as state:
         assert state.actor_name("actor-1") == "alice"
+
+
+def test_folders_that_were_condemned_before_layout_6_get_a_salt_each(database: Database) -> None:
+    _at_layout(database, 4)
+    with _raw(database) as connection, connection.begin():
+        connection.execute(insert(tables.actors), [{"id": "a", "name": "jane"}])
+        columns = [column._copy() for column in tables.condemned.columns if column.name != "salt"]
+        before = Table("condemned", MetaData(), *columns)
+        for path in ("one", "two"):
+            values = {"id": path, "path": path, "dataset": f"c.db.{path}", "actor": "a", "condemned_at": NOW}
+            connection.execute(insert(before), [values])
+    database.upgrade()
+    with database.reader() as state:
+        one, two = state.condemned()
+    assert (one.path, two.path, len(one.salt), len(two.salt)) == ("one", "two", 16, 16)
+    assert one.salt != two.salt
 
 
 def test_a_newer_layout_is_refused_by_reader_writer_and_upgrade(database: Database, url: str) -> None:
