@@ -71,7 +71,7 @@ class StateReader:
         return tuple(Condemnation(**row) for row in self._rows(query))
 
     def act(self, act_id: str) -> ActRecord | None:
-        """What an act said in keyed forms; None for acts from before layout 5, and where entries were pruned."""
+        """What an act said in keyed forms; None for acts from before layout 6, and where entries were pruned."""
         row = self.connection.execute(select(tables.acts).where(tables.acts.c.id == act_id)).mappings().one_or_none()
         return None if row is None else ActRecord(**_named(row))
 

@@ -146,7 +146,7 @@ def _rows_that_went(step: Step[SweepWriter], act: Act, going: Going) -> Going:
 
 
 def _head_of(step: Step[SweepWriter], act: str) -> str | None:
-    """Main's head when an earlier act was begun. Of acts before layout 5 only the intent knows it."""
+    """Main's head when an earlier act was begun. Of acts before layout 6 only the intent knows it."""
     if (record := step.state.act(act)) is not None:
         return record.head
     intent = _entry(step.state.connection, step.log, ledger_acts.c.intent, act)
@@ -174,7 +174,7 @@ def files_of_act(ledger: Ledger, acts: Collection[str]) -> dict[str, dict[str, i
             if state.act(act) is not None:
                 found[act] = state.files_of_act(act)
                 continue
-            # Before layout 5 the attachments held the paths themselves.
+            # Before layout 6 the attachments held the paths themselves.
             intent = _entry(state.connection, log, ledger_acts.c.intent, act)
             if not isinstance(intent, Intent) or intent.files is None:
                 continue
