@@ -225,7 +225,7 @@ def _look(url: str, folder: Path, said: list[str], *, finished: bool) -> str:
 def _files(folder: Path) -> list[tuple[str, int]]:
     """The files beside the database, but for the random parts of their names.
 
-    Frontiers do not count: both that a crash can leave are resumed in `test_vouched.py`, and once a commit here.
+    Frontiers do not count: both that a crash can leave are resumed in `test_vouched.py`.
     """
     found = [file for file in folder.rglob("*") if file.is_file() and file.parent.name != "db"]
     found = [file for file in found if ".frontier" not in file.name]
