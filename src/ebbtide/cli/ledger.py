@@ -178,7 +178,8 @@ def audit(ctx: typer.Context, project: ProjectOption = None, json: JsonOption = 
         f"attachments: {report.attachments}, copies outside: {len(report.copies)}"
     )
     if report.unsigned:
-        render.note(f"the last {report.unsigned} entries are not signed yet; `ebbtide ledger checkpoint` signs them")
+        sign = "" if report.findings else "; `ebbtide ledger checkpoint` signs them"
+        render.note(f"the last {report.unsigned} entries are not signed yet{sign}")
     if not report:
         raise typer.Exit(1)
     render.note("everything is what was signed")
