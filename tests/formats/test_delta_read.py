@@ -580,13 +580,14 @@ def test_two_dates_and_times_without_a_zone_are_no_date(small: Catalog) -> None:
     assert days_of("2026-01-01 23:00:00", "timestamp") is None
     assert days_of("2026-01-01T23:30:00.000000Z", "timestamp") == (day, day)
     assert days_of("2026-01-01 23:00:00", "timestamp_ntz") == (day, day)
-    assert days_of("20260101", "double") is None
-    rows = pa.table({"a": ["2026-01-01"], "b": ["2026-01-02"], "c": [20260101], "id": [1]})
+    rows = pa.table({"a": ["2026-01-01"], "b": ["2026-01-02"], "c": [20260101], "d": [20260101.0], "id": [1]})
     write_deltalake(Path(small.warehouse, "db", "two"), rows, partition_by=["a", "b"])
     write_deltalake(Path(small.warehouse, "db", "number"), rows, partition_by=["a", "c"])
+    write_deltalake(Path(small.warehouse, "db", "double"), rows, partition_by=["d"])
     write_deltalake(Path(small.warehouse, "db", "one"), rows, partition_by=["a", "id"])
     assert [p.date for p in read(small, "two").partitions] == [None]
     assert [p.date for p in read(small, "number").partitions] == [None], "a number of that shape could be the date"
+    assert [p.candidates for p in read(small, "double").partitions] == [()]
     assert [p.date for p in read(small, "one").partitions] == [day]
 
 
