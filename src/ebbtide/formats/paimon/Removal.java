@@ -192,20 +192,15 @@ public class Removal {
         Path root = new Path(location);
         Guard guard = new Guard(open(root, options, hadoop), root, new HashSet(lines(named)), rehearsal);
         FileStoreTable table = table(guard, root, branch);
-        Map answer = new LinkedHashMap();
         String stopped = stopped(table.snapshotManager(), new ConsumerManager(guard, root, branch), begin, end);
-        answer.put("stopped", stopped);
-        if (stopped == null) {
-            ExpireConfig config = table.coreOptions().expireConfig();
-            ExpireSnapshotsImpl expiry = (ExpireSnapshotsImpl) table.newExpireSnapshots().config(config);
-            // Changelogs that are kept longer than snapshots stay: the caller's range says nothing of them.
-            expiry.snapshotDeletion().setChangelogDecoupled(config.isChangelogDecoupled());
-            answer.put("count", expiry.expireUntil(begin, end));
+        if (stopped != null) {
+            return answer(guard, stopped, null);
         }
-        answer.put("removed", guard.removed);
-        answer.put("unnamed", guard.unnamed);
-        answer.put("failed", guard.failed);
-        return JsonSerdeUtil.toFlatJson(answer);
+        ExpireConfig config = table.coreOptions().expireConfig();
+        ExpireSnapshotsImpl expiry = (ExpireSnapshotsImpl) table.newExpireSnapshots().config(config);
+        // Changelogs that are kept longer than snapshots stay: the caller's range says nothing of them.
+        expiry.snapshotDeletion().setChangelogDecoupled(config.isChangelogDecoupled());
+        return answer(guard, null, new Integer(expiry.expireUntil(begin, end)));
     }
 
     /**
@@ -224,32 +219,43 @@ public class Removal {
         Path root = new Path(location);
         Guard guard = new Guard(open(root, options, hadoop), root, new HashSet(lines(named)), rehearsal);
         FileStoreTable table = table(guard, root, branch);
+        ConsumerManager consumers = new ConsumerManager(guard, root, branch);
+        String stopped = stoppedChangelogs(table.snapshotManager(), consumers, begin, end);
+        if (stopped != null) {
+            return answer(guard, stopped, null);
+        }
+        ExpireConfig config = table.coreOptions().expireConfig();
+        ExpireChangelogImpl expiry = (ExpireChangelogImpl) table.newExpireChangelog().config(config);
+        return answer(guard, null, new Integer(expiry.expireUntil(begin, end)));
+    }
+
+    /** What an expiry did, or why it was not tried. */
+    private static String answer(Guard guard, String stopped, Integer count) {
         Map answer = new LinkedHashMap();
-        SnapshotManager snapshots = table.snapshotManager();
-        String stopped = null;
-        Long earliest = snapshots.earliestLongLivedChangelogId();
-        if (earliest == null || earliest.longValue() != begin) {
-            stopped = "changelog " + begin + " is not the earliest any more, " + earliest + " is";
-        }
-        for (long id = begin; id <= end && stopped == null; id++) {
-            if (!snapshots.longLivedChangelogExists(id)) {
-                stopped = "changelog " + id + " is missing";
-            }
-        }
-        long next = new ConsumerManager(guard, root, branch).minNextSnapshot().orElse(Long.MAX_VALUE);
-        if (stopped == null && next < end) {
-            stopped = "a consumer reads snapshot " + next + " next";
-        }
         answer.put("stopped", stopped);
-        if (stopped == null) {
-            ExpireConfig config = table.coreOptions().expireConfig();
-            ExpireChangelogImpl expiry = (ExpireChangelogImpl) table.newExpireChangelog().config(config);
-            answer.put("count", expiry.expireUntil(begin, end));
+        if (count != null) {
+            answer.put("count", count);
         }
         answer.put("removed", guard.removed);
         answer.put("unnamed", guard.unnamed);
         answer.put("failed", guard.failed);
         return JsonSerdeUtil.toFlatJson(answer);
+    }
+
+    /** Why a range of changelogs cannot go as it is, looked at right before it would. */
+    private static String stoppedChangelogs(
+            SnapshotManager snapshots, ConsumerManager consumers, long begin, long end) {
+        Long earliest = snapshots.earliestLongLivedChangelogId();
+        if (earliest == null || earliest.longValue() != begin) {
+            return "changelog " + begin + " is not the earliest any more, " + earliest + " is";
+        }
+        for (long id = begin; id <= end; id++) {
+            if (!snapshots.longLivedChangelogExists(id)) {
+                return "changelog " + id + " is missing";
+            }
+        }
+        long next = consumers.minNextSnapshot().orElse(Long.MAX_VALUE);
+        return next < end ? "a consumer reads snapshot " + next + " next" : null;
     }
 
     /** Why a range cannot go as it is, looked at right before it would. */
