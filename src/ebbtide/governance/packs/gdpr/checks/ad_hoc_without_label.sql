@@ -1,6 +1,7 @@
 -- Ad hoc tables (no schedule, no partitions) that are past the retention of their class on @date, and that no policy drops:
 -- nobody gave the table itself the label of its class (it has it from its columns or inputs, or has none), or it was
 -- partitioned once. Label the table, give it a schedule, or drop it.
+-- Classes and terms are those of policies/gdpr.yml and of reports/partitions_to_delete.sql: edit the three together.
 WITH classed AS (
   SELECT t.table_id, p.landed_at, t.own_labels, t.partitioned,
     CASE

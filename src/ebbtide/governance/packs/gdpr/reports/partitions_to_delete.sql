@@ -1,7 +1,7 @@
 -- The partitions that are past the retention of their class on @date, and that no mark, unmark, hold or lock concerns:
 -- what `plan` would mark (today, now; on another day, at its beginning). A row without a partition is a whole table: one
 -- without partitions or a schedule, which somebody labelled as a table, that no tag, consumer or other table needs.
--- It says again what policies/gdpr.yml says, so edit the two together.
+-- It says again what policies/gdpr.yml says, and so does checks/ad_hoc_without_label.sql: edit the three together.
 WITH classed AS (
   SELECT *,
     CASE
