@@ -25,7 +25,7 @@ from ebbtide.inventory.listing import list_storage
 from ebbtide.inventory.orphans import find_orphans
 from ebbtide.inventory.scan import scan
 from ebbtide.model.dataset import Catalog
-from ebbtide.spark.session import plan_session, session
+from ebbtide.spark.session import session
 
 FILES, TABLES, STRAYS, COMMITS, CHANGED = 100_000, 50, 20, 10, 5
 _OLD = 10 * 86_400
@@ -80,9 +80,7 @@ def main(root: Path) -> Iterator[Result]:
         listing = list_storage(places(Inventory.open(inventory).current, catalogs, prefixes), inventory)
         read(full)
         found = Inventory.open(inventory)
-        plans = plan_session(spark, few_rows=listing.is_small)
-        files = found.frame(plans, "files")
-        return find_orphans(plans, listing, files, found.current, catalogs, prefixes).files.count()
+        return int(find_orphans(listing, found, catalogs, prefixes).files.num_rows)
 
     def theirs() -> int:
         return sum(

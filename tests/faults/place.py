@@ -174,9 +174,9 @@ def _mark_and_sweep(place: Place) -> SweepReport:
         with ledger.database.reader() as state:
             snapshot = state.snapshot()
         plan: Any = SmallPlan(inventory, snapshot.marks)
-        lake = Lake({"c": place.catalog}, None, None, place.scan, lambda _: {}, place.unread)  # type: ignore[arg-type]
+        lake = Lake({"c": place.catalog}, None, place.scan, lambda _: {}, place.unread)  # type: ignore[arg-type]
         report = Sweeper(lake, ledger, lease, run, lambda _: None, Limits()).sweep(
-            plan, None, inventory, PolicySet(()), snapshot  # type: ignore[arg-type]
+            plan, inventory, PolicySet(()), snapshot
         )  # fmt: skip
         with ledger.sweeping(lease) as step:
             step.state.finish_run(run, exit_code=0, summary="", at=AT)

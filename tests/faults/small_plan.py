@@ -65,7 +65,7 @@ def _references(inventory: Inventory, dataset: str) -> dict[str, list[str]]:
 
 
 def _still_referenced(
-    _: object, inventory: Inventory, named: Iterable[tuple[str, str]], going: Mapping[str, Iterable[str]], *__: object
+    inventory: Inventory, named: Iterable[tuple[str, str]], going: Mapping[str, Iterable[str]], *_: object
 ) -> dict[str, str]:
     needed = {}
     for dataset, path in named:

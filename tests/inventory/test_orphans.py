@@ -36,7 +36,7 @@ from ebbtide.inventory.markers import are_views
 from ebbtide.inventory.orphans import find_orphans
 from ebbtide.model.dataset import Catalog
 from ebbtide.plan.build import build_plan
-from ebbtide.plan.world import HOLDS
+from ebbtide.plan.world import Orders
 from tests.conformance.driver import Driver, Table
 from tests.conformance.drivers import load_driver
 from tests.conformance.drivers.delta import DeltaDriver
@@ -191,7 +191,7 @@ def seen(lake: Lake) -> Look:
 
 @pytest.fixture(scope="module")
 def found(seen: Look) -> dict[str, str]:
-    return {row.path: row.table_id for row in seen.orphans.files.collect()}
+    return {row["path"]: row["table_id"] for row in seen.orphans.files.to_pylist()}
 
 
 def uri(path: str | Path) -> str:
@@ -309,12 +309,11 @@ def test_tables_that_no_catalog_lists_are_reported_and_views_are_not(lake: Lake,
 
 
 def plan_of(lake: Lake, seen: Look) -> Any:
-    spark, project = lake.spark, lake.project
+    project = lake.project
     labelled = label_inventory(project, seen.inventory)
-    world = world_of(labelled, seen.inventory, spark)
-    world = with_orphans(world, project, seen.inventory, labelled, seen.listing, spark, now=datetime.now(UTC))
-    holds = spark.createDataFrame([], HOLDS)
-    return build_plan(load_policies(lake.root), world, None, None, holds, now=datetime.now(UTC))
+    world = world_of(labelled, seen.inventory)
+    world = with_orphans(world, project, seen.inventory, labelled, seen.listing, now=datetime.now(UTC))
+    return build_plan(load_policies(lake.root), world, Orders(), now=datetime.now(UTC))
 
 
 def test_the_plan_takes_what_is_old_and_keeps_what_a_writer_may_still_need(lake: Lake, seen: Look) -> None:
@@ -342,10 +341,8 @@ def test_one_dataset_that_cannot_be_read_keeps_every_orphan(lake: Lake) -> None:
         run_scan(lake.project, now=datetime.now(UTC), full=True)
         inventory = Inventory.open(lake.project.inventory)
         labelled = label_inventory(lake.project, inventory)
-        world = world_of(labelled, inventory, lake.spark)
-        errors = with_orphans(
-            world, lake.project, inventory, labelled, listing, lake.spark, now=datetime.now(UTC)
-        ).errors
+        world = world_of(labelled, inventory)
+        errors = with_orphans(world, lake.project, inventory, labelled, listing, now=datetime.now(UTC)).errors
     finally:
         manifest.write_bytes(content)
     assert len(errors) == 1
@@ -357,7 +354,7 @@ def test_a_listing_that_no_scan_followed_is_refused(lake: Lake) -> None:
     listing = list_project(lake.project, now=datetime.now(UTC))
     inventory = Inventory.open(lake.project.inventory)
     with pytest.raises(RefusedError, match="not read after"):
-        search(lake.project, inventory, listing, inventory.frame(lake.spark, "files"))
+        search(lake.project, inventory, listing)
 
 
 def test_a_file_that_is_committed_after_the_listing_is_no_orphan(lake: Lake) -> None:
@@ -376,8 +373,8 @@ def test_a_file_that_is_committed_after_the_listing_is_no_orphan(lake: Lake) -> 
     try:
         run_scan(lake.project, now=datetime.now(UTC))
         inventory = Inventory.open(lake.project.inventory)
-        found = search(lake.project, inventory, listing, inventory.frame(lake.spark, "files"))
-        orphans = {row.path for row in found.files.collect()}
+        found = search(lake.project, inventory, listing)
+        orphans = set(found.files["path"].to_pylist())
         assert uri(stray) not in orphans
         assert uri(Path(lake.tables["delta"].location, "deletion_vector_stray.bin")) in orphans
     finally:
@@ -387,10 +384,9 @@ def test_a_file_that_is_committed_after_the_listing_is_no_orphan(lake: Lake) -> 
 
 
 def test_a_file_that_was_written_again_is_seen_by_the_last_look(lake: Lake, seen: Look) -> None:
-    from pyspark.sql import functions as F
-
-    rows = seen.orphans.files.where(F.col("table_id") == str(lake.tables["paimon"].id))
-    expected = {row.path: row.at for row in rows.select("path", F.unix_micros("modified_at").alias("at")).collect()}
+    rows = [row for row in seen.orphans.files.to_pylist() if row["table_id"] == str(lake.tables["paimon"].id)]
+    began = datetime(1970, 1, 1, tzinfo=UTC)
+    expected = {row["path"]: (row["modified_at"] - began) // timedelta(microseconds=1) for row in rows}
     assert len(expected) == len(STRAYS["paimon"])
     assert look_again(expected, {}) == {}
     stray = Path(lake.tables["paimon"].location, STRAYS["paimon"][0])
@@ -433,7 +429,7 @@ def test_a_condemned_folder_is_found_whole_but_not_what_came_later(lake: Lake) -
 
 
 def _found(lake: Lake) -> set[str]:
-    return {row.path for row in look(lake.project, now=datetime.now(UTC)).orphans.files.collect()}
+    return set(look(lake.project, now=datetime.now(UTC)).orphans.files["path"].to_pylist())
 
 
 def test_on_s3_a_file_is_referenced_however_its_store_is_spelled(
@@ -466,8 +462,8 @@ def test_on_s3_a_file_is_referenced_however_its_store_is_spelled(
     listing = list_storage(where, folder)
     run(folder, catalog)
     inventory = Inventory.open(folder)
-    found = find_orphans(spark, listing, inventory.frame(spark, "files"), inventory.current, {"far": catalog}, [])
-    assert {row.path for row in found.files.collect()} == {
+    found = find_orphans(listing, inventory, {"far": catalog}, [])
+    assert set(found.files["path"].to_pylist()) == {
         f"s3://{name}/{location}/data/stray.parquet",
         f"s3://{name}/{location}/data/x/stray.parquet",
     }

@@ -12,8 +12,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
-
 from ebbtide.model.history import Kind
 from tests.plan.worlds import NOW, Table, decided, plan, policies, world
 
@@ -204,7 +202,7 @@ class Oracle:
         }
 
 
-def test_the_plan_equals_the_oracle_on_random_histories(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_plan_equals_the_oracle_on_random_histories(tmp_path: Path) -> None:
     rng = random.Random(20261115)
     tables = [history(rng, n) for n in range(TABLES)]
     for n in range(0, TABLES - 8, 7):  # a clone reads a file of another table
@@ -220,7 +218,7 @@ def test_the_plan_equals_the_oracle_on_random_histories(spark: SparkSession, tmp
     unmarks = {(t.name, rng.choice(t.transactions).id) for t in tables if rng.random() < 0.3}
     rules = policies(tmp_path, RULES)
     made = plan(
-        spark, rules, world(spark, *tables), holds=[(name, None, None, "legal", "case") for name in sorted(held)],
+        rules, world(*tables), holds=[(name, None, None, "legal", "case") for name in sorted(held)],
         unmarks=[(name, "versions", id_, None, "mine") for name, id_ in sorted(unmarks)],
     )  # fmt: skip
     found = decided(made)
@@ -239,7 +237,7 @@ def test_the_plan_equals_the_oracle_on_random_histories(spark: SparkSession, tmp
         free |= oracle.freed(wanted)
         checked += len(wanted)
     lifted = {p for p in made.paths() if p not in free}
-    of_lifted = [r for r in made.files.collect() if r["path"] in lifted]
+    of_lifted = [r for r in made.read("files") if r["path"] in lifted]
     assert free <= set(made.paths())
     # Beyond what is free only the files that leave a head by `allow_latest_view` are named.
     assert {(r["target"], found[f"{r['table_id']}#transactions:{r['object_id']}"]["policy"]) for r in of_lifted} <= {

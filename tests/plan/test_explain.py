@@ -7,13 +7,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from ebbtide.plan.explain import Explanation, explain
-from ebbtide.plan.world import HOLDS, MARKS, UNMARKS, World
-from tests.plan.worlds import NOW, Table, ago, day_partition, policies, world
+from ebbtide.plan.world import World
+from tests.plan.worlds import NOW, Table, ago, day_partition, orders, policies, world
 
 DAY = NOW.date() - timedelta(days=200)
 PARTITION, FOLDER = f"0/day={DAY}", "file:///lake/t/data"
@@ -21,22 +20,21 @@ GONE = "lake.db.gone"
 
 
 @pytest.fixture(scope="module")
-def seen(spark: SparkSession) -> World:
+def seen() -> World:
     """One table with a forgotten branch, an old partition and an orphan, and what a table left that is no more."""
     table = Table("lake.db.t", partitions=(day_partition(DAY),)).commit("T1", 300, partition=PARTITION)
     table.branch("old", "T1").commit("T2", 200)
     orphans = [(owner, FOLDER, f"{FOLDER}/{owner}", 7, ago(9)) for owner in (table.name, GONE)]
-    made = world(spark, table, orphans=orphans)
-    names = spark.createDataFrame([(GONE, "iceberg")], "table_id string, format string")
-    missing = [field for field in made.tables.schema if field.name not in names.columns]
-    return replace(made, former=names.withColumns({f.name: F.lit(None).cast(f.dataType) for f in missing}))
+    made = world(table, orphans=orphans)
+    gone = pa.Table.from_pylist([{"table_id": GONE, "format": "iceberg"}], made.tables.schema)
+    return replace(made, former=gone)
 
 
 class Asking:
     """`explain` with the policies of a test, and with what the state says."""
 
-    def __init__(self, spark: SparkSession, seen: World, root: Path) -> None:
-        self.spark, self.seen, self.root = spark, seen, root
+    def __init__(self, seen: World, root: Path) -> None:
+        self.seen, self.root = seen, root
 
     def __call__(
         self,
@@ -55,15 +53,13 @@ class Asking:
         unmarks = [] if unmark is None else [(dataset, None, id_, None, unmark)]
         holds = [] if hold is None else [(dataset, None, None, hold, "case 7")]
         return explain(
-            told, self.seen, self.spark.createDataFrame(marks, MARKS) if marks else None,
-            self.spark.createDataFrame(unmarks, UNMARKS) if unmarks else None,
-            self.spark.createDataFrame(holds, HOLDS), dataset=dataset, target=target, object_id=id_, now=NOW,
+            told, self.seen, orders(marks, unmarks, holds), dataset=dataset, target=target, object_id=id_, now=NOW,
         )  # fmt: skip
 
 
 @pytest.fixture
-def ask(spark: SparkSession, seen: World, tmp_path: Path) -> Asking:
-    return Asking(spark, seen, tmp_path)
+def ask(seen: World, tmp_path: Path) -> Asking:
+    return Asking(seen, tmp_path)
 
 
 ALL = 'select: {tables: ["**"]}'

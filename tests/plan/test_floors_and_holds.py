@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from ebbtide.model.dataset import Column, Role
 from ebbtide.model.history import Kind
@@ -65,10 +64,10 @@ def seen() -> list[Table]:
 
 
 @pytest.fixture(scope="module")
-def found(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     rules = policies(tmp_path_factory.mktemp("floors"), POLICIES)
     held = [*HOLDS, ("stream.one.held", None, None, "legal", None)]
-    return decided(plan(spark, rules, world(spark, *seen(), orphans=ORPHANS), holds=held))
+    return decided(plan(rules, world(*seen(), orphans=ORPHANS), holds=held))
 
 
 @pytest.mark.parametrize(
@@ -97,7 +96,7 @@ def test_floors_and_holds_keep_whole_targets(
     assert verdict("range") == ("held", "hold:legal", ["hold:legal"])
 
 
-def test_what_would_go_with_a_branch_or_a_table_keeps_it(spark: SparkSession, tmp_path: Path) -> None:
+def test_what_would_go_with_a_branch_or_a_table_keeps_it(tmp_path: Path) -> None:
     def forked(name: str, **settings: Any) -> Table:
         table = Table(f"lake.branches.{name}", "paimon", **settings).commit("main/1", 100).branch("x", "main/1")
         return table.commit("x/2", 90, on="x").commit("x/3", 80, on="x").branch("xy", "x/2").commit("main/2", 1)
@@ -110,7 +109,7 @@ def test_what_would_go_with_a_branch_or_a_table_keeps_it(spark: SparkSession, tm
     ]  # fmt: skip
     unmarks = [(f"lake.branches.{name}", None, id_, None, None) for name, id_ in
                (("rescued", "x/3"), ("shared", "x/2"), ("tagged", "main/1"))]  # fmt: skip
-    found = decided(plan(spark, policies(tmp_path, POLICIES), world(spark, *tables), unmarks=unmarks))
+    found = decided(plan(policies(tmp_path, POLICIES), world(*tables), unmarks=unmarks))
 
     def verdict(key: str) -> tuple[str, str, list[str]]:
         row = found[f"lake.{key}"]
@@ -160,19 +159,17 @@ def test_an_explicit_minimum_of_the_table_is_a_floor(found: Any) -> None:
     assert {tuple(row["protected_by"]) for row in kept} == {("floor:snapshot.num-retained.min=20",)}
 
 
-def test_the_next_run_takes_the_next_oldest(
-    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, found: Any
-) -> None:
+def test_the_next_run_takes_the_next_oldest(tmp_path_factory: pytest.TempPathFactory, found: Any) -> None:
     rules = policies(tmp_path_factory.mktemp("next"), PAIMON)
     marks = [mark(version(found, "one.t", n), grace_until=NOW + timedelta(days=7)) for n in range(1, 11)]
     marks += [mark(version(found, "default.t", n), grace_until=NOW + timedelta(days=7)) for n in range(1, 11)]
-    again = decided(plan(spark, rules, world(spark, paimon("default.t"), paimon("one.t")), marks=marks))
+    again = decided(plan(rules, world(paimon("default.t"), paimon("one.t")), marks=marks))
     assert going(again, "one.t") == list(range(11, 21))
     assert going(again, "default.t") == list(range(11, 16))
     assert {version(again, "one.t", n)["decision"] for n in range(1, 11)} == {"marked"}
 
 
-def test_a_hold_on_days_holds_versions_that_have_nothing_but_logs_of_them(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_hold_on_days_holds_versions_that_have_nothing_but_logs_of_them(tmp_path: Path) -> None:
     """Hudi's writers may put rows into log files first, and compact them later."""
     old = NOW.date() - timedelta(days=400)
     rules = policies(tmp_path, "policies:\n  - {name: v, select: {tables: ['**']}, versions: {older_than: 1d}}\n")
@@ -180,14 +177,14 @@ def test_a_hold_on_days_holds_versions_that_have_nothing_but_logs_of_them(spark:
     table.commit("T1", 90, partition=f"0/day={old}").commit("T2", 80, kind=Kind.SNAPSHOT, partition=f"0/day={old}")
     table.commit("T3", 70)
     table.files["T1"] = replace(table.files["T1"], role=Role.LOG)
-    free = decided(plan(spark, rules, world(spark, table)))["versions:T1"]
+    free = decided(plan(rules, world(table)))["versions:T1"]
     assert free["decision"] == "mark"
     holds = [("cdc.db.t", old, old, "legal", None)]
-    made = decided(plan(spark, rules, world(spark, table), marks=[mark(free)], holds=holds))
+    made = decided(plan(rules, world(table), marks=[mark(free)], holds=holds))
     assert made["versions:T1"]["decision"] == "held"
 
 
-def test_the_longest_floor_and_the_largest_counts_keep_everything(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_longest_floor_and_the_largest_counts_keep_everything(tmp_path: Path) -> None:
     rules = policies(tmp_path, """\
 policies:
   - {name: v, select: {tables: [lake.v.*]}, versions: {older_than: 0d, keep_min: 1}}
@@ -204,12 +201,12 @@ floors:
     views = Table("lake.views.t").commit("T1", 9).commit("T2", 8, kind=Kind.SNAPSHOT)
     views.commit("T3", 7, kind=Kind.SNAPSHOT)
     long = Table("lake.v.long", "delta", floors={"delta.deletedFileRetentionDuration": "interval 99999999999 hours"})
-    found = decided(plan(spark, rules, world(spark, *tables, views, long.commit("T1", 9).commit("T2", 8))))
+    found = decided(plan(rules, world(*tables, views, long.commit("T1", 9).commit("T2", 8))))
     assert {row["decision"] for row in found.values()} == {"keep"}
     assert {key.split("#")[0] for key in found} == {f"lake.{name}" for name in (*names, "views.t", "v.long")}
 
 
-def test_an_append_only_table_gives_up_versions_and_nothing_of_its_head(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_append_only_table_gives_up_versions_and_nothing_of_its_head(tmp_path: Path) -> None:
     """Delta refuses whatever would take rows out of it."""
     old = NOW.date() - timedelta(days=400)
     rules = policies(
@@ -221,16 +218,14 @@ def test_an_append_only_table_gives_up_versions_and_nothing_of_its_head(spark: S
     )
     table = Table("lake.db.t", "delta", floors={"delta.appendOnly": "true"}, partitions=(day_partition(old),))
     table.commit("T1", 90, partition=f"0/day={old}").commit("T2", 80).commit("T3", 1)
-    found = decided(plan(spark, rules, world(spark, table)))
+    found = decided(plan(rules, world(table)))
     for key in (f"partitions:0/day={old}", "rows:p", "transactions:T1"):
         assert found[key]["decision"] == "keep", key
         assert "floor:delta.appendOnly=true" in found[key]["protected_by"], key
     assert found["versions:T1"]["decision"] == "mark"
 
 
-def test_changelogs_go_by_their_age_but_for_what_their_settings_and_a_rescued_snapshot_keep(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_changelogs_go_by_their_age_but_for_what_their_settings_and_a_rescued_snapshot_keep(tmp_path: Path) -> None:
     floors = {
         "changelog.time-retained": "10 d",
         "changelog:newest": "main/changelog/4",
@@ -244,7 +239,7 @@ def test_changelogs_go_by_their_age_but_for_what_their_settings_and_a_rescued_sn
             table.commit(f"main/changelog/{number}", days, on=None, kind=Kind.METADATA)
         tables.append(table.commit("main/5", 3).commit("main/6", 2))
     unmarks = [("stream.one.rescued", "transactions", "main/2", None, None)]
-    found = decided(plan(spark, policies(tmp_path, PAIMON), world(spark, *tables), unmarks=unmarks))
+    found = decided(plan(policies(tmp_path, PAIMON), world(*tables), unmarks=unmarks))
 
     def of(name: str) -> list[tuple[str, list[str]]]:
         rows = (found[f"stream.one.{name}#versions:main/changelog/{number}"] for number in range(1, 5))

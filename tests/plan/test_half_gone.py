@@ -6,7 +6,6 @@ from datetime import date
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from ebbtide.model.history import Kind
 from ebbtide.plan.build import PROOF
@@ -24,7 +23,7 @@ def _mark(dataset: str, target: str, object_: str, fingerprint: str, policy: str
 
 
 @pytest.fixture(scope="module")
-def outcome(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+def outcome(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     rules = policies(tmp_path_factory.mktemp("half"), RULES)
 
     def deleted(name: str) -> Table:
@@ -38,8 +37,8 @@ def outcome(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> di
     before.commit("b", 5, on="before")
     after.commit("a", 5, on="after")
     held, free = (Table(f"lake.t.{name}").commit("2", 50) for name in ("held", "free"))
-    everything = world(spark, before, after, held, free)
-    first = decided(plan(spark, rules, everything))
+    everything = world(before, after, held, free)
+    first = decided(plan(rules, everything))
     marks = [
         _mark(f"lake.rows.{name}", "rows", "rows", first[f"lake.rows.{name}#rows:rows"]["fingerprint"], "rows", ago(10))
         for name in ("before", "after")
@@ -47,7 +46,7 @@ def outcome(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> di
     marks += [_mark(f"lake.t.{name}", "versions", "1", "f", "old") for name in ("held", "free")]
     # On days that nobody knows for what is gone.
     holds = [("lake.t.held", date(2026, 1, 1), date(2026, 1, 2), "legal", "case")]
-    return decided(plan(spark, rules, everything, marks=marks, holds=holds))
+    return decided(plan(rules, everything, marks=marks, holds=holds))
 
 
 def test_what_a_sweep_left_waits_while_its_dataset_is_held(outcome: dict[str, dict[str, Any]]) -> None:

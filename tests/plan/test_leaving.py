@@ -5,12 +5,10 @@ from __future__ import annotations
 from datetime import date
 from pathlib import Path
 
-from pyspark.sql import SparkSession
-
 from ebbtide.config.project import Limits
 from ebbtide.model.history import Kind
 from ebbtide.plan.explain import explain
-from ebbtide.plan.world import HOLDS
+from ebbtide.plan.world import Orders
 from tests.plan.test_marks import mark
 from tests.plan.worlds import NOW, Table, day_partition, decided, plan, policies, world
 
@@ -54,8 +52,8 @@ def lake() -> list[Table]:
     ]  # fmt: skip
 
 
-def test_a_plan_says_what_leaves_which_head_and_who_keeps_it(spark: SparkSession, tmp_path: Path) -> None:
-    made = plan(spark, policies(tmp_path, POLICIES), world(spark, *lake()))
+def test_a_plan_says_what_leaves_which_head_and_who_keeps_it(tmp_path: Path) -> None:
+    made = plan(policies(tmp_path, POLICIES), world(*lake()))
     found = {
         key: (row["decision"], row["bytes"], row["leaves"], row["kept_by"])
         for key, row in decided(made).items()
@@ -88,11 +86,11 @@ def test_a_plan_says_what_leaves_which_head_and_who_keeps_it(spark: SparkSession
     assert (made.totals["mark"].bytes, made.totals["mark"].leaves) == (600, 1300)
 
 
-def test_a_branch_that_keeps_the_files_does_not_lift_the_limit(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_branch_that_keeps_the_files_does_not_lift_the_limit(tmp_path: Path) -> None:
     """Half of main would leave it, whoever keeps the bytes; a branch that goes counts what nobody else reads."""
     limits = Limits(max_share=0.45, lake_max_share=1.0, min_bytes=50)
-    rules, whole = policies(tmp_path, POLICIES), world(spark, *lake())
-    over = {o.dataset: o.text for o in plan(spark, rules, whole, limits=limits).over}
+    rules, whole = policies(tmp_path, POLICIES), world(*lake())
+    over = {o.dataset: o.text for o in plan(rules, whole, limits=limits).over}
     assert over == {
         "lake.days.free": "mark of 200 of 400 bytes, more than 45% of the dataset",
         "lake.days.kept": "mark of 200 of 400 bytes, more than 45% of the dataset",
@@ -103,7 +101,7 @@ def test_a_branch_that_keeps_the_files_does_not_lift_the_limit(spark: SparkSessi
         "lake.adhoc.t": "mark of 100 of 100 bytes, more than 45% of the dataset",
     }
     more = Limits(max_share=0.6, lake_max_share=1.0, min_bytes=50)
-    over = {o.dataset: o.text for o in plan(spark, rules, whole, limits=more).over}
+    over = {o.dataset: o.text for o in plan(rules, whole, limits=more).over}
     assert over == {
         "lake.latest.t": "mark of 200 of the 300 bytes that main has, more than 60% of that branch",
         "lake.branches.twins": "mark of 400 of 500 bytes, more than 60% of the dataset",
@@ -111,22 +109,22 @@ def test_a_branch_that_keeps_the_files_does_not_lift_the_limit(spark: SparkSessi
     }
     # The lake counts the same way: 200 bytes of `kept` are freed by nobody.
     some = Limits(max_share=1.0, lake_max_share=0.3, min_bytes=50)
-    (lakes,) = plan(spark, rules, whole, limits=some).over
+    (lakes,) = plan(rules, whole, limits=some).over
     assert (lakes.dataset, lakes.text) == (None, "mark of 1,400 of 3,300 bytes, more than 30% of the lake")
 
 
-def test_a_sweep_is_limited_by_what_leaves_and_explain_names_who_keeps_it(spark: SparkSession, tmp_path: Path) -> None:
-    rules, whole = policies(tmp_path, POLICIES), world(spark, by_days("lake.days.kept").branch("audit", "T3"))
-    first = plan(spark, rules, whole)
+def test_a_sweep_is_limited_by_what_leaves_and_explain_names_who_keeps_it(tmp_path: Path) -> None:
+    rules, whole = policies(tmp_path, POLICIES), world(by_days("lake.days.kept").branch("audit", "T3"))
+    first = plan(rules, whole)
     marks = [mark(row) for row in first.rows() if row["decision"] == "mark"]
     limits = Limits(max_share=0.3, lake_max_share=1.0, min_bytes=50)
-    made = plan(spark, rules, whole, marks=marks, limits=limits)
+    made = plan(rules, whole, marks=marks, limits=limits)
     assert [(o.verb, o.text) for o in made.over] == [
         ("sweep", "sweep of 200 of 400 bytes, more than 30% of the dataset")
     ]
     assert {row["decision"] for row in made.rows() if row["leaves"]} == {"wait"}
     found = explain(
-        rules, whole, None, None, spark.createDataFrame([], HOLDS), dataset="lake.days.kept", target="partitions",
+        rules, whole, Orders(), dataset="lake.days.kept", target="partitions",
         object_id=f"0/day={DAYS[0]}", now=NOW,
     )  # fmt: skip
     assert found.planned is not None

@@ -11,8 +11,6 @@ from datetime import timedelta
 from pathlib import Path
 from random import Random
 
-from pyspark.sql import SparkSession
-
 from ebbtide.config.project import Limits
 from ebbtide.model.dataset import FileRef, Role
 from ebbtide.model.history import Kind, Ref, RefKind, Transaction
@@ -116,22 +114,22 @@ def lake(random: Random) -> list[Table]:
     return tables
 
 
-def test_nothing_stays_behind_that_only_what_goes_had_referenced(spark: SparkSession, tmp_path: Path) -> None:
+def test_nothing_stays_behind_that_only_what_goes_had_referenced(tmp_path: Path) -> None:
     random = Random(5)
     tables, rules = lake(random), policies(tmp_path, POLICIES)
-    whole, limits = world(spark, *tables), Limits(max_share=1.0, lake_max_share=1.0)
-    first = plan(spark, rules, whole, now=ago(2), limits=limits)
+    whole, limits = world(*tables), Limits(max_share=1.0, lake_max_share=1.0)
+    first = plan(rules, whole, now=ago(2), limits=limits)
     marks = [mark(row) for row in first.rows() if row["decision"] == "mark"]
     # One in five is still in its grace: also where the other target may take the version.
     later = NOW + timedelta(days=3)
     marks = [(*each[:6], later, *each[7:]) if random.random() < 0.2 else each for each in marks]
-    made = plan(spark, rules, whole, marks=marks, limits=limits)
+    made = plan(rules, whole, marks=marks, limits=limits)
     going, named = defaultdict(set), defaultdict(set)
     swept = {(r["dataset"], r["target"], r["object"]) for r in made.rows() if r["decision"] == "sweep"}
     for row in made.rows():
         if row["decision"] == "sweep" and not row["leaves"]:
             going[row["dataset"]].add(row["object"])
-    for file in made.files.collect():
+    for file in made.read("files"):
         if (file["table_id"], file["target"], file["object_id"]) in swept:
             named[file["table_id"]].add(file["path"].rpartition("/")[2])
     left = {}

@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from ebbtide.config.project import Limits
 from ebbtide.model.dataset import Partition
 from ebbtide.model.history import Kind
-from ebbtide.plan.world import MARKED_DAYS
 from tests.plan.worlds import NOW, Table, ago, day_partition, decided, plan, policies, world
 
 TODAY = NOW.date()
@@ -72,7 +70,7 @@ def mark(
 
 
 @pytest.fixture(scope="module")
-def outcome(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+def outcome(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """Plan once for the fingerprints, let the world change, and plan again with marks."""
     rules = policies(tmp_path_factory.mktemp("marks"), RULES)
     late = Table("lake.p.late", partitions=(part(),)).commit("1", 100, partition=part().id)
@@ -86,7 +84,7 @@ def outcome(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> di
         old("lake.adhoc.unnamed", format="delta"), old("lake.rows.swapped", extra={"identity": "a"}),
         Table("lake.p.ready", partitions=(part(),)).commit("1", 100, partition=part().id),
     ]  # fmt: skip
-    first = decided(plan(spark, rules, world(spark, *before)))
+    first = decided(plan(rules, world(*before)))
 
     def t(name: str, id_: str = "T1") -> dict[str, Any]:
         return first[f"lake.t.{name}#transactions:{id_}"]
@@ -137,8 +135,7 @@ def outcome(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> di
     holds: list[tuple[Any, ...]] = [("lake.t.held", None, None, "legal", "case")]
     holds += [(f"lake.p.{name}", *days, "legal", "case") for name, (days, _) in REMEMBERED.items() if days is not None]
     days = [(f"lake.p.{name}", f"0/day={OLD}", OLD, OLD) for name, (_, known) in REMEMBERED.items() if known]
-    seen = world(spark, *later, marked_days=spark.createDataFrame(days, MARKED_DAYS))
-    return decided(plan(spark, rules, seen, marks=marks, unmarks=unmarks, holds=holds))
+    return decided(plan(rules, world(*later), marks=marks, unmarks=unmarks, holds=holds, marked_days=days))
 
 
 def verdict(outcome: dict[str, dict[str, Any]], key: str) -> tuple[str, Sequence[str]]:
@@ -255,12 +252,12 @@ def test_what_is_lifted_leaves_the_head_first_and_then_waits_for_versions(outcom
     assert outcome["lake.lift.dropped#transactions:1"]["files"]["count"] == 0
 
 
-def test_a_dataset_past_its_limit_is_left_out_and_the_lakes_limit_is_named(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_dataset_past_its_limit_is_left_out_and_the_lakes_limit_is_named(tmp_path: Path) -> None:
     rules = policies(tmp_path, RULES)
     big = Table("lake.t.big").commit("T1", 300, size=1000).commit("T3", 100, kind=Kind.SNAPSHOT, size=100)
     small = Table("lake.t.small").commit("T1", 300, size=100).commit("T3", 100, kind=Kind.SNAPSHOT, size=1000)
     limits = Limits(max_share=0.3, lake_max_share=0.04, min_bytes=50, max_objects=0)
-    made = plan(spark, rules, world(spark, big, small), limits=limits)
+    made = plan(rules, world(big, small), limits=limits)
     found = decided(made)
     assert found["lake.t.big#transactions:T1"]["decision"] == "keep"
     assert "more than 30% of the dataset" in found["lake.t.big#transactions:T1"]["because"]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pyspark.sql import SparkSession
-
 from ebbtide.model.history import Kind
 from tests.plan.test_marks import mark
 from tests.plan.worlds import Table, decided, plan, policies, policy, world
@@ -24,15 +22,15 @@ def _line(name: str) -> Table:
     return table
 
 
-def test_a_tag_is_passed_and_a_rescued_version_is_not(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_tag_is_passed_and_a_rescued_version_is_not(tmp_path: Path) -> None:
     rules = policies(tmp_path, RULES)
     tagged, rescued = _line("lake.v.tagged").tag("keep", "T1"), _line("lake.v.rescued")
-    first = decided(plan(spark, rules, world(spark, tagged, rescued)))
+    first = decided(plan(rules, world(tagged, rescued)))
     marks = [
         mark(row) for key, row in first.items() if row["decision"] == "mark" and not key.endswith("rescued#versions:T1")
     ]
     unmarks = [("lake.v.rescued", None, "T1", None, "needed")]
-    found = decided(plan(spark, rules, world(spark, tagged, rescued), marks=marks, unmarks=unmarks))
+    found = decided(plan(rules, world(tagged, rescued), marks=marks, unmarks=unmarks))
     assert {key: row["decision"] for key, row in found.items() if "tagged" in key} == {
         "lake.v.tagged#versions:T1": "keep",
         "lake.v.tagged#versions:T2": "sweep",
@@ -43,7 +41,7 @@ def test_a_tag_is_passed_and_a_rescued_version_is_not(spark: SparkSession, tmp_p
     assert found["lake.v.rescued#versions:T3"]["decision"] == "wait"
 
 
-def test_paimon_passes_a_tagged_transaction_and_not_one_of_its_view(spark: SparkSession, tmp_path: Path) -> None:
+def test_paimon_passes_a_tagged_transaction_and_not_one_of_its_view(tmp_path: Path) -> None:
     """The worked example with T1 tagged, where no policy looks at versions: T2 goes (spec §1)."""
     rules = policy(tmp_path, "transactions: {older_than: 0d}")
 
@@ -58,10 +56,10 @@ def test_paimon_passes_a_tagged_transaction_and_not_one_of_its_view(spark: Spark
         example("first", "keep", 1), example("second", "keep", 2), example("aside", "x/own", 1),
         example("rescued", "keep", 1), example("hudi", "keep", 1, "hudi"),
     ]  # fmt: skip
-    seen = world(spark, *tables)
-    marks = [mark(row) for row in decided(plan(spark, rules, seen)).values() if row["decision"] == "mark"]
+    seen = world(*tables)
+    marks = [mark(row) for row in decided(plan(rules, seen)).values() if row["decision"] == "mark"]
     unmarks = [("lake.t.rescued", None, "main/1", None, "needed")]
-    found = decided(plan(spark, rules, seen, marks=marks, unmarks=unmarks))
+    found = decided(plan(rules, seen, marks=marks, unmarks=unmarks))
 
     def verdict(name: str, number: int) -> tuple[str, list[str]]:
         row = found[f"lake.t.{name}#transactions:main/{number}"]

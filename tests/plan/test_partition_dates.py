@@ -5,16 +5,12 @@ from __future__ import annotations
 from datetime import date
 from pathlib import Path
 
-from pyspark.sql import SparkSession
-
 from tests.plan.worlds import Table, day_partition, decided, plan, policy, world
 
 OLD = date(2020, 1, 15)
 
 
-def test_a_plan_that_rests_on_a_guess_says_so_and_a_doubt_comes_with_its_hint(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_plan_that_rests_on_a_guess_says_so_and_a_doubt_comes_with_its_hint(tmp_path: Path) -> None:
     typed = Table("lake.t.typed", partitions=(day_partition(OLD),), extra={"date_column": "day", "date_by": "type"})
     guess = Table("lake.t.guess", partitions=(day_partition(OLD),), extra={"date_column": "day", "date_by": "text"})
     undated = day_partition(OLD, days=(None, None))
@@ -23,7 +19,7 @@ def test_a_plan_that_rests_on_a_guess_says_so_and_a_doubt_comes_with_its_hint(
     wrong = {"date_column": "dya", "date_by": "declared", "date_doubt": "it is not partitioned by dya"}
     declared = Table("lake.t.declared", partitions=(undated,), extra=wrong)
     tables = [t.commit("1", 1, partition=f"0/day={OLD}") for t in (typed, guess, rivals, null, declared)]
-    made = plan(spark, policy(tmp_path, "partitions: {older_than: 90d}"), world(spark, *tables))
+    made = plan(policy(tmp_path, "partitions: {older_than: 90d}"), world(*tables))
     said = {row["dataset"]: (row["decision"], row["because"]) for row in decided(made).values()}
     assert said == {
         "lake.t.typed": ("mark", "its last day 2020-01-15 is more than 90d ago"),

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from ebbtide.app.plan import write_plan
 from ebbtide.app.round import _read, _refuse_another
@@ -19,13 +18,13 @@ from tests.plan.worlds import Table, plan, policy, world
 
 
 @pytest.fixture(scope="module")
-def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Plan:
+def made(tmp_path_factory: pytest.TempPathFactory) -> Plan:
     rules = policy(tmp_path_factory.mktemp("rules"), "versions: {older_than: 7d, keep_min: 1}")
     tables = [
         Table(f"lake.db.t{n}").commit("T1", 300).commit("T2", 200, kind=Kind.SNAPSHOT).commit("T3", 100)
         for n in range(2)
     ]
-    return plan(spark, rules, world(spark, *tables))
+    return plan(rules, world(*tables))
 
 
 def _first_object_goes(told: dict[str, Any]) -> None:

@@ -8,13 +8,12 @@ from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from ebbtide.config.policies import PolicySet
 from ebbtide.errors import InputError
 from ebbtide.model.durations import Duration, parse_duration
 from ebbtide.plan.promises import Proof, derive_auto, gone_by_age, prove
-from ebbtide.plan.world import HOLDS, ORPHANS_ONLY
+from ebbtide.plan.world import ORPHANS_ONLY, Orders
 from tests.plan.simulator import Life, gone_at, later
 from tests.plan.worlds import EXACT, Table, day_partition, decisions, plan, policies, policy, world
 
@@ -33,19 +32,18 @@ def daily(name: str = "lake.app.events", days: int = 1, **more: object) -> Table
 
 
 def proofs(
-    spark: SparkSession, found: PolicySet, *tables: Table, tick: str = "1d", holds: tuple[object, ...] = ()
+    found: PolicySet, *tables: Table, tick: str = "1d", holds: tuple[tuple[object, ...], ...] = ()
 ) -> list[Proof]:
-    frame = spark.createDataFrame(list(holds), HOLDS)
-    return prove(found, world(spark, *tables), frame, tick=parse_duration(tick, hours=True))
+    return prove(found, world(*tables), Orders.of(holds=holds), tick=parse_duration(tick, hours=True))
 
 
-def one(spark: SparkSession, found: PolicySet, table: Table, tick: str = "1d") -> Proof:
-    (proof,) = proofs(spark, found, table, tick=tick)
+def one(found: PolicySet, table: Table, tick: str = "1d") -> Proof:
+    (proof,) = proofs(found, table, tick=tick)
     return proof
 
 
-def test_daily_user_data_with_the_pack_takes_109_days_term_by_term(spark: SparkSession, tmp_path: Path) -> None:
-    proof = one(spark, policy(tmp_path, TARGETS, more=PROMISE), daily())
+def test_daily_user_data_with_the_pack_takes_109_days_term_by_term(tmp_path: Path) -> None:
+    proof = one(policy(tmp_path, TARGETS, more=PROMISE), daily())
     assert [(term.name, term.days) for term in proof.bound.terms] == [
         ("day", 1), ("span", 0), ("retention", 90), ("tick", 1), ("grace", 7), ("tick", 1), ("versions", 7),
         ("tick", 1), ("verification", 1),
@@ -97,7 +95,7 @@ CASES: list[tuple[str, dict[str, object], dict[str, str], int | None, str | None
 ]  # fmt: skip
 
 
-def test_the_term_that_breaks_is_named_and_a_floor_without_a_bound_breaks(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_term_that_breaks_is_named_and_a_floor_without_a_bound_breaks(tmp_path: Path) -> None:
     tables, lines, expected = [], [], {}
     for n, (targets, extra, floors, days, breaks) in enumerate(CASES):
         table = daily(f"lake.app.t{n}", **extra)  # type: ignore[arg-type]
@@ -106,10 +104,10 @@ def test_the_term_that_breaks_is_named_and_a_floor_without_a_bound_breaks(spark:
         lines.append(f"  - {{name: p{n}, select: {{tables: [lake.app.t{n}]}}, {targets}}}\n")
         expected[table.name] = (days, breaks and breaks.replace("NAME", f"p{n}"))
     found = policies(tmp_path, "policies:\n" + "".join(lines) + PROMISE)
-    assert {p.table_id: (p.bound.days, p.breaks) for p in proofs(spark, found, *tables)} == expected
+    assert {p.table_id: (p.bound.days, p.breaks) for p in proofs(found, *tables)} == expected
 
 
-def test_tags_branches_and_holds_break_it_because_nothing_bounds_them(spark: SparkSession, tmp_path: Path) -> None:
+def test_tags_branches_and_holds_break_it_because_nothing_bounds_them(tmp_path: Path) -> None:
     found = policy(tmp_path, TARGETS, more=PROMISE)
     tagged = daily("lake.app.tagged").tag("audit", "1")
     branched = daily("lake.app.branched").branch("dev", "1")
@@ -117,41 +115,41 @@ def test_tags_branches_and_holds_break_it_because_nothing_bounds_them(spark: Spa
     broken = {
         p.table_id.removeprefix("lake.app."): p.breaks
         for p in proofs(
-            spark, found, tagged, branched, held, daily("lake.app.free"),
+            found, tagged, branched, held, daily("lake.app.free"),
             holds=(("lake.app.held", None, None, "ann", "case 4"),),
         )
     }  # fmt: skip
     assert broken == {"tagged": "tag:audit", "branched": "branch:dev", "held": "hold:ann (case 4)", "free": None}
 
 
-def test_a_statutory_floor_takes_the_place_of_the_retention(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_statutory_floor_takes_the_place_of_the_retention(tmp_path: Path) -> None:
     more = PROMISE + 'floors: [{tables: ["**"], keep_at_least: 1y, basis: tax}]\n'
-    proof = one(spark, policy(tmp_path, TARGETS, more=more), daily())
+    proof = one(policy(tmp_path, TARGETS, more=more), daily())
     assert proof.bound.days == 1 + 366 + 1 + 7 + 1 + 366 + 1 + 1
     assert proof.breaks is not None
     assert proof.breaks.startswith("floor: floor:1y (tax) makes it")
 
 
-def test_what_has_no_date_breaks_it(spark: SparkSession, tmp_path: Path) -> None:
+def test_what_has_no_date_breaks_it(tmp_path: Path) -> None:
     found = policy(tmp_path, TARGETS, more=PROMISE)
     undated = Table("lake.app.undated", partitions=(day_partition(date(2026, 1, 1), days=(None, None)),), extra=DAILY)
     plain = Table("lake.app.plain", extra=DAILY).commit("1", 3)
-    broken = [p.breaks for p in proofs(spark, found, undated, plain)]
+    broken = [p.breaks for p in proofs(found, undated, plain)]
     assert broken == ["retention: its data is not partitioned by a date", "retention: 1 partitions have no date"]
 
 
-def test_an_orphan_guard_is_added_where_only_orphan_removal_frees_bytes(spark: SparkSession, tmp_path: Path) -> None:
+def test_an_orphan_guard_is_added_where_only_orphan_removal_frees_bytes(tmp_path: Path) -> None:
     table = daily()
     table.capabilities = (*EXACT, ORPHANS_ONLY)
-    assert "orphan guard" in str(one(spark, policy(tmp_path, TARGETS, more=PROMISE), table).breaks)
-    proof = one(spark, policy(tmp_path, TARGETS + ", orphans: {older_than: 4d}", more=PROMISE), table)
+    assert "orphan guard" in str(one(policy(tmp_path, TARGETS, more=PROMISE), table).breaks)
+    proof = one(policy(tmp_path, TARGETS + ", orphans: {older_than: 4d}", more=PROMISE), table)
     assert proof.bound.days == 113
     assert "orphan guard" in [term.name for term in proof.bound.terms]
 
 
-def test_partitions_of_a_month_count_as_the_longest_month(spark: SparkSession, tmp_path: Path) -> None:
+def test_partitions_of_a_month_count_as_the_longest_month(tmp_path: Path) -> None:
     found = policy(tmp_path, NEWEST, more=PROMISE)
-    month, year = proofs(spark, found, daily("lake.app.month", days=28), daily("lake.app.year", days=365))
+    month, year = proofs(found, daily("lake.app.month", days=28), daily("lake.app.year", days=365))
     assert (month.bound.days, year.bound.days) == (109 + 30, 109 + 365)
 
 
@@ -162,15 +160,15 @@ AUTO = TARGETS.replace("90d", "auto")
     ("promise", "tick", "days"), [("90d", "1d", 71), ("109d", "1d", 90), ("90d", "12h", 72), ("3m", "1d", 70)]
 )
 def test_auto_is_the_longest_retention_that_keeps_the_promise(
-    spark: SparkSession, tmp_path: Path, promise: str, tick: str, days: int
+    tmp_path: Path, promise: str, tick: str, days: int
 ) -> None:
     found = policy(tmp_path, AUTO, more=f'promises: [{{tables: ["**"], gone_within: {promise}}}]\n')
-    derived = derive_auto(found, world(spark, daily()), tick=parse_duration(tick, hours=True))
+    derived = derive_auto(found, world(daily()), tick=parse_duration(tick, hours=True))
     assert derived.policies[0].partitions is not None
     assert derived.policies[0].partitions.older_than == Duration(days, "d")
 
 
-def test_auto_takes_the_strictest_table_and_promise_of_a_policy(spark: SparkSession, tmp_path: Path) -> None:
+def test_auto_takes_the_strictest_table_and_promise_of_a_policy(tmp_path: Path) -> None:
     text = f"""\
 policies:
   - {{name: p, select: {{tables: ["**"]}}, {AUTO.replace("oldest", "newest")}}}
@@ -178,31 +176,29 @@ promises:
   - {{tables: ["lake.app.a"], gone_within: 100d}}
   - {{tables: ["lake.app.b"], gone_within: 90d}}
 """
-    lake = world(spark, daily("lake.app.a"), daily("lake.app.b", time_grain="+7d"))
+    lake = world(daily("lake.app.a"), daily("lake.app.b", time_grain="+7d"))
     derived = derive_auto(policies(tmp_path, text), lake, tick=DAY)
     assert derived.policies[0].partitions is not None
     assert str(derived.policies[0].partitions.older_than) == "64d"
 
 
-def test_a_table_that_no_retention_saves_does_not_stop_the_others_and_is_named(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_table_that_no_retention_saves_does_not_stop_the_others_and_is_named(tmp_path: Path) -> None:
     found = policy(tmp_path, AUTO, more='promises: [{tables: ["**"], gone_within: 90d}]\n')
     slow = daily("lake.app.slow")
     slow.floors = {"delta.deletedFileRetentionDuration": "interval 100 days"}
-    lake = world(spark, daily("lake.app.quick"), slow)
+    lake = world(daily("lake.app.quick"), slow)
     derived = derive_auto(found, lake, tick=DAY)
     assert derived.policies[0].partitions is not None
     assert str(derived.policies[0].partitions.older_than) == "71d"
-    broken = {proof.table_id: proof.breaks for proof in proofs(spark, found, daily("lake.app.quick"), slow)}
+    broken = {proof.table_id: proof.breaks for proof in proofs(found, daily("lake.app.quick"), slow)}
     assert broken["lake.app.quick"] is None
     assert broken["lake.app.slow"] is not None
     assert broken["lake.app.slow"].startswith("versions: floor:delta.deletedFileRetentionDuration")
     with pytest.raises(InputError, match=r"for lake\.app\.slow: versions: floor:delta"):
-        derive_auto(found, world(spark, slow), tick=DAY)
+        derive_auto(found, world(slow), tick=DAY)
 
 
-def test_who_left_ages_out_only_where_that_is_proved_in_time(spark: SparkSession, tmp_path: Path) -> None:
+def test_who_left_ages_out_only_where_that_is_proved_in_time(tmp_path: Path) -> None:
     """A retention that is as long as the promise is too long: marks, grace and versions come after it."""
     quick = "lake.app.quick, lake.app.month, lake.app.tagged"
     text = f"""\
@@ -216,16 +212,15 @@ policies:
 """
     month = daily("lake.app.month", time_grain="+3m", schedule="+3m")
     tagged = daily("lake.app.tagged").tag("audit", "1")
-    lake = world(spark, daily("lake.app.quick"), daily("lake.app.slow"), daily("lake.app.rows"), month, tagged)
-    holds = spark.createDataFrame([], HOLDS)
-    assert gone_by_age(policies(tmp_path, text), lake, holds, Duration(90, "d"), tick=DAY) == {"lake.app.quick"}
+    lake = world(daily("lake.app.quick"), daily("lake.app.slow"), daily("lake.app.rows"), month, tagged)
+    assert gone_by_age(policies(tmp_path, text), lake, Orders(), Duration(90, "d"), tick=DAY) == {"lake.app.quick"}
 
 
-def test_a_plan_with_auto_marks_by_the_derived_age(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_plan_with_auto_marks_by_the_derived_age(tmp_path: Path) -> None:
     found = policy(tmp_path, AUTO, more='promises: [{tables: ["**"], gone_within: 90d}]\n')
     days = [date(2026, 11, 15) - timedelta(days=age) for age in (71, 72)]
     table = Table("lake.app.t", partitions=tuple(day_partition(day) for day in days), extra=DAILY)
-    with plan(spark, found, world(spark, table)) as made:
+    with plan(found, world(table)) as made:
         assert decisions(made) == {"partitions:0/day=2026-09-05": "keep", "partitions:0/day=2026-09-04": "mark"}
 
 
@@ -237,25 +232,21 @@ def test_a_plan_with_auto_marks_by_the_derived_age(spark: SparkSession, tmp_path
         ("versions: {older_than: auto}", PROMISE, "versions.older_than is auto, and versions follow no promise"),
     ],
 )
-def test_auto_that_cannot_be_derived_is_refused(
-    spark: SparkSession, tmp_path: Path, targets: str, promise: str, message: str
-) -> None:
+def test_auto_that_cannot_be_derived_is_refused(tmp_path: Path, targets: str, promise: str, message: str) -> None:
     with pytest.raises(InputError, match=message) as caught:
-        derive_auto(policy(tmp_path, targets, more=promise), world(spark, daily()), tick=DAY)
+        derive_auto(policy(tmp_path, targets, more=promise), world(daily()), tick=DAY)
     assert caught.value.hint
 
 
 @pytest.mark.parametrize("hours", [9, 30, 168])
-def test_no_simulated_life_outlasts_its_bound_and_an_unlucky_one_reaches_it(
-    spark: SparkSession, tmp_path: Path, hours: int
-) -> None:
+def test_no_simulated_life_outlasts_its_bound_and_an_unlucky_one_reaches_it(tmp_path: Path, hours: int) -> None:
     """`hours` is the longest time between runs. Months and years have several lengths: their bound is the longest."""
     chance = random.Random(hours)
     cases = [_case(chance, n) for n in range(60)]
     text = "policies:\n" + "".join(case.policy(n) for n, case in enumerate(cases))
     found = policies(tmp_path, text + 'promises: [{tables: ["**"], gone_within: 9y}]\n')
     tables = [case.table(n) for n, case in enumerate(cases)]
-    by_table = {proof.table_id: proof for proof in proofs(spark, found, *tables, tick=f"{hours}h")}
+    by_table = {proof.table_id: proof for proof in proofs(found, *tables, tick=f"{hours}h")}
     tick, reached = timedelta(hours=hours), 0
     for n, case in enumerate(cases):
         bound = by_table[f"lake.app.t{n}"].bound

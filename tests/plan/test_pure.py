@@ -5,24 +5,26 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import fields, replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from ebbtide.app.plan import as_json, write_plan
+from ebbtide.config.project import Limits
+from ebbtide.kernel.tasks import run_parts
+from ebbtide.plan.build import plan_part
 from ebbtide.plan.explain import explain
-from ebbtide.plan.plan import Plan, plan_digest
-from ebbtide.plan.world import HOLDS, World
-from ebbtide.spark.session import FEW_ROWS
+from ebbtide.plan.measure import together
+from ebbtide.plan.parts import split
+from ebbtide.plan.plan import DECISIONS, Plan, objects_digest, plan_digest
+from ebbtide.plan.world import Orders, World
 from tests.plan.test_worked_example import example
-from tests.plan.worlds import NOW, Table, ago, plan, policies, world
+from tests.plan.worlds import NOW, Table, ago, orders, plan, policies, world
 
 RULES = """\
 policies:
@@ -39,8 +41,10 @@ def lake() -> list[Table]:
     return tables
 
 
-def shuffled(frame: DataFrame, seed: int) -> DataFrame:
-    return frame.repartition(3 + seed).orderBy(F.rand(seed)).coalesce(2)
+def shuffled(rows: pa.Table, seed: int) -> pa.Table:
+    order = list(range(rows.num_rows))
+    random.Random(seed).shuffle(order)
+    return rows.take(pa.array(order, pa.int64()))
 
 
 def recomputed(file: dict[str, Any], policies_: dict[str, Any]) -> str:
@@ -55,31 +59,15 @@ def recomputed(file: dict[str, Any], policies_: dict[str, Any]) -> str:
     return plan_digest(NOW, root.hexdigest(), policies_)
 
 
-@contextmanager
-def for_many_rows(spark: SparkSession) -> Iterator[None]:
-    before = {key: spark.conf.get(key, None) for key in FEW_ROWS}
-    for key in FEW_ROWS:
-        spark.conf.unset(key)
-    spark.conf.set("spark.sql.shuffle.partitions", "3")
-    spark.conf.set("spark.ebbtide.fewRows", "false")
-    try:
-        yield
-    finally:
-        for key, value in before.items():
-            spark.conf.set(key, str(value))
-
-
 @pytest.mark.parametrize(
     "rules",
     [RULES, 'policies:\n  - {name: v, select: {tables: ["**"]}, versions: {older_than: 1d}}\n'],
     ids=["transactions and versions", "versions"],
 )
-def test_the_digest_does_not_depend_on_how_a_session_is_prepared(
-    spark: SparkSession, tmp_path: Path, rules: str
-) -> None:
-    """Few rows or many: compiled or interpreted, as local relations or as checkpoints, in one partition or several."""
+def test_a_plan_in_parts_is_the_same_plan(tmp_path: Path, rules: str) -> None:
+    """All datasets in one part or each in its own: the same bytes."""
     policies_ = policies(tmp_path, rules, labels=("X.y",))
-    due = [row for row in plan(spark, policies_, world(spark, *lake())).rows() if row["decision"] == "mark"]
+    due = [row for row in plan(policies_, world(*lake())).rows() if row["decision"] == "mark"]
     assert due
     state: dict[str, Any] = {
         "marks": [
@@ -89,26 +77,34 @@ def test_the_digest_does_not_depend_on_how_a_session_is_prepared(
         "unmarks": [(due[0]["dataset"], None, due[0]["object"], None, "needed")],
         "holds": [(due[-1]["dataset"], date(2020, 1, 1), date(2020, 1, 2), "counsel", "case 7")],
     }
-    few = plan(spark, policies_, world(spark, *lake()), **state)
-    assert few.counts["unmarked"] > 0
-    assert few.counts["sweep"] + few.counts["wait"] > 0
-    with for_many_rows(spark):
-        many = plan(spark, policies_, world(spark, *lake()), **state)
-        assert (few.digest, few.counts, few.totals) == (many.digest, many.counts, many.totals)
-        assert sorted(few.paths()) == sorted(many.paths())
+    state["marks"].append(("lake.db.nowhere", "transactions", "T1", "all", "x", ago(20), ago(10), None))
+    one = plan(policies_, world(*lake()), **state)
+    assert one.counts["unmarked"] > 0
+    assert one.counts["sweep"] + one.counts["wait"] > 0
+    parts = split(world(*lake()), orders(**state), rows=1)
+    work = partial(plan_part, policies_, now=NOW, limits=Limits(), folder=tmp_path)
+    done = run_parts(work, list(parts))
+    assert len(done) == len(lake()) + 1, "and one for what names no dataset"
+    root = objects_digest(pair for each in done for pair in each.digests)
+    assert plan_digest(NOW, root, policies_.canonical()) == one.digest
+    assert {name: sum(each.counts[name] for each in done) for name in DECISIONS} == one.counts
+    assert together(each.measured for each in done).totals == one.totals
+    whole = replace(one, folder=tmp_path)
+    assert list(whole.rows()) == list(one.rows())
+    assert list(whole.paths()) == list(one.paths())
 
 
-def test_the_digest_does_not_depend_on_order_or_partitioning(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_digest_does_not_depend_on_order_or_partitioning(tmp_path: Path) -> None:
     rules = policies(tmp_path, RULES, labels=("X.y",))
     tables = lake()
-    first = plan(spark, rules, world(spark, *tables))
+    first = plan(rules, world(*tables))
     random.Random(3).shuffle(tables)
-    other = world(spark, *tables)
-    frames = {f.name: getattr(other, f.name) for f in fields(World)}
+    other = world(*tables)
+    sections = {f.name: getattr(other, f.name) for f in fields(World)}
     mixed: dict[str, Any] = {
-        name: shuffled(frame, 2) if isinstance(frame, DataFrame) else frame for name, frame in frames.items()
+        name: shuffled(rows, 2) if isinstance(rows, pa.Table) else rows for name, rows in sections.items()
     }
-    second = plan(spark, rules, World(**mixed))
+    second = plan(rules, World(**mixed))
     assert second.digest == first.digest
     one, two = tmp_path / "one.json", tmp_path / "two.json"
     write_plan(first, one)
@@ -117,12 +113,12 @@ def test_the_digest_does_not_depend_on_order_or_partitioning(spark: SparkSession
     assert Path(f"{one}.files").read_text() == "".join(f"{path}\n" for path in sorted(first.paths()))
     assert json.loads(one.read_text()) == as_json(first)
     assert recomputed(json.loads(one.read_text()), rules.canonical()) == first.digest
-    _explained_like_planned(spark, rules, world(spark, *lake()), first)
+    _explained_like_planned(rules, world(*lake()), first)
 
 
-def _explained_like_planned(spark: SparkSession, rules: Any, world_: World, made: Plan) -> None:
+def _explained_like_planned(rules: Any, world_: World, made: Plan) -> None:
     chosen: dict[str, Any] = {"dataset": "lake.db.t0", "target": "transactions", "object_id": "T1"}
-    told = explain(rules, world_, None, None, spark.createDataFrame([], HOLDS), now=NOW, **chosen)
+    told = explain(rules, world_, Orders(), now=NOW, **chosen)
     planned = [r for r in made.rows() if (r["dataset"], r["target"], r["object"]) == tuple(chosen.values())]
     assert [told.planned] == planned
     assert [(c.policy, c.outcome, c.because) for c in told.considered] == [
@@ -132,10 +128,10 @@ def _explained_like_planned(spark: SparkSession, rules: Any, world_: World, made
     ]
 
 
-def test_every_input_that_matters_changes_the_digest(spark: SparkSession, tmp_path: Path) -> None:
+def test_every_input_that_matters_changes_the_digest(tmp_path: Path) -> None:
     rules = policies(tmp_path, RULES, labels=("X.y",))
-    base = plan(spark, rules, world(spark, example())).digest
-    later = plan(spark, rules, world(spark, example()), now=NOW.replace(hour=13)).digest
-    held = plan(spark, rules, world(spark, example()), holds=[("lake.db.t", None, None, "o", "r")]).digest
+    base = plan(rules, world(example())).digest
+    later = plan(rules, world(example()), now=NOW.replace(hour=13)).digest
+    held = plan(rules, world(example()), holds=[("lake.db.t", None, None, "o", "r")]).digest
     renamed = replace(rules, policies=rules.policies[::-1])
-    assert len({base, later, held, plan(spark, renamed, world(spark, example())).digest}) == 4
+    assert len({base, later, held, plan(renamed, world(example())).digest}) == 4

@@ -8,14 +8,12 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from ebbtide.formats.base import Capability
 from ebbtide.model.dataset import Column, Partition
 from ebbtide.model.history import Kind
 from ebbtide.plan.plan import Plan
-from ebbtide.plan.world import ANY_ORDER, DROPS_FILES
-from tests.plan.worlds import NOW, Table, ago, decided, plan, policies, world
+from tests.plan.worlds import ANY_ORDER, DROPS_FILES, NOW, Table, ago, decided, plan, policies, world
 
 POLICIES = """\
 policies:
@@ -142,9 +140,9 @@ HOLDS = [("lake.newest.held", TODAY - timedelta(days=210), TODAY - timedelta(day
 
 
 @pytest.fixture(scope="module")
-def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plan]:
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plan]:
     rules = policies(tmp_path_factory.mktemp("rules"), POLICIES)
-    with plan(spark, rules, world(spark, *lake(), orphans=ORPHANS), holds=HOLDS) as found:
+    with plan(rules, world(*lake(), orphans=ORPHANS), holds=HOLDS) as found:
         yield found
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from ebbtide.plan.plan import Plan
 from tests.plan.worlds import Table, decided, plan, policies, world
@@ -42,7 +41,7 @@ def table(name: str, *labels: str, format_: str = "iceberg", **properties: str) 
 
 
 @pytest.fixture(scope="module")
-def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Plan:
+def made(tmp_path_factory: pytest.TempPathFactory) -> Plan:
     tables = [
         table("a.both", "Region.eu", "Team.hr", "X.y"),
         table("a.one", "Team.hr"),
@@ -61,7 +60,7 @@ def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Plan:
         table("hr.deep.people"),
     ]
     labels = ("Team.hr", "Region.eu", "Region.us", "Regio.eu")
-    return plan(spark, policies(tmp_path_factory.mktemp("select"), POLICIES, labels=labels), world(spark, *tables))
+    return plan(policies(tmp_path_factory.mktemp("select"), POLICIES, labels=labels), world(*tables))
 
 
 @pytest.fixture(scope="module")

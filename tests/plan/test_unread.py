@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import date
 from pathlib import Path
 
-from pyspark.sql import SparkSession
-
 from ebbtide.model.history import Kind
 from ebbtide.plan.build import PROOF
 from tests.plan.test_marks import mark
@@ -37,12 +35,12 @@ def lake(place: str, **settings: object) -> list[Table]:
     ]
 
 
-def test_only_metadata_goes_on_and_not_where_one_operation_does_both(spark: SparkSession, tmp_path: Path) -> None:
+def test_only_metadata_goes_on_and_not_where_one_operation_does_both(tmp_path: Path) -> None:
     tables = [*lake("lake.db"), *lake("cdc.db", format="hudi", capabilities=())]
     rules = policies(tmp_path, POLICIES)
-    first = [row for row in plan(spark, rules, world(spark, *tables)).rows() if row["decision"] == "mark"]
+    first = [row for row in plan(rules, world(*tables)).rows() if row["decision"] == "mark"]
     gone = ("lake.db.old", "versions", "9", "old", "f", ago(10), ago(1), None, None, "act-1")
-    made = plan(spark, rules, world(spark, *tables, unread=UNREAD), marks=[*map(mark, first), gone], now=NOW)
+    made = plan(rules, world(*tables, unread=UNREAD), marks=[*map(mark, first), gone], now=NOW)
     rows = {key: row for key, row in decided(made).items() if row["decision"] != "keep"}
     found = {key: (row["decision"], row["waits_for"]) for key, row in rows.items()}
     waits = ("wait", list(UNREAD))

@@ -9,9 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import ArrayType, StringType
 
 from ebbtide.config.policies import PolicySet, load_policies
 from ebbtide.config.project import Limits
@@ -22,9 +19,10 @@ from ebbtide.model.history import Kind, Ref, RefKind, Transaction
 from ebbtide.model.ids import DatasetId
 from ebbtide.plan.build import build_plan
 from ebbtide.plan.plan import Plan
-from ebbtide.plan.world import ANY_ORDER, DROPS_FILES, HOLDS, MARKS, ORPHANS, UNMARKS, World
+from ebbtide.plan.world import MARKS, ORPHANS, Orders, World, table_of
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
+ANY_ORDER, DROPS_FILES = "remove versions in any order", "drop exact data files"
 EXACT = (ANY_ORDER, DROPS_FILES)
 
 
@@ -106,32 +104,27 @@ class Table:
         )  # fmt: skip
 
 
-def world(spark: SparkSession, *tables: Table, orphans: Sequence[tuple[Any, ...]] | None = None, **facts: Any) -> World:
+def world(*tables: Table, orphans: Sequence[tuple[Any, ...]] | None = None, **facts: Any) -> World:
     sections: dict[str, list[tuple[object, ...]]] = {name: [] for name in SECTIONS}
     extras = {}
     for table in tables:
         extras[table.name] = table.extra
         for section, rows in rows_of(table.reading(), sorted(table.capabilities), "scan", NOW):
             sections[section] += rows
-    frames = {name: _frame(spark, name, rows, extras) for name, rows in sections.items()}
+    made = {name: table_of(rows, SECTIONS[name]).drop_columns(["scan_id"]) for name, rows in sections.items()}
+    made["tables"] = _with_extras(made["tables"], extras)
     if orphans is not None:
-        facts = {"orphans": spark.createDataFrame(orphans, ORPHANS), "listed_at": NOW, **facts}
-    return World(**frames, **facts)
+        facts = {"orphans": table_of(orphans, ORPHANS), "listed_at": NOW, **facts}
+    return World(**made, **facts)
 
 
-def _frame(spark: SparkSession, section: str, rows: list[tuple[object, ...]], extras: Mapping[str, Any]) -> Any:
-    schema = SECTIONS[section]
-    columns = {f.name: pa.array([row[n] for row in rows], f.type) for n, f in enumerate(schema)}
-    values = pa.table(columns, schema=schema).to_pylist(maps_as_pydicts="lossy")
-    struct = from_arrow_schema(schema)
-    if section == "tables":
-        struct = struct.add("locked_by", ArrayType(StringType())).add("scan_error", "string").add("covers", "string")
-        struct = struct.add("identity", "string")
-        for value in values:
-            value.update({"locked_by": [], "scan_error": None, "covers": None, "identity": None})
-            value.update(extras[value["table_id"]])
-    made = spark.createDataFrame([tuple(value[name] for name in struct.names) for value in values], struct)
-    return made.drop("scan_id")
+def _with_extras(tables: pa.Table, extras: Mapping[str, Any]) -> pa.Table:
+    texts = pa.list_(pa.string())
+    schema = tables.schema.append(pa.field("locked_by", texts)).append(pa.field("own_labels", texts))
+    for name in ("scan_error", "covers", "identity"):
+        schema = schema.append(pa.field(name, pa.string()))
+    rows = tables.to_pylist(maps_as_pydicts="lossy")
+    return pa.Table.from_pylist([{**row, **extras[row["table_id"]]} for row in rows], schema)
 
 
 def policies(folder: Path, text: str, *, labels: Sequence[str] = ()) -> PolicySet:
@@ -151,23 +144,29 @@ def policy(folder: Path, targets: str, select: str = '{tables: ["**"]}', more: s
     return policies(folder, f"policies:\n  - {{name: p, select: {select}, {targets}}}\n{more}")
 
 
+def orders(
+    marks: Iterable[tuple[Any, ...]] = (),
+    unmarks: Iterable[tuple[Any, ...]] = (),
+    holds: Iterable[tuple[Any, ...]] = (),
+    marked_days: Iterable[tuple[Any, ...]] = (),
+) -> Orders:
+    # Most marks have neither `acted_at` nor `act`.
+    whole = [(*mark, *[None] * (len(MARKS) - len(mark))) for mark in marks]
+    return Orders.of(whole, unmarks, holds, marked_days)
+
+
 def plan(
-    spark: SparkSession,
     policies_: PolicySet,
     world_: World,
     *,
     marks: Sequence[tuple[Any, ...]] = (),
     unmarks: Sequence[tuple[Any, ...]] = (),
     holds: Sequence[tuple[Any, ...]] = (),
+    marked_days: Sequence[tuple[Any, ...]] = (),
     now: datetime = NOW,
     limits: Limits | None = None,
 ) -> Plan:
-    # Most marks have neither `acted_at` nor `act`.
-    whole = [(*mark, *[None] * (len(MARKS.split(", ")) - len(mark))) for mark in marks]
-    return build_plan(
-        policies_, world_, spark.createDataFrame(whole, MARKS), spark.createDataFrame(list(unmarks), UNMARKS),
-        spark.createDataFrame(list(holds), HOLDS), now=now, limits=limits,
-    )  # fmt: skip
+    return build_plan(policies_, world_, orders(marks, unmarks, holds, marked_days), now=now, limits=limits)
 
 
 def decided(made: Plan) -> dict[str, dict[str, Any]]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
-from decimal import Decimal
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,7 +13,6 @@ from pyspark.errors import ParseException
 from pyspark.sql import Row, SparkSession
 
 from ebbtide.model.dataset import Catalog
-from ebbtide.plan.world import settled
 from ebbtide.spark.frames import own_parquet, small_frame
 from ebbtide.spark.session import activate, of_formats, plan_session, profile, session, sibling
 
@@ -56,7 +53,7 @@ def test_a_session_for_plans_is_plain_and_leaves_the_callers_alone(spark: SparkS
     plans = plan_session(spark, few_rows=True)
     assert RDD.toDF is bound
     assert plans.conf.get(ZONE) == "UTC"
-    assert plans.conf.get("spark.ebbtide.fewRows") == "true"
+    assert plans.conf.get("spark.sql.shuffle.partitions") == "1"
     frame = small_frame(plans, [(1, datetime(2026, 1, 1, tzinfo=UTC))], "n int, at timestamp")
     assert SparkSession.getActiveSession() is not None
     assert SparkSession.getActiveSession() is not plans
@@ -65,41 +62,6 @@ def test_a_session_for_plans_is_plain_and_leaves_the_callers_alone(spark: SparkS
     if profile() == "spark35":
         with pytest.raises(ParseException):
             plans.sql("CALL lake.system.ancestors_of('db.t')")
-
-
-SCHEMA = (
-    "i bigint, t timestamp, d date, dec decimal(20,5), b binary, m map<string,int>, "
-    "s struct<a: int, deep: struct<t: timestamp, xs: array<string>>>, runs array<struct<first: int, last: int>>"
-)
-VALUES: list[tuple[Any, ...]] = [
-    (None,) * 8,
-    (1, datetime(2026, 3, 29, 2, 30, 0, 123456, UTC), date(2026, 3, 29), Decimal("1.00001"), b"\x00\xff", {"a": 1},
-     (1, (datetime(1970, 1, 1, tzinfo=UTC), ["", "é", None])), [(1, 2), (4, 4)]),
-    (-(2**63), datetime(1582, 10, 4, 23, 59, 59, 999999, UTC), date(1582, 10, 4), Decimal("-0.00001"), b"", {},
-     (None, None), []),
-    (2**63 - 1, datetime(1, 1, 2, tzinfo=UTC), date(1, 1, 1), None, None, {"x": None}, None, [None]),
-    (0, datetime(9999, 12, 30, tzinfo=UTC), date(9999, 12, 31), Decimal("99999.99999"), b"a", None,
-     (3, (None, [])), None),
-]  # fmt: skip
-
-
-def test_what_is_settled_keeps_every_value(spark: SparkSession) -> None:
-    """Rows pass through Java objects: no time, no NULL and no nested value may change on the way."""
-    plans = plan_session(spark, few_rows=True)
-    frame = plans.createDataFrame(VALUES, SCHEMA)
-    exact = [
-        "hex(b)",
-        "map_entries(m)",
-        "unix_micros(t)",
-        "unix_date(d)",
-        "unix_micros(s.deep.t)",
-        "to_json(struct(*))",
-    ]
-    exact += [f"hash({column})" for column in ("i", "t", "d", "dec", "s", "runs")]
-    after = settled(frame)
-    assert after.schema == frame.schema
-    assert after.selectExpr(*exact).collect() == frame.selectExpr(*exact).collect()
-    assert SparkSession.getActiveSession() is not plans, "a frame made in it leaves the thread's session alone"
 
 
 def test_no_session_of_ours_puts_variables_into_names(spark: SparkSession, tmp_path: Path) -> None:

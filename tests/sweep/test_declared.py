@@ -40,9 +40,8 @@ def run(tmp_path: Path) -> Run:
             before = log.size
         inputs: Any = SimpleNamespace(project=project)
         plan: Any = SimpleNamespace(as_of=now)
-        spark: Any = None
         with sweeper(ledger) as lease:
-            Round(ledger, spark, inputs, plan, project.limits).start("mark", lease)
+            Round(ledger, inputs, plan, project.limits).start("mark", lease)
         assert audit(ledger)
         with ledger.reading() as log:
             return [parse_entry(body) for _, _, body in log.rows(before, log.size) if body]

@@ -91,7 +91,7 @@ def test_files_of_all_others_wait_for_who_cannot_be_read(spark: SparkSession, tm
 def test_who_cannot_be_read_any_more_stops_operations_that_name_no_file_too(tmp_path: Path) -> None:
     """Cleaners and expiries of the formats find files by themselves."""
     nobody: Any = None
-    lake = Lake({}, nobody, nobody, nobody, nobody, lambda _: ("unread:c.db.x",))
+    lake = Lake({}, nobody, nobody, nobody, lambda _: ("unread:c.db.x",))
     act = Act("act-1", "c.db.t", Catalog("c", "paimon", str(tmp_path)), ())
     Sweeper(lake, nobody, nobody, "r", print, Limits())._mark_needed([act], Inventory(tmp_path, Current()))
     assert act.unread == "unread:c.db.x"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ebbtide.app.world import read_state, state_views, tick_of, world_of
+from ebbtide.app.world import orders_of, read_state, state_views, tick_of, world_of
 from ebbtide.config import Project
 from ebbtide.config.classifiers import load_classifiers
 from ebbtide.config.policies import load_policies
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from ebbtide.governance.run import Result
     from ebbtide.governance.views import Schema
     from ebbtide.model.contract import Drift
+    from ebbtide.plan.views import Views
+    from ebbtide.state.values import Snapshot
 
 _PROBLEMS = pa.schema([(name, pa.string()) for name in ("kind", "place", "subject", "message", "hint")])
 
@@ -73,35 +75,51 @@ def information_schema(project: Project, *, now: datetime) -> Iterator[SparkSess
     """A session of its own, in which every section of the information schema is a view."""
     from ebbtide.app.scan import start_plan_session
     from ebbtide.governance.views import register_views
+    from ebbtide.plan.promises import derive_auto, prove
+    from ebbtide.plan.views import plan_views
 
     policies, classifiers = load_policies(project.root, unsafe=True), load_classifiers(project.root / "classifiers")
-    inventory = Inventory.open(project.inventory)
-    spark = start_plan_session(project, inventory, None)
+    inventory, snapshot, tick = Inventory.open(project.inventory), read_state(project), tick_of(project)
+    labelled = label_inventory(project, inventory)
+    world, orders = world_of(labelled, inventory), orders_of(snapshot, inventory)
+    policies = derive_auto(policies, world, tick=tick)
+    views, proofs = plan_views(policies, world, orders, tick=tick, now=now), prove(policies, world, orders, tick=tick)
+    spark = start_plan_session(project, inventory)
     with tempfile.TemporaryDirectory(prefix="views-", dir=project.inventory) as folder:
-        schema = _schema(project, spark, inventory, Path(folder))
-        register_views(schema, policies, classifiers, tick=tick_of(project), now=now)
+        schema = _schema(spark, inventory, labelled, snapshot, views, Path(folder))
+        register_views(spark, schema, proofs, classifiers, now=now)
         yield spark
 
 
-def _schema(project: Project, spark: SparkSession, inventory: Inventory, folder: Path) -> Schema:
+def _schema(
+    spark: SparkSession,
+    inventory: Inventory,
+    labelled: Labelled,
+    snapshot: Snapshot,
+    views: Views,
+    folder: Path,
+) -> Schema:
     from ebbtide.governance.contracts import drift
     from ebbtide.governance.views import DRIFT, READABLE, Schema
     from ebbtide.spark.frames import small_frame
 
-    labelled = label_inventory(project, inventory)
     problems = [asdict(problem) for problem in labelled.problems]
     for row in problems:
         row["place"], row["kind"] = row.pop("where"), row["kind"].value
-    world = world_of(labelled, inventory, spark)
-    columns = _frame(spark, labelled.columns(), folder / "columns")
-    scanned = world.columns.drop("classifiers", "labels")
     drifts = drift(labelled, inventory)
     readable = [(one.table_id, *kept) for one in drifts for kept in one.readable.items()]
+    worked_out = {
+        "tables": views.tables,
+        "columns": labelled.section(inventory, "columns"),
+        "partitions": views.partitions,
+        "retention": views.retention,
+        "lineage": labelled.lineage.graph.to_arrow(),
+        "problems": pa.Table.from_pylist(problems, _PROBLEMS),
+    }
     return Schema(
-        world=replace(world, columns=scanned.join(columns, ["table_id", "column_id"], "left")),
-        lineage=_frame(spark, labelled.lineage.graph.to_arrow(), folder / "lineage"),
-        problems=_frame(spark, pa.Table.from_pylist(problems, _PROBLEMS), folder / "problems"),
-        **state_views(spark, read_state(project), inventory),
+        **{name: _frame(spark, table, folder / name) for name, table in worked_out.items()},
+        **{name: inventory.frame(spark, name) for name in ("branches", "transactions", "files")},
+        **state_views(spark, snapshot, inventory),
         scan_errors=inventory.errors_frame(spark),
         contract_drift=small_frame(spark, _asked(drifts, labelled), DRIFT),
         readable_statistics=small_frame(spark, readable, READABLE),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from ebbtide.app.scan import run_scan, start_plan_session, start_session
+from ebbtide.app.scan import run_scan, start_session
 from ebbtide.app.state import open_state
 from ebbtide.app.world import followed, world_of
 from ebbtide.config import Project
@@ -59,16 +59,12 @@ def repair_tables(project: Project, tables: Sequence[str] = (), *, dry_run: bool
 
 def _floored(project: Project, labelled: Labelled, inventory: Inventory) -> frozenset[str]:
     """The tables that a floor selects."""
-    from pyspark.sql import functions as F
-
-    from ebbtide.plan.select import choose
+    from ebbtide.plan.sections import selected_by
 
     policies = load_policies(project.root, unsafe=True)
     if not policies.floors:
         return frozenset()
-    tables = world_of(labelled, inventory, start_plan_session(project, inventory, None)).tables
-    rows = choose(policies, tables).where(F.size("floor_numbers") > 0).select("table_id").collect()
-    return frozenset(row["table_id"] for row in rows)
+    return frozenset(table_id for table_id, _ in selected_by("floors", policies, world_of(labelled, inventory)))
 
 
 def after_scan(project: Project) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from ebbtide.app.ledger import open_ledger
-from ebbtide.app.scan import start_plan_session, start_session
+from ebbtide.app.scan import start_session
 from ebbtide.app.state import open_state
-from ebbtide.app.world import read_state, state_frames, tick_of, world_of
+from ebbtide.app.world import orders_of, read_state, tick_of, world_of
 from ebbtide.config import Project
 from ebbtide.config.policies import load_policies
 from ebbtide.config.subjects import Subject, load_subjects
@@ -41,15 +41,14 @@ def departed_users(
     inventory, policies = Inventory.open(project.inventory), load_policies(project.root, unsafe=True)
     labelled = label_inventory(project, inventory)
     carried = [(subject, carriers(subject, labelled, inventory)) for subject in subjects]
-    spark, plans = start_session(project), start_plan_session(project, inventory, None)
-    world, holds = world_of(labelled, inventory, plans), state_frames(plans, read_state(project), inventory)[2]
+    spark, world = start_session(project), world_of(labelled, inventory)
+    orders = orders_of(read_state(project), inventory)
     if file and not dry_run:
         destroy_left_keys(ledger)
     found = []
     for subject, places in carried:  # a few kinds of identifiers, each a handful of jobs over all tables
-        tables = world.tables.where(world.tables["table_id"].isin([place.table_id for place in places.columns]))
-        gone_within = promised(subject, policies, tables)
-        ages_out = gone_by_age(policies, world, holds, gone_within, tick=tick_of(project))
+        gone_within = promised(subject, policies, world.only(place.table_id for place in places.columns))
+        ages_out = gone_by_age(policies, world, orders, gone_within, tick=tick_of(project))
         with departed(spark, project.catalogs, subject, gone_within, now=now) as people:
             found.append(_told(project, subject, people, places, ages_out))
             if file:

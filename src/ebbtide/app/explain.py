@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from ebbtide.app.datasets import known_owner
-from ebbtide.app.world import listing_before, read_inputs, read_state, state_frames, tick_of
+from ebbtide.app.world import listing_before, read_inputs, read_state, tick_of
 from ebbtide.config import Project
 from ebbtide.config.policies import TARGETS, load_policies
 from ebbtide.config.yaml import nearest
@@ -41,7 +41,7 @@ def explain_object(project: Project, text: str, *, now: datetime) -> dict[str, A
     listing = listing_before(project, inventory) if target == "orphans" else None
     inputs = read_inputs(project, policies, read_state(project), inventory, listing, now=now)
     found = explain(
-        inputs.policies, inputs.world, *state_frames(inputs.spark, inputs.snapshot, inputs.inventory),
+        inputs.policies, inputs.world, inputs.orders(),
         dataset=dataset, target=target, object_id=object_id, now=now, limits=project.limits, tick=tick_of(project),
     )  # fmt: skip
     return {

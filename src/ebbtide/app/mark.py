@@ -42,7 +42,7 @@ def mark_round(round_: Round, lease: Lease) -> MarkReport:
     ledger, plan, inputs = round_.ledger, round_.plan, round_.inputs
     run = round_.start("mark", lease)
     sent = send_back(ledger, lease, run, inputs.snapshot, decided(plan, "unmarked", "held"))
-    proposals = propose(plan, inputs.world, inputs.policies, ledger.clock.now())
+    proposals = propose(plan, inputs.policies, ledger.clock.now())
     dated = inputs.dated() if any(proposal.key.target == "partitions" for proposal in proposals) else frozenset()
     new, before, pinned = mark(ledger, lease, run, proposals, dated)
     before += len(inputs.snapshot.marks) - len(sent)

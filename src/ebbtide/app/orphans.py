@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from ebbtide.app.actor import actor
-from ebbtide.app.scan import run_scan, start_plan_session
+from ebbtide.app.scan import run_scan
 from ebbtide.config import Project
 from ebbtide.errors import InputError, RefusedError
 from ebbtide.inventory import current as currents
@@ -22,14 +24,11 @@ from ebbtide.inventory.doubts import doubts
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.labelled import Labelled
 from ebbtide.inventory.listing import Listing, list_storage
-from ebbtide.inventory.markers import without_views
 from ebbtide.inventory.orphans import Orphans, Unregistered, find_orphans
 from ebbtide.inventory.scan import Watcher
 from ebbtide.model.paths import is_inside, normalise
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
     from ebbtide.plan.world import World
 
 _YOUNG = timedelta(hours=24)
@@ -65,21 +64,15 @@ def look(project: Project, *, now: datetime, watcher: Watcher | None = None) -> 
     listing = list_project(project, now=now, watcher=watcher)
     run_scan(project, now=now, watcher=watcher)
     inventory = Inventory.open(project.inventory)
-    spark = start_plan_session(project, inventory, listing)
-    return Look(listing, inventory, search(project, inventory, listing, inventory.frame(spark, "files")))
+    return Look(listing, inventory, search(project, inventory, listing))
 
 
-def search(project: Project, inventory: Inventory, listing: Listing, references: DataFrame) -> Orphans:
+def search(project: Project, inventory: Inventory, listing: Listing) -> Orphans:
     """What of the listing is not among the references: all files of this inventory, which was read after it."""
-    from ebbtide.plan.world import settled
-
     if not listing.is_before(inventory.current):
         raise RefusedError("references were not read after the listing", hint="list first, then scan")
-    spark = references.sparkSession
     prefixes, condemned = exclusive_prefixes(project), _condemned(project)
-    found = find_orphans(spark, listing, references, inventory.current, project.catalogs, prefixes, condemned)
-    # Whoever plans with them looks at them more than once: they are computed here, and only here.
-    return replace(found, files=without_views(settled(found.files), project.catalogs))
+    return find_orphans(listing, inventory, project.catalogs, prefixes, condemned)
 
 
 def with_orphans(
@@ -88,27 +81,19 @@ def with_orphans(
     inventory: Inventory,
     labelled: Labelled,
     listing: Listing,
-    spark: SparkSession,
     *,
     now: datetime,
 ) -> World:
     """The plan's world with what the listing found. Whatever could not be read or listed keeps all of it."""
-    from pyspark.sql import functions as F
-
-    from ebbtide.spark.frames import small_frame
-
-    found = search(project, inventory, listing, world.files)
+    found = search(project, inventory, listing)
     former = None
     if found.former:
         # Its labels outlive a table: a floor or an exclusion by label holds what is left of it.
-        known = [(name, format_, labelled.of_former(name)) for name, format_ in sorted(found.former.items())]
-        names = small_frame(spark, known, "table_id string, format string, labels array<string>")
-        missing = [field for field in world.tables.schema if field.name not in names.columns]
-        former = names.withColumns({field.name: F.lit(None).cast(field.dataType) for field in missing})
-    # Without any, the plan need not look for them: the usual case, night after night.
-    orphans = None if found.files.isEmpty() else found.files
+        said = {name: (format_, labelled.of_former(name)) for name, format_ in sorted(found.former.items())}
+        rows = [{"table_id": name, "format": format_, "labels": labels} for name, (format_, labels) in said.items()]
+        former = pa.Table.from_pylist(rows, world.tables.schema)
     errors = tuple(unread(project, inventory.current, listing, now=now))
-    return replace(world, orphans=orphans, listed_at=listing.listed_at, former=former, errors=errors)
+    return replace(world, orphans=found.files, listed_at=listing.listed_at, former=former, errors=errors)
 
 
 def unread(project: Project, current: Current, listing: Listing, *, now: datetime) -> list[str]:
@@ -122,24 +107,16 @@ def unread(project: Project, current: Current, listing: Listing, *, now: datetim
 
 def list_orphans(project: Project, *, now: datetime, watcher: Watcher | None = None) -> dict[str, Any]:
     """Orphans by folder, whatever their age, and the tables that no catalog lists."""
-    from pyspark.sql import functions as F
-
     found = look(project, now=now, watcher=watcher)
-    rows = (
-        found.orphans.files.groupBy("table_id", "folder")
-        .agg(
-            F.count("*").alias("files"),
-            F.sum("bytes").alias("bytes"),
-            F.max(F.unix_micros("modified_at")).alias("newest"),
-        )
-        .orderBy("table_id", "folder")
-        .collect()
+    grouped = found.orphans.files.group_by(["table_id", "folder"]).aggregate(
+        [([], "count_all"), ("bytes", "sum"), ("modified_at", "max")]
     )
+    rows = grouped.sort_by([("table_id", "ascending"), ("folder", "ascending")]).to_pylist()
     return {
         "listed_at": found.listing.listed_at,
         "orphans": [
-            {"dataset": row.table_id, "folder": row.folder, "files": row.files, "bytes": row.bytes,
-             "newest": None if row.newest is None else datetime.fromtimestamp(row.newest / 1e6, UTC)}
+            {"dataset": row["table_id"], "folder": row["folder"], "files": row["count_all"], "bytes": row["bytes_sum"],
+             "newest": row["modified_at_max"]}
             for row in rows
         ],
         "unregistered": [_as_dict(each) for each in found.orphans.unregistered],

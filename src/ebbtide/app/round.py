@@ -47,10 +47,14 @@ class Round:
     """What one run of `mark` or `sweep` was made from."""
 
     ledger: Ledger
-    spark: SparkSession
     inputs: Inputs
     plan: Plan
     limits: Limits
+
+    @property
+    def spark(self) -> SparkSession:
+        """The session that formats work in."""
+        return start_session(self.inputs.project)
 
     @property
     def unread(self) -> tuple[str, ...]:
@@ -100,7 +104,7 @@ def plan_round(
     asked = _read(plan_file) if plan_file is not None else None
     if asked is not None:
         now = _time_of(asked, now, project.tick)
-    spark, snapshot = start_session(project), read_state(project)
+    snapshot = read_state(project)
     # List first, read references second. A plan file was made from the listing before it, or from none.
     listing = last_listing(project.inventory) if plan_file is not None else None
     if plan_file is None and needs_listing(policies, snapshot):
@@ -110,7 +114,7 @@ def plan_round(
     with inputs.plan(now=now, limits=limits) as plan:
         if asked is not None:
             _refuse_another(asked, plan)
-        yield Round(ledger, spark, inputs, plan, limits or project.limits)
+        yield Round(ledger, inputs, plan, limits or project.limits)
 
 
 @dataclass(frozen=True, slots=True)

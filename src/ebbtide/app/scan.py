@@ -9,7 +9,6 @@ from ebbtide.config import Project
 from ebbtide.errors import SetupError
 from ebbtide.formats.base import Depth
 from ebbtide.inventory.information_schema import Inventory
-from ebbtide.inventory.listing import Listing
 from ebbtide.inventory.scan import ScanReport, Watcher, scan
 
 if TYPE_CHECKING:
@@ -37,12 +36,11 @@ def start_session(project: Project) -> SparkSession:
     return session(project.catalogs.values(), master=project.spark.master, conf=project.spark.conf)
 
 
-def start_plan_session(project: Project, inventory: Inventory, listing: Listing | None) -> SparkSession:
+def start_plan_session(project: Project, inventory: Inventory) -> SparkSession:
     """A session beside the project's for questions about the inventory, prepared for few rows where there are few."""
     from ebbtide.spark.session import plan_session
 
-    few = inventory.is_small and (listing is None or listing.is_small)
-    return plan_session(start_session(project), few_rows=few)
+    return plan_session(start_session(project), few_rows=inventory.is_small)
 
 
 def run_scan(

@@ -45,9 +45,9 @@ def sweep_round(round_: Round, lease: Lease, tell: Callable[[str], None]) -> Swe
     ledger, inputs = round_.ledger, round_.inputs
     run = round_.start("sweep", lease)
     catalogs, prove = inputs.project.catalogs, lambda touched: _prove(round_, touched)
-    lake = Lake(catalogs, round_.spark, inputs.spark, round_.rescan, prove, round_.waits_for)
+    lake = Lake(catalogs, round_.spark, round_.rescan, prove, round_.waits_for)
     report = Sweeper(lake, ledger, lease, run, tell, round_.limits).sweep(
-        round_.plan, inputs.world, inputs.inventory, inputs.policies, inputs.snapshot
+        round_.plan, inputs.inventory, inputs.policies, inputs.snapshot
     )
     report = replace(
         report,

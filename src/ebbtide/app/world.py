@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 
+import pyarrow as pa
+
 from ebbtide.app.orphans import with_orphans
-from ebbtide.app.scan import start_plan_session
+from ebbtide.app.scan import start_session
 from ebbtide.config import Project
 from ebbtide.config.policies import PolicySet, load_policies
 from ebbtide.config.project import Limits
@@ -18,7 +20,7 @@ from ebbtide.inventory.doubts import Doubt, declarations, doubts, names_to_wait_
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.labelled import Labelled, label_inventory
 from ebbtide.inventory.listing import Listing, last_listing
-from ebbtide.inventory.partition_days import dated_partitions, declared_dates, named_by_dates, with_date_columns
+from ebbtide.inventory.partition_days import DeclaredDates, declared_dates, named_by_dates
 from ebbtide.inventory.renames import called_now
 from ebbtide.model.durations import Duration, parse_duration
 
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from ebbtide.plan.plan import Plan
-    from ebbtide.plan.world import World
+    from ebbtide.plan.world import Orders, World
     from ebbtide.state.values import Hold, Mark, Snapshot, Unmark
 
 _Order = TypeVar("_Order", "Hold", "Unmark")
@@ -37,8 +39,6 @@ class Inputs:
     """Everything that a plan is made from, read once."""
 
     project: Project
-    spark: SparkSession
-    """For queries over the world (`plan_session`); formats work in the project's own."""
     policies: PolicySet
     inventory: Inventory
     snapshot: Snapshot
@@ -53,14 +53,18 @@ class Inputs:
             return frozenset()
         return named_by_dates(self.inventory, self.labelled.settings, self.labelled.personal_columns())
 
-    def plan(self, *, now: datetime, limits: Limits | None = None) -> Plan:
-        """Decide on every object at `now`."""
-        from ebbtide.plan.build import build_plan
+    def orders(self) -> Orders:
+        return orders_of(self.snapshot, self.inventory)
 
-        frames = state_frames(self.spark, self.snapshot, self.inventory)
+    def plan(self, *, now: datetime, limits: Limits | None = None) -> Plan:
+        """Decide on every object at `now`: in this process, or in Spark tasks where there is much to decide."""
+        from ebbtide.plan.build import Tasks, build_plan
+
+        project = self.project
+        tasks = Tasks(project.plan.in_process, project.inventory, lambda: start_session(project))
         made = build_plan(
-            self.policies, self.world, *frames, now=now, limits=limits or self.project.limits,
-            tick=tick_of(self.project),
+            self.policies, self.world, self.orders(), now=now, limits=limits or project.limits, tick=tick_of(project),
+            tasks=tasks,
         )  # fmt: skip
         return replace(made, warnings=(*made.warnings, *self.declared))
 
@@ -76,26 +80,16 @@ def read_inputs(
 ) -> Inputs:
     """The world as the inventory and a listing before it have it, with every `auto` of the policies settled."""
     from ebbtide.plan.promises import derive_auto
-    from ebbtide.plan.world import settled_if_few
 
     listing = listing if needs_listing(policies, snapshot) else None
-    spark = start_plan_session(project, inventory, listing)
     labelled = label_inventory(project, inventory)
-    world = world_of(labelled, inventory, spark)
     waits_for = names_to_wait_for(in_doubt(project, inventory, now=now))
-    world = replace(world, marked_days=_marked_days(spark, snapshot), unread=waits_for)
-    # A plan asks for these in every query, each of which would open the segments and look for the newest scans.
-    world = replace(
-        world,
-        branches=settled_if_few(world.branches),
-        transactions=settled_if_few(world.transactions),
-        files=settled_if_few(world.files),
-    )
+    world = replace(world_of(labelled, inventory), unread=waits_for)
     if listing is not None:
-        world = with_orphans(world, project, inventory, labelled, listing, spark, now=now)
+        world = with_orphans(world, project, inventory, labelled, listing, now=now)
     policies = derive_auto(policies, world, tick=tick_of(project))
     declared = tuple(declarations(project.catalogs, project.ignore, now=now))
-    return Inputs(project, spark, policies, inventory, snapshot, world, declared, labelled)
+    return Inputs(project, policies, inventory, snapshot, world, declared, labelled)
 
 
 def in_doubt(project: Project, inventory: Inventory, *, now: datetime) -> tuple[Doubt, ...]:
@@ -132,42 +126,45 @@ def some_policies(project: Project) -> PolicySet:
     return policies
 
 
-def world_of(labelled: Labelled, inventory: Inventory, spark: SparkSession) -> World:
+def world_of(labelled: Labelled, inventory: Inventory) -> World:
     """The inventory with its labels as the plan's world."""
-    from ebbtide.plan.world import World
+    from ebbtide.plan.world import DECLARED_DAYS, World, table_of
 
     declared = declared_dates(inventory, labelled.settings)
     return World(
-        tables=with_date_columns(spark, _tables(labelled, inventory, spark), declared),
-        columns=inventory.frame(spark, "columns"),
-        partitions=dated_partitions(spark, inventory, declared),
-        branches=inventory.frame(spark, "branches"),
-        transactions=inventory.frame(spark, "transactions"),
-        files=inventory.frame(spark, "files"),
+        tables=_tables(labelled, inventory, declared),
+        columns=inventory.section("columns"),
+        partitions=inventory.section("partitions"),
+        branches=inventory.section("branches"),
+        transactions=inventory.section("transactions"),
+        files=inventory.section("files"),
+        declared_days=table_of(declared.partitions, DECLARED_DAYS),
     )
 
 
-def _tables(labelled: Labelled, inventory: Inventory, spark: SparkSession) -> DataFrame:
-    """The section `tables` with what labels and lineage say, in place of the scan's empty columns."""
-    from pyspark.sql import functions as F
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    from ebbtide.spark.frames import small_frame
-
-    found = labelled.tables()
-    rows = [tuple(row.values()) for row in found.to_pylist()]
-    labels = small_frame(spark, rows, from_arrow_schema(found.schema))
-    scanned = inventory.frame(spark, "tables").drop(*(name for name in found.column_names if name != "table_id"))
-    covers = {
-        table_id: about.partition_date.covers
-        for table_id, about in labelled.settings.items()
-        if about.partition_date and about.partition_date.covers
+def _tables(labelled: Labelled, inventory: Inventory, declared: DeclaredDates) -> pa.Table:
+    """The section `tables` with what labels and lineage say in place of the scan's empty columns, and with what the
+    inventory knows of each dataset as a whole.
+    """
+    tables = labelled.section(inventory, "tables")
+    entries = [inventory.current.entries[table_id] for table_id in tables["table_id"].to_pylist()]
+    settings = [labelled.settings.get(entry.table_id) for entry in entries]
+    dates = [about.partition_date if about is not None else None for about in settings]
+    columns = {
+        "scan_id": pa.array([entry.scan_id for entry in entries], pa.string()),
+        "locked_by": pa.array([list(entry.locked_by) for entry in entries], pa.list_(pa.string())),
+        "scan_error": pa.array([entry.error for entry in entries], pa.string()),
+        "covers": pa.array([about.covers if about is not None else None for about in dates], pa.string()),
+        "identity": pa.array([entry.identity for entry in entries], pa.string()),
     }
-    facts = [
-        (entry.table_id, covers.get(entry.table_id), entry.identity) for entry in inventory.current.entries.values()
-    ]
-    known = small_frame(spark, facts, "table_id string, covers string, identity string")
-    return scanned.join(F.broadcast(labels), "table_id", "left").join(F.broadcast(known), "table_id", "left")
+    for name, values in columns.items():
+        tables = tables.append_column(name, values)
+    said = {table_id: (column, "declared", doubt) for table_id, column, doubt in declared.tables}
+    for n, name in enumerate(("date_column", "date_by", "date_doubt")):
+        found = zip(tables["table_id"].to_pylist(), tables[name].to_pylist(), strict=True)
+        values = [said[table_id][n] if table_id in said else value for table_id, value in found]
+        tables = tables.set_column(tables.schema.get_field_index(name), name, pa.array(values, pa.string()))
+    return tables
 
 
 def read_state(project: Project) -> Snapshot:
@@ -180,20 +177,15 @@ def read_state(project: Project) -> Snapshot:
         return replace(found, holds=named)
 
 
-def state_frames(
-    spark: SparkSession, snapshot: Snapshot, inventory: Inventory
-) -> tuple[DataFrame | None, DataFrame | None, DataFrame]:
+def orders_of(snapshot: Snapshot, inventory: Inventory) -> Orders:
     """Marks, unmarks and holds as the plan takes them. A hold on a subject names no dataset: erasure traces it."""
-    from ebbtide.plan.world import HOLDS, MARKS, UNMARKS
-    from ebbtide.spark.frames import small_frame
+    from ebbtide.plan.world import Orders
 
-    marks = [_mark(mark) for mark in snapshot.marks]
-    unmarks = [_unmark(pin) for pin in followed(snapshot.unmarks, inventory) if pin.released_at is None]
-    holds = [_hold(hold) for hold in followed(snapshot.holds, inventory) if hold.dataset is not None]
-    return (
-        small_frame(spark, marks, MARKS) if marks else None,
-        small_frame(spark, unmarks, UNMARKS) if unmarks else None,
-        small_frame(spark, holds, HOLDS),
+    return Orders.of(
+        [_mark(mark) for mark in snapshot.marks],
+        [_unmark(pin) for pin in followed(snapshot.unmarks, inventory) if pin.released_at is None],
+        [_hold(hold) for hold in followed(snapshot.holds, inventory) if hold.dataset is not None],
+        [(mark.key.dataset, mark.key.object, *mark.days) for mark in snapshot.marks if mark.days is not None],
     )
 
 
@@ -204,15 +196,6 @@ def followed(orders: Iterable[_Order], inventory: Inventory) -> Iterator[_Order]
         yield order
         for name in renamed.get(order.dataset or "", ()):
             yield replace(order, dataset=name)
-
-
-def _marked_days(spark: SparkSession, snapshot: Snapshot) -> DataFrame | None:
-    """The days of marked partitions, as far as their marks know them."""
-    from ebbtide.plan.world import MARKED_DAYS
-    from ebbtide.spark.frames import small_frame
-
-    found = [(mark.key.dataset, mark.key.object, *mark.days) for mark in snapshot.marks if mark.days is not None]
-    return small_frame(spark, found, MARKED_DAYS) if found else None
 
 
 def state_views(spark: SparkSession, snapshot: Snapshot, inventory: Inventory) -> dict[str, DataFrame]:

@@ -93,6 +93,12 @@ class Limits(_Strict):
         return value
 
 
+class PlanSettings(_Strict):
+    """Up to `in_process` rows of transactions, files and partitions a plan is made without a JVM."""
+
+    in_process: int = Field(2_000_000, strict=True, ge=0)
+
+
 class Warehouse(_Strict):
     prefix: str
     exclusive: StrictBool = False
@@ -124,6 +130,7 @@ class _ProjectFile(_Strict):
     ledger: LedgerSettings = Field(default_factory=LedgerSettings)
     lineage: LineageSettings = Field(default_factory=LineageSettings)
     limits: Limits = Field(default_factory=Limits)
+    plan: PlanSettings = Field(default_factory=PlanSettings)
     warehouses: list[Warehouse] = Field(default_factory=list)
     tick: str = Field("1d", pattern=r"^[1-9][0-9]*[hdw]$")
     ignore: list[_Ignore] = Field(default_factory=list)
@@ -179,6 +186,7 @@ class Project:
     ledger: LedgerSettings
     lineage: LineageSettings = field(default_factory=LineageSettings)
     limits: Limits = field(default_factory=Limits)
+    plan: PlanSettings = field(default_factory=PlanSettings)
     warehouses: tuple[Warehouse, ...] = ()
     tick: str = "1d"
     ignore: tuple[Ignored, ...] = ()
@@ -209,6 +217,7 @@ def load_project(path: Path) -> Project:
         ledger=LedgerSettings(origin=file.ledger.origin, checkpoint=checkpoint and str(root / checkpoint)),
         lineage=file.lineage,
         limits=file.limits,
+        plan=file.plan,
         warehouses=tuple(Warehouse(prefix=_place(w.prefix, root), exclusive=w.exclusive) for w in file.warehouses),
         tick=file.tick,
         ignore=tuple(each.value() for each in file.ignore),

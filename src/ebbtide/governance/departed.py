@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
     from ebbtide.model.dataset import Catalog
+    from ebbtide.plan.world import World
 
 ERASURE_TAKES = Duration(28, "d")
 """From the end of the notice to the last byte (spec §4): a request is filed early enough for that."""
@@ -67,7 +68,7 @@ class Departed:
     ) -> None:
         from pyspark.sql import functions as F
 
-        from ebbtide.plan.durations import add_to_day, add_to_instant
+        from ebbtide.governance.durations import add_to_day, add_to_instant
 
         assert subject.key
         assert subject.left_at
@@ -217,17 +218,14 @@ def _instant(due: date) -> datetime:
     return datetime.combine(due, time.min, UTC)
 
 
-def promised(subject: Subject, policies: PolicySet, tables: DataFrame) -> Duration:
+def promised(subject: Subject, policies: PolicySet, tables: World) -> Duration:
     """How long after leaving: what the subject says, else the strictest promise that selects one of its tables."""
-    from pyspark.sql import functions as F
-
-    from ebbtide.plan.select import selects
+    from ebbtide.plan.sections import selected_by
 
     if subject.gone_within is not None:
         return subject.gone_within
-    asked = [F.max(selects(promise.select).cast("int")).alias(str(n)) for n, promise in enumerate(policies.promises)]
-    held = tables.agg(*asked).collect()[0].asDict() if asked else {}
-    found = [promise.gone_within for n, promise in enumerate(policies.promises) if held[str(n)]]
+    numbers = {number for _, number in selected_by("promises", policies, tables)}
+    found = [promise.gone_within for n, promise in enumerate(policies.promises) if n in numbers]
     if not found:
         raise InputError(
             f"nothing says when people who left must be gone ({subject.name})",

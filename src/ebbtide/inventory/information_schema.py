@@ -18,6 +18,7 @@ from ebbtide.inventory.current import Current
 from ebbtide.inventory.listing import SMALL
 from ebbtide.inventory.schema import SECTIONS
 from ebbtide.inventory.segments import existing_file, read_section
+from ebbtide.kernel.engine import Parquet
 from ebbtide.model.dataset import Found
 from ebbtide.model.ids import DatasetId
 
@@ -79,6 +80,12 @@ class Inventory:
                     "error": entry.error,
                     "hint": entry.hint,
                 }
+
+    def section(self, name: str) -> pa.Table | Parquet:
+        """A section for the kernel: its files, stale rows among them. The scan of each entry says which rows count."""
+        paths = (existing_file(self.folder, name, segment) for segment in sorted(self.current.segments))
+        files = tuple(str(path) for path in paths if path is not None)
+        return Parquet(files) if files else SECTIONS[name].empty_table()
 
     def frame(self, spark: SparkSession, section: str) -> DataFrame:
         """A section as a DataFrame that reads its Parquet files when it is asked."""

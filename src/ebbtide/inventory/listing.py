@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pyarrow as pa
@@ -26,9 +25,6 @@ from ebbtide.inventory.current import Current
 from ebbtide.model.paths import is_inside
 from ebbtide.private import private_file
 from ebbtide.storage.listing import Listed, clock_of, list_below, list_folder
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 _SCHEMA = pa.schema(
     [
@@ -67,19 +63,6 @@ class Listing:
     def is_before(self, current: Current) -> bool:
         """Whether the inventory was read after the listing. Only then does it know what the listing shows."""
         return current.scan_id not in ("", self.after_scan)
-
-    @property
-    def is_small(self) -> bool:
-        return int(pq.read_metadata(self.file).num_rows) <= SMALL
-
-    def frame(self, spark: SparkSession) -> DataFrame:
-        """`root, path, bytes, modified_at, exact`, a row an object, without the roots that failed."""
-        from pyspark.sql import functions as F
-
-        from ebbtide.spark.frames import own_parquet
-
-        rows = own_parquet(spark, self.file)
-        return rows.where(~F.col("root").isin(sorted(self.failed))) if self.failed else rows
 
 
 def outermost(places: Mapping[str, Options]) -> dict[str, Options]:

@@ -10,19 +10,21 @@ import zlib
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import reduce
-from operator import or_
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from ebbtide.errors import UnreadableError
 from ebbtide.inventory.areas import SHAPES, options_near
 from ebbtide.inventory.current import Current, Entry
+from ebbtide.kernel.engine import literal
 from ebbtide.model.dataset import Catalog
 from ebbtide.storage.files import open_store
 from ebbtide.storage.unpack import gunzip
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from duckdb import DuckDBPyConnection
 
 _READERS = 8
 _HEAD = 4096
@@ -43,31 +45,29 @@ def are_views(paths: Iterable[str], catalogs: Mapping[str, Catalog]) -> list[boo
         return list(pool.map(is_view, paths))
 
 
-def without_views(files: DataFrame, catalogs: Mapping[str, Catalog]) -> DataFrame:
+def without_views(files: pa.Table, catalogs: Mapping[str, Catalog]) -> pa.Table:
     """Files that nothing references, but for metadata of views: a view may have the folder of a table, where that was
     renamed or moved and the view has its name now. What cannot be read may be one.
     """
-    from pyspark.sql import functions as F
-
-    rows = files.where(F.col("path").rlike(f"(?s){SHAPES['iceberg']}")).select("path").collect()
-    paths = sorted(row.path for row in rows)
+    paths = sorted(path for path in files["path"].to_pylist() if re.search(SHAPES["iceberg"], path, re.DOTALL))
     kept = [path for path, is_view in zip(paths, are_views(paths, catalogs), strict=True) if is_view is not False]
-    return files.where(~F.col("path").isin(kept)) if kept else files
+    return files.filter(pc.invert(pc.is_in(files["path"], pa.array(kept, pa.string())))) if kept else files
 
 
-def without_taken(
-    listed: DataFrame, references: DataFrame, current: Current, catalogs: Mapping[str, Catalog]
-) -> Current:
-    """The datasets with those of their former folders alone that no other table took: what lies there may be its."""
-    from pyspark.sql import functions as F
+def without_taken(engine: DuckDBPyConnection, current: Current, catalogs: Mapping[str, Catalog]) -> Current:
+    """The datasets with those of their former folders alone that no other table took: what lies there may be its.
 
+    Asks `listed` and `in_files`.
+    """
     left = {place: entry for entry in current.entries.values() for place in entry.was_at}
     if not left:
         return current
-    inside = reduce(or_, (F.col("path").startswith(f"{place}/") for place in left))
-    shaped = reduce(or_, (F.col("path").rlike(f"(?s){pattern}") for pattern in SHAPES.values()))
-    rows = listed.where(inside & shaped).select("path").join(references.select("path"), "path", "left_anti").collect()
-    markers = [(row.path, left[place]) for row in rows for place in _marked(row.path) if place in left]
+    inside = " OR ".join(f"starts_with(path, {literal(f'{place}/')})" for place in left)
+    shaped = " OR ".join(f"regexp_matches(path, {literal(f'(?s){pattern}')})" for pattern in SHAPES.values())
+    rows = engine.execute(
+        f"SELECT path FROM listed WHERE ({inside}) AND ({shaped}) AND path NOT IN (SELECT path FROM in_files)"
+    ).fetchall()
+    markers = [(path, left[place]) for (path,) in rows for place in _marked(path) if place in left]
     with ThreadPoolExecutor(_READERS) as pool:
         own = pool.map(lambda marker: _is_own(marker[0], marker[1], catalogs), markers)
         foreign = [path for (path, _), is_own in zip(markers, own, strict=True) if not is_own]

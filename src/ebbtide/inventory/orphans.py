@@ -15,20 +15,31 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from ebbtide.inventory.areas import SHAPES, Area, Condemned, Kind, areas
-from ebbtide.inventory.current import Current
+from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.listing import Listing
-from ebbtide.inventory.markers import are_views, without_taken
-from ebbtide.inventory.never import candidates
+from ebbtide.inventory.markers import are_views, without_taken, without_views
+from ebbtide.kernel.engine import Parquet, connection, hand_in, literal, scan
+from ebbtide.kernel.steps import run_steps
 from ebbtide.model.dataset import Catalog
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from duckdb import DuckDBPyConnection
 
-_AREA = "location string, kind string, format string, table_id string, metadata long, before timestamp"
-_ESCAPED = r"(?:%(?:25)*[0-9A-Fa-f]{2}|[^A-Za-z0-9/._-])+"
+_TIME = pa.timestamp("us", tz="UTC")
+_AREA = pa.schema(
+    {
+        "location": pa.string(), "kind": pa.string(), "format": pa.string(), "table_id": pa.string(),
+        "metadata": pa.int64(), "before": _TIME,
+    }
+)  # fmt: skip
+_FILES = pa.schema(
+    {"table_id": pa.string(), "folder": pa.string(), "path": pa.string(), "bytes": pa.int64(), "modified_at": _TIME}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,137 +57,96 @@ class Unregistered:
 @dataclass(frozen=True)
 class Orphans:
     """`files` has `table_id, folder, path, bytes, modified_at`: candidates, whatever their age. `former` are the owners
-    that are no datasets any more, with their formats. `owned` is what was listed, with its owners.
+    that are no datasets any more, with their formats.
     """
 
-    files: DataFrame
+    files: pa.Table
     former: Mapping[str, str]
-    owned: DataFrame
+    folders: Sequence[Mapping[str, Any]]
+    """What looks like a table, as it lies there, with a metadata file where it has one."""
     owners: Mapping[str, Area]
     catalogs: Mapping[str, Catalog]
 
     @cached_property
     def unregistered(self) -> tuple[Unregistered, ...]:
         """What looks like a table and is none that a catalog lists. For people: no plan asks."""
-        return _unregistered(self.owned, self.owners, self.catalogs)
+        named = [row["metadata"] for row in self.folders if row["metadata"] is not None]
+        # What cannot be read is reported as what it looks like.
+        views = {path for path, is_view in zip(named, are_views(named, self.catalogs), strict=True) if is_view}
+        return tuple(
+            Unregistered(
+                row["location"], self.owners[row["location"]].format, self.owners[row["location"]].table_id,
+                row["files"], row["bytes"], row["newest"].astimezone(UTC),
+            )
+            for row in sorted(self.folders, key=lambda row: str(row["location"]))
+            if row["metadata"] not in views
+        )  # fmt: skip
 
 
 def find_orphans(
-    spark: SparkSession,
     listing: Listing,
-    references: DataFrame,
-    current: Current,
+    inventory: Inventory,
     catalogs: Mapping[str, Catalog],
     exclusive: Sequence[str],
     condemned: Sequence[Condemned] = (),
 ) -> Orphans:
-    """`references` are the files of every dataset, read after the listing; `exclusive` are normalised prefixes.
+    """What lies in the storage and no dataset of the inventory references, which was read after the listing.
 
-    What a format keeps for a while after its removal is referenced until that time, by the store's clock.
+    `exclusive` are normalised prefixes.
     """
-    from pyspark.sql import functions as F
-
-    listed = listing.frame(spark).withColumn("folder", _folder(F.col("path")))
-    current = without_taken(listed, references, current, catalogs)
-    owners = areas(current, catalogs, exclusive, condemned, _shaped(listed))
-    owned = _with_owner(spark, listed, owners)
-    found = candidates(owned).withColumn("key", _loosely(F.col("path")))
-    known = references.where(referenced_at(listing.listed_at)).select(_loosely(F.col("path")).alias("key"))
-    # A store that has no times gives the first moment there is: nothing says how old such a file is (hazard 22).
-    age_known = F.col("modified_at") >= F.lit("1971-01-01T00:00:00Z").cast("timestamp")
-    orphans = found.join(known, "key", "left_anti").select(
-        "table_id", "folder", "path", "bytes", F.when(age_known, F.col("modified_at")).alias("modified_at")
-    )
+    with connection() as engine:
+        failed = ", ".join(literal(root) for root in sorted(listing.failed)) or "NULL"
+        engine.execute(
+            r"CREATE TEMP TABLE listed AS SELECT *, regexp_extract(path, '(?s)^(.*)/[^/]*$', 1) AS folder "
+            f"FROM {scan([listing.file])} WHERE NOT coalesce(root IN ({failed}), false)"
+        )
+        load_referenced(engine, inventory, listing.listed_at)
+        current = without_taken(engine, inventory.current, catalogs)
+        owners = areas(current, catalogs, exclusive, condemned, _shaped(engine))
+        rows = [(a.location, str(a.kind), a.format, a.table_id, a.metadata, a.before) for a in owners.values()]
+        columns = list(zip(*rows, strict=True)) or [()] * len(_AREA)
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, _AREA, strict=True)]
+        hand_in(engine, "areas", pa.Table.from_arrays(arrays, schema=_AREA))
+        run_steps(engine, "ebbtide.inventory", "sql/orphans")
+        files = engine.sql("SELECT * FROM orphans").to_arrow_table().cast(_FILES)
+        folders = engine.sql("SELECT * FROM unregistered").to_arrow_table().to_pylist()
     gone = {
         area.table_id: area.format
         for area in owners.values()
         if area.kind in (Kind.FORMER, Kind.CONDEMNED) and area.table_id and area.table_id not in current.entries
     }
-    return Orphans(orphans, gone, owned, owners, catalogs)
+    return Orphans(without_views(files, catalogs), gone, folders, owners, catalogs)
 
 
-def referenced_at(moment: datetime) -> Column:
-    """Whether a file of the inventory is one that somebody references, or that its format keeps at that moment."""
-    from pyspark.sql import functions as F
-
-    return F.coalesce(F.col("kept_until") >= F.lit(moment), F.lit(True))
-
-
-def _folder(path: Column) -> Column:
-    from pyspark.sql import functions as F
-
-    return F.regexp_extract(path, r"(?s)^(.*)/[^/]*$", 1)
+def load_referenced(engine: DuckDBPyConnection, inventory: Inventory, moment: datetime) -> None:
+    """`referenced`: the files that datasets reference, or that their formats keep at that moment."""
+    load_current(engine, inventory, "files")
+    engine.execute(
+        "CREATE TEMP VIEW referenced AS SELECT * FROM in_files "
+        f"WHERE coalesce(kept_until >= {literal(moment.isoformat())}::TIMESTAMPTZ, true)"
+    )
 
 
-def _loosely(path: Column) -> Column:
-    """A path without what percent-encoding changes, however often it was encoded."""
-    from pyspark.sql import functions as F
+def load_current(engine: DuckDBPyConnection, inventory: Inventory, name: str) -> None:
+    """`in_<name>`: the rows of a section that the current state counts."""
+    rows = inventory.section(name)
+    if not isinstance(rows, Parquet):
+        hand_in(engine, f"in_{name}", rows)
+        return
+    counted = [(e.table_id, e.scan_id) for e in inventory.current.entries.values() if e.segment]
+    ids, scans = zip(*counted, strict=True)
+    hand_in(engine, f"scans_of_{name}", pa.table({"table_id": pa.array(ids), "scan_id": pa.array(scans)}))
+    engine.execute(
+        f"CREATE TEMP TABLE in_{name} AS SELECT s.* EXCLUDE (scan_id) FROM {scan(rows.files)} s "
+        f"SEMI JOIN scans_of_{name} t ON t.table_id = s.table_id AND t.scan_id = s.scan_id"
+    )
 
-    return F.regexp_replace(path, _ESCAPED, "?")
 
-
-def _shaped(listed: DataFrame) -> dict[str, str]:
+def _shaped(engine: DuckDBPyConnection) -> dict[str, str]:
     """The folders that look like a table or a checkpoint; where one looks like two, a table's format wins."""
-    from pyspark.sql import functions as F
-
-    looks = F.array(
-        *(
-            F.struct(F.regexp_extract("path", rf"(?s){pattern}", 1).alias("location"), F.lit(name).alias("shape"))
-            for name, pattern in SHAPES.items()
-        )
-    )
-    rows = listed.select(F.explode(F.filter(looks, lambda look: look["location"] != "")).alias("look"))
-    found = rows.select("look.*").distinct().collect()
-    order = {name: n for n, name in enumerate(SHAPES)}
-    return {row.location: row.shape for row in sorted(found, key=lambda row: -order[row.shape])}
-
-
-def _with_owner(spark: SparkSession, listed: DataFrame, owners: Mapping[str, Area]) -> DataFrame:
-    """The listed files with the columns of their innermost owner; those of nobody are left out."""
-    from pyspark.sql import functions as F
-
-    from ebbtide.spark.frames import small_frame
-
-    rows = [(a.location, str(a.kind), a.format, a.table_id, a.metadata, a.before) for a in owners.values()]
-    known = F.broadcast(small_frame(spark, rows, _AREA))
-    parts = F.split("folder", "/")
-    # `file:///a/b` has the parts `file:`, ``, ``, `a`, `b`: the store itself is never an owner.
-    around = F.transform(F.sequence(F.lit(4), F.size(parts)), lambda n: F.array_join(F.slice(parts, F.lit(1), n), "/"))
-    folders = listed.select("folder").distinct().where(F.size(parts) >= 4)
-    innermost = (
-        folders.select("folder", F.explode(around).alias("location"))
-        .join(known, "location")
-        .groupBy("folder")
-        .agg(F.max_by(F.struct(*known.columns), F.length("location")).alias("owner"))
-        .select("folder", "owner.*")
-    )
-    return listed.join(innermost, "folder")
-
-
-def _unregistered(
-    owned: DataFrame, owners: Mapping[str, Area], catalogs: Mapping[str, Catalog]
-) -> tuple[Unregistered, ...]:
-    from pyspark.sql import functions as F
-
-    rows = (
-        owned.where(F.col("kind") == str(Kind.UNREGISTERED))
-        .groupBy("location")
-        .agg(
-            F.count("*").alias("files"),
-            F.sum("bytes").alias("bytes"),
-            F.max(F.unix_micros("modified_at")).alias("newest"),
-            F.max(F.when(F.col("path").rlike(SHAPES["iceberg"]), F.col("path"))).alias("metadata"),
-        )
-        .collect()
-    )
-    named = [row.metadata for row in rows if row.metadata is not None]
-    # What cannot be read is reported as what it looks like.
-    views = {path for path, is_view in zip(named, are_views(named, catalogs), strict=True) if is_view}
-    return tuple(
-        Unregistered(
-            row.location, owners[row.location].format, owners[row.location].table_id, row.files, row.bytes,
-            datetime.fromtimestamp(row.newest / 1e6, UTC),
-        )
-        for row in sorted(rows, key=lambda row: row.location)
-        if row.metadata not in views
-    )  # fmt: skip
+    found: dict[str, str] = {}
+    for shape, pattern in reversed(SHAPES.items()):
+        place = f"regexp_extract(path, {literal(f'(?s){pattern}')}, 1)"
+        rows = engine.execute(f"SELECT DISTINCT {place} FROM listed WHERE {place} <> ''").fetchall()
+        found |= {location: shape for (location,) in rows}
+    return found

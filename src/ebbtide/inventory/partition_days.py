@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,12 +16,6 @@ import pyarrow.compute as pc
 from ebbtide.config.tables import PartitionDate, TableSettings
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.model.partition_dates import Days, parse_day
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-_TABLES = "table_id string, declared_column string, declared_doubt string"
-_PARTITIONS = "table_id string, partition string, declared_first date, declared_last date"
 
 
 @dataclass(slots=True)
@@ -81,41 +75,6 @@ def _is_within(column: str, labelled: str) -> bool:
     """Whether a column is the labelled one, or a field of it."""
     column, labelled = column.lower(), labelled.lower()
     return column == labelled or column.startswith(f"{labelled}.")
-
-
-def dated_partitions(spark: SparkSession, inventory: Inventory, declared: DeclaredDates) -> DataFrame:
-    """The section `partitions`, with the days that people declared in place of those that the scan chose."""
-    from pyspark.sql import functions as F
-
-    from ebbtide.spark.frames import small_frame
-
-    partitions = inventory.frame(spark, "partitions").drop("candidates")
-    if not declared.partitions:
-        return partitions
-    said = small_frame(spark, declared.partitions, _PARTITIONS).withColumn("said", F.lit(True))
-    days = partitions.join(said, ["table_id", "partition"], "left")
-    chosen = {"_date": "declared_first", "first_day": "declared_first", "last_day": "declared_last"}
-    return days.withColumns(
-        {name: F.when(F.col("said"), F.col(theirs)).otherwise(F.col(name)) for name, theirs in chosen.items()}
-    ).drop("declared_first", "declared_last", "said")
-
-
-def with_date_columns(spark: SparkSession, tables: DataFrame, declared: DeclaredDates) -> DataFrame:
-    """The section `tables` with the column that dates are read from, how it was found, and what is in doubt of it."""
-    from pyspark.sql import functions as F
-
-    from ebbtide.spark.frames import small_frame
-
-    said = small_frame(spark, declared.tables, _TABLES).withColumn("said", F.lit(True))
-    tables = tables.join(F.broadcast(said), "table_id", "left")
-    chosen = {
-        "date_column": F.col("declared_column"),
-        "date_by": F.lit("declared"),
-        "date_doubt": F.col("declared_doubt"),
-    }
-    return tables.withColumns(
-        {name: F.when(F.col("said"), theirs).otherwise(F.col(name)) for name, theirs in chosen.items()}
-    ).drop("declared_column", "declared_doubt", "said")
 
 
 def _spelled(column: str, known: list[str]) -> str | None:

@@ -118,6 +118,18 @@ def as_hours(duration: Duration) -> int:
     return duration.count * _LONGEST_HOURS[duration.unit]
 
 
+def micros_of(duration: Duration) -> int:
+    """The part of fixed length in microseconds."""
+    return int(duration.exact.total_seconds()) * 1_000_000
+
+
+def days_of(duration: Duration) -> int:
+    """The part of fixed length in days; started days count, as in `add`."""
+    hours = abs(int(duration.exact.total_seconds())) // 3600
+    days = -(-hours // 24)
+    return days if duration.count >= 0 else -days
+
+
 def first_kept_day(retention: Duration, now: datetime) -> date:
     """The oldest day that is not older than the retention: what lies before it goes."""
     today = now.astimezone(UTC).date()

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
-
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from ebbtide.config.policies import Policy, PolicySet
 from ebbtide.config.project import Limits
+from ebbtide.kernel.engine import connection
 from ebbtide.model.durations import Duration
-from ebbtide.plan.build import build_plan
+from ebbtide.plan.build import plan_part
+from ebbtide.plan.parts import one_dataset
+from ebbtide.plan.plan import rows_of_objects
 from ebbtide.plan.promises import derive_auto
 from ebbtide.plan.proof import TICK
+from ebbtide.plan.sections import load_tables
 from ebbtide.plan.select import conditions, looks_at_branches
-from ebbtide.plan.world import World
+from ebbtide.plan.world import Orders, World
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +45,7 @@ class Explanation:
 def explain(
     policies: PolicySet,
     world: World,
-    marks: DataFrame | None,
-    unmarks: DataFrame | None,
-    holds: DataFrame,
+    orders: Orders,
     *,
     dataset: str,
     target: str,
@@ -55,38 +56,35 @@ def explain(
 ) -> Explanation:
     """Plan the dataset, with the references of all others, and tell what was decided and why."""
     policies = derive_auto(policies, world, tick=tick)
-    mine = F.col("table_id") == dataset
-    tables = world.tables if world.former is None else world.tables.unionByName(world.former)
-    asked = [conditions(policy.select) for policy in policies.policies]
-    keys = [(n, key, condition) for n, of_policy in enumerate(asked) for key, condition in of_policy.items()]
-    answers = tables.where(mine).select(F.lit(True), *(condition for _, _, condition in keys)).first()
-    failed: dict[int, list[str]] = {n: [] for n in range(len(policies.policies))}
-    for number, (n, key, _) in enumerate(keys, 1):
-        if answers is not None and not answers[number]:
-            failed[n].append(key)
-    planned = None
-    marks = None if marks is None else marks.where(mine)
-    if policies.policies or (marks is not None and not marks.isEmpty()):
-        with build_plan(
-            policies,
-            world.only(dataset),
-            marks,
-            None if unmarks is None else unmarks.where(mine),
-            holds.where(mine),
-            now=now,
-            limits=limits,
-        ) as made:
-            chosen = (F.col("target") == target) & (F.col("object") == object_id)
-            row = made.objects.where(chosen).first()
-            planned = None if row is None else row.asDict(recursive=True)
-    if answers is None:
+    part = one_dataset(world, orders, dataset)
+    with tempfile.TemporaryDirectory(prefix="plan-") as folder:
+        plan_part(policies, part, now=now, limits=limits or Limits(), folder=Path(folder))
+        rows = rows_of_objects(Path(folder), "WHERE target = ? AND object = ?", (target, object_id))
+        planned = next(iter(rows), None)
+    failed = _failed(policies, part.world)
+    if failed is None:
         gone = tuple(Considered(p.name, "does not select", "no catalog lists the dataset") for p in policies.policies)
         return Explanation(dataset, target, object_id, planned, gone)
     considered: list[Considered] = []
-    for n, policy in enumerate(policies.policies):
+    for policy, keys in zip(policies.policies, failed, strict=True):
         is_late = any(before.outcome == "owns" for before in considered)
-        considered.append(_considered(policy, target, failed[n], planned, is_late=is_late))
+        considered.append(_considered(policy, target, keys, planned, is_late=is_late))
     return Explanation(dataset, target, object_id, planned, tuple(considered))
+
+
+def _failed(policies: PolicySet, world: World) -> list[list[str]] | None:
+    """Per policy the keys of its selection that do not match the one dataset; None where there is no such dataset."""
+    asked = [conditions(policy.select) for policy in policies.policies]
+    terms = [term for of_policy in asked for term in of_policy.values()]
+    with connection() as engine:
+        load_tables(engine, world)
+        columns = ", ".join(["true", *(sql for sql, _ in terms)])
+        bound = [value for _, values in terms for value in values]
+        rows = engine.execute(f"SELECT {columns} FROM in_tables", bound).fetchall()
+    if not rows:
+        return None
+    answers = iter(rows[0][1:])
+    return [[key for key in of_policy if not next(answers)] for of_policy in asked]
 
 
 def _considered(

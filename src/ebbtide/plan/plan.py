@@ -1,7 +1,7 @@
 """The plan: a pure function of (inventory, policies, marks, holds, now), byte for byte the same for the same input.
 
-`build.build_plan` makes it. Its objects stay in Spark, kept on disk: a lake has millions. The digest is taken over them
-in two steps, so that no sorted list of all of them is ever held:
+`build.build_plan` makes it. It is a folder of Parquet files: a lake has millions of objects. The digest is taken over
+them in two steps, so that no sorted list of all of them is ever held:
 
     line     canonical JSON of an object as the plan file has it: sorted keys, no spaces, absent keys left out
     dataset  SHA-256 over the sorted SHA-256 hex digests of its lines, a digest a line
@@ -13,48 +13,51 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-
+from ebbtide.kernel.engine import connection, scan
 from ebbtide.model.times import as_text
 from ebbtide.plan.measure import OverLimit, Totals
 
 DECISIONS = ("mark", "keep", "held", "unmarked", "marked", "wait", "sweep")
+_BATCH = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """Every object that a policy owns or a mark names, with decision and reason.
 
-    `objects` has the columns of design.md's JSON shape; `files` is a row per file and object that names it. `totals`
-    are of distinct files, by verb. A plan with `over` ends a run with exit 3: datasets in it are left out, and an entry
+    `folder` has a Parquet file or more of each relation: `objects` in the columns of design.md's JSON shape, `files`
+    with a row per file and object that names it, and what sweeps and marks take of those (`sql/finish`). `totals` are
+    of distinct files, by verb. A plan with `over` ends a run with exit 3: datasets in it are left out, and an entry
     without a dataset stops the run.
     """
 
     as_of: datetime
     digest: str
-    objects: DataFrame
-    files: DataFrame
+    folder: Path
     counts: Mapping[str, int]
     totals: Mapping[str, Totals]
     over: tuple[OverLimit, ...] = ()
     warnings: tuple[str, ...] = ()
 
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """The objects in order of dataset, target and id, as the plan file has them."""
-        ordered = self.objects.orderBy("dataset", "target", "object")
-        for row in ordered.toLocalIterator():
-            yield row.asDict(recursive=True)
+    def rows(self, *decisions: str) -> Iterator[dict[str, Any]]:
+        """The objects in order of dataset, target and id, as the plan file has them; all, or those decided so."""
+        where = "" if not decisions else f"WHERE decision IN ({', '.join('?' * len(decisions))})"
+        return rows_of_objects(self.folder, f"{where} ORDER BY dataset, target, object", decisions)
 
     def paths(self) -> Iterator[str]:
         """The distinct files that the plan names, sorted."""
-        for row in self.files.select("path").distinct().orderBy("path").toLocalIterator():
-            yield row[0]
+        return (row["path"] for row in read(self.folder, "files", "GROUP BY path ORDER BY path", columns="path"))
+
+    def read(self, relation: str) -> Iterator[dict[str, Any]]:
+        """All rows of one of its relations."""
+        return read(self.folder, relation)
 
     def head(self) -> dict[str, Any]:
         """What the plan file says beside its objects."""
@@ -70,8 +73,8 @@ class Plan:
         }
 
     def close(self) -> None:
-        """Give back what Spark keeps of it."""
-        self.objects.unpersist()
+        """Remove its folder."""
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def __enter__(self) -> Plan:
         return self
@@ -80,50 +83,29 @@ class Plan:
         self.close()
 
 
-def shape(rows: DataFrame) -> DataFrame:
-    """The objects in the shape of the plan file, keys in alphabetical order."""
-    return rows.select(
-        "because",
-        "branches",
-        "bytes",
-        "cutoff",
-        F.col("table_id").alias("dataset"),
-        "decision",
-        "drops_from",
-        F.struct(F.col("file_count").alias("count"), F.concat(F.lit("sha256:"), "file_digest").alias("digest")).alias(
-            "files"
-        ),
-        "fingerprint",
-        "kept_by",
-        "leaves",
-        F.col("object_id").alias("object"),
-        "policy",
-        "protected_by",
-        "rows",
-        "target",
-        "waits_for",
-    )
+def rows_of_objects(folder: Path, tail: str, bound: Iterable[object] = ()) -> Iterator[dict[str, Any]]:
+    """Objects as the plan file has them; `tail` is the rest of the statement."""
+    for row in read(folder, "objects", tail, bound):
+        if row["leaves"] is not None:
+            row["leaves"] = {v["branch"]: {"bytes": v["bytes"], "rows": v["rows"]} for v in row["leaves"]}
+            row["kept_by"] = {k["name"]: k["bytes"] for k in row["kept_by"]}
+        yield row
 
 
-def _line(objects: DataFrame) -> Column:
-    return F.to_json(F.struct(*objects.columns), {"ignoreNullFields": "true"})
+def read(
+    folder: Path, relation: str, tail: str = "", bound: Iterable[object] = (), columns: str = "*"
+) -> Iterator[dict[str, Any]]:
+    """Rows of a relation of the plan in this folder, some ten thousand at a time."""
+    files = sorted(folder.glob(f"{relation}-*.parquet"))
+    with connection() as engine:
+        found = engine.sql(f"SELECT {columns} FROM {scan(files)} {tail}", params=list(bound))
+        for batch in found.to_arrow_reader(_BATCH):
+            yield from batch.to_pylist()
 
 
-def digest_and_counts(objects: DataFrame) -> tuple[str, dict[str, int]]:
-    """The `objects` part of the digest, and how many objects each decision has, in one pass."""
-    numbers = [F.sum((F.col("decision") == name).cast("long")).alias(name) for name in DECISIONS]
-    hashed = objects.select("dataset", "decision", F.sha2(_line(objects), 256).alias("hash"))
-    row = (
-        hashed.groupBy("dataset")
-        .agg(F.sha2(F.array_join(F.sort_array(F.collect_list("hash")), "\n"), 256).alias("hash"), *numbers)
-        .agg(
-            F.sha2(F.array_join(F.sort_array(F.collect_list(F.concat_ws(" ", "dataset", "hash"))), "\n"), 256),
-            *(F.sum(name) for name in DECISIONS),
-        )
-        .first()
-    )
-    assert row is not None
-    return str(row[0]), {name: row[n + 1] or 0 for n, name in enumerate(DECISIONS)}
+def objects_digest(datasets: Iterable[tuple[str, str]]) -> str:
+    """The `objects` part of the digest, from each dataset's own."""
+    return hashlib.sha256("\n".join(sorted(f"{name} {digest}" for name, digest in datasets)).encode()).hexdigest()
 
 
 def plan_digest(as_of: datetime, objects: str, policies: Mapping[str, Any]) -> str:

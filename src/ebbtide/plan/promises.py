@@ -1,30 +1,28 @@
 """Promises over all tables: what `check` shows, and what `older_than: auto` comes from (spec §3).
 
-The selections and the facts are gathered in Spark, a row per table; the proof itself is arithmetic on the driver.
+The selections and the facts are gathered by `sql/promises`, a row per table; the proof itself is arithmetic.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
-
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
 
 from ebbtide.config.policies import AUTO, PolicySet
 from ebbtide.errors import InputError
+from ebbtide.kernel.engine import connection
+from ebbtide.kernel.steps import run_steps
 from ebbtide.model.durations import Duration
-from ebbtide.plan.datasets import any_holds, prepare
-from ebbtide.plan.durations import interval_of_text
-from ebbtide.plan.partitions import covered_days, covering
 from ebbtide.plan.proof import Bound, Facts, bound_of, lengths
-from ebbtide.plan.select import owner, selects
-from ebbtide.plan.world import HOLDS, ORPHANS_ONLY, World, texts
+from ebbtide.plan.sections import load_facts
+from ebbtide.plan.world import ORPHANS_ONLY, Orders, World
 
 _MONTH, _YEAR = range(27, 31), range(364, 366)
 _DERIVED = ("partitions", "rows")
 _HOUR = 3_600_000_000
+_ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +37,13 @@ class Proof:
     breaks: str | None
 
 
-def prove(policies: PolicySet, world: World, holds: DataFrame, *, tick: Duration) -> list[Proof]:
+def prove(policies: PolicySet, world: World, orders: Orders, *, tick: Duration) -> list[Proof]:
     """Every promise for every table that it selects, in order of promise and table."""
     if not policies.promises:
         return []
     policies = derive_auto(policies, world, tick=tick)
     found = []
-    for facts, promised in _gather(policies, world, holds):
+    for facts, promised in _gather(policies, world, orders):
         bound = bound_of(facts, policies, tick)
         for n in promised:
             promise = policies.promises[n]
@@ -56,12 +54,12 @@ def prove(policies: PolicySet, world: World, holds: DataFrame, *, tick: Duration
 
 
 def gone_by_age(
-    policies: PolicySet, world: World, holds: DataFrame, gone_within: Duration, *, tick: Duration
+    policies: PolicySet, world: World, orders: Orders, gone_within: Duration, *, tick: Duration
 ) -> set[str]:
     """The tables of which nothing is left so long after it was written, proved: their partitions go by date in time."""
     policies = derive_auto(policies, world, tick=tick)
     found = set()
-    for facts, _ in _gather(policies, world, holds):
+    for facts, _ in _gather(policies, world, orders):
         bound = None if facts.partitions is None else bound_of(facts, policies, tick)
         if bound is not None and bound.breaks(gone_within) is None:
             found.add(facts.table_id)
@@ -90,7 +88,7 @@ def derive_auto(policies: PolicySet, world: World, *, tick: Duration) -> PolicyS
                     hint="add `promises:` with gone_within, or write a duration, as in older_than: 71d",
                 )
     # Holds are no reason to keep less of the rest.
-    gathered = _gather(policies, world, world.tables.sparkSession.createDataFrame([], HOLDS))
+    gathered = _gather(policies, world, Orders())
     return _replaced(policies, gathered, tick)
 
 
@@ -133,39 +131,13 @@ def _room(facts: Facts, policies: PolicySet, promise: int, tick: Duration) -> in
     return lengths(policies.promises[promise].gone_within)[0] - -(-others // 24)
 
 
-def _gather(policies: PolicySet, world: World, holds: DataFrame) -> list[tuple[Facts, tuple[int, ...]]]:
-    """A row per table: its facts, and the promises that select it."""
-    promised = F.array_compact(F.array(*(F.when(selects(p.select), n) for n, p in enumerate(policies.promises))))
-    asked = world.tables.select("table_id", "labels", promised.cast("array<int>").alias("promised"))
-    datasets = prepare(policies, world, holds)
-    rows = datasets.join(asked, "table_id").join(_dates(world, datasets), "table_id", "left")
-    rows = rows.select(
-        "table_id", "labels", "promised", "floor_numbers", "blocks", "floor_gc", "floor_append", "capabilities",
-        *(owner(policies, F.col(f"for_{target}"), texts("main")).alias(target)
-          for target in ("partitions", "rows", "versions", "orphans")),
-        interval_of_text(F.col("time_grain")).alias("grain"),
-        (covering() == "trailing").alias("trailing"), "span", "undated", "plain_files",
-        any_holds().alias("held"), F.transform("refs", lambda ref: ref["name"]).alias("refs"),
-        _texts_of(F.filter("floor_counts", lambda rule: F.coalesce(rule["count"] > 1, F.lit(True)))).alias("counts"),
-        "floor_times", _texts_of(F.col("floor_consumers")).alias("consumers"),
-    )  # fmt: skip
-    return [(_facts(row.asDict(recursive=True)), tuple(row["promised"])) for row in rows.collect()]
-
-
-def _texts_of(rules: Column) -> Column:
-    return F.transform(rules, lambda rule: rule["text"])
-
-
-def _dates(world: World, datasets: DataFrame) -> DataFrame:
-    """Per table: the longest span of its partitions, and what of its data has no date."""
-    about = datasets.select("table_id", "time_grain", "schedule", "covers")
-    days = covered_days(world.partitions.select("table_id", "first_day", "last_day").join(about, "table_id"))
-    spans = days.groupBy("table_id").agg(
-        F.max(F.datediff("last_day", "first_day")).alias("span"),
-        F.sum(F.col("first_day").isNull().cast("int")).alias("undated"),
-    )
-    plain = world.files.where("role = 'data' AND live AND partition IS NULL").groupBy("table_id")
-    return spans.join(plain.agg(F.count(F.lit(1)).alias("plain_files")), "table_id", "full")
+def _gather(policies: PolicySet, world: World, orders: Orders) -> list[tuple[Facts, tuple[int, ...]]]:
+    """A row per table: its facts, and the promises that select it. Nothing of it depends on the time."""
+    with connection() as engine:
+        load_facts(engine, policies, world, orders, now=_ANY_TIME)
+        run_steps(engine, "ebbtide.plan", "sql/promises")
+        rows = engine.sql("SELECT * FROM promise_facts ORDER BY table_id").to_arrow_table().to_pylist()
+    return [(_facts(row), tuple(row["promised"])) for row in rows]
 
 
 def _facts(row: dict[str, Any]) -> Facts:

@@ -6,41 +6,46 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ebbtide.config.policies import Policy, PolicySet, Select
-from ebbtide.plan.select import Chosen, names_branch, pattern
-from ebbtide.plan.world import texts
+from ebbtide.kernel.engine import connection
+from ebbtide.plan.bind import bind_selections
+from ebbtide.plan.sections import load_section, load_tables
+from ebbtide.plan.select import pattern, takes_branch
+from ebbtide.plan.world import World
 
-_BRANCH = "branch:"
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
 _MOST_NAMES = 3
 
 
-def warnings(policies: PolicySet, chosen: Chosen, tables: DataFrame) -> list[str]:
+def warnings(policies: PolicySet, world: World) -> list[str]:
     """A line for every policy that selects no dataset, or no branch of those that it selects.
 
     Then for whatever else names tables of which there is none. By label, a floor may well wait for its first table.
     """
-    aged = F.size("for_partitions") > 0
-    of_all = chosen.agg(
-        F.array_distinct(F.flatten(F.collect_set("chosen"))),
-        F.collect_list(F.when(aged & (F.col("date_by") == "text"), F.col("table_id"))),
-        F.collect_list(F.when(aged & F.col("date_doubt").isNotNull(), F.col("table_id"))),
-    ).first()
-    assert of_all is not None
-    found = set(of_all[0])
-    missed = [policy for n, policy in enumerate(policies.policies) if n not in found]
-    lines = [f"policy {policy.name!r} selects nothing{near}" for policy, near in _nearest(missed, tables)]
-    lines += _dates(*of_all[1:])
-    picky = [(n, p) for n, p in enumerate(policies.policies) if n in found and p.select.branches is not None]
-    return lines + (_without_branch(picky, chosen) if picky else []) + _without_table(policies, tables)
+    with connection() as engine:
+        load_tables(engine, replace(world, former=None))
+        bind_selections(engine, policies)
+        found = {number for (number,) in engine.execute("SELECT DISTINCT number FROM selected").fetchall()}
+        missed = [policy for n, policy in enumerate(policies.policies) if n not in found]
+        lines = [f"policy {policy.name!r} selects nothing{near}" for policy, near in _nearest(missed, engine)]
+        lines += _dates(engine, [n for n, policy in enumerate(policies.policies) if policy.partitions is not None])
+        picky = [(n, p) for n, p in enumerate(policies.policies) if n in found and p.select.branches is not None]
+        if picky:
+            lines += _without_branch(picky, world, engine)
+        return lines + _without_table(policies, engine)
 
 
-def _dates(guessed: list[str], doubtful: list[str]) -> list[str]:
+def _dates(engine: DuckDBPyConnection, aging: list[int]) -> list[str]:
     """Tables that policies age by a date which is a guess, or which nobody can tell (formats.md)."""
+    aged = "table_id IN (SELECT table_id FROM selected WHERE list_contains(?::INTEGER[], number))"
     hint = "declare partition_date in tables/*.yml"
+    guessed = _texts(engine, f"SELECT table_id FROM in_tables WHERE date_by = 'text' AND {aged}", aging)
+    doubtful = _texts(engine, f"SELECT table_id FROM in_tables WHERE date_doubt IS NOT NULL AND {aged}", aging)
     lines = [f"the date of {_some(guessed)} is read from the text of a partition column: {hint}"] if guessed else []
     return lines + ([f"no column of {_some(doubtful)} is known to be its date: {hint}"] if doubtful else [])
 
@@ -50,7 +55,7 @@ def _some(names: list[str]) -> str:
     return ", ".join(first) + (f" and {more} more" if more > 0 else "")
 
 
-def _without_table(policies: PolicySet, tables: DataFrame) -> list[str]:
+def _without_table(policies: PolicySet, engine: DuckDBPyConnection) -> list[str]:
     whose = [(f"policy {policy.name!r}", policy.select) for policy in policies.policies]
     others = [(f"floor {floor.label!r}", floor.select) for floor in policies.floors]
     others += [(f"promise {p.name or f'gone within {p.gone_within}'!r}", p.select) for p in policies.promises]
@@ -58,23 +63,24 @@ def _without_table(policies: PolicySet, tables: DataFrame) -> list[str]:
     named = [(who, select.tables) for who, select in (*excluded, *others) if select.tables is not None]
     if not named:
         return []
-    hits = tables.agg(*(F.max(F.col("table_id").rlike(pattern(patterns))) for _, patterns in named)).first()
-    assert hits is not None
+    asked = ", ".join("bool_or(regexp_matches(table_id, ?))" for _ in named)
+    hits = engine.execute(f"SELECT {asked} FROM in_tables", [pattern(patterns) for _, patterns in named]).fetchall()[0]
     missed = [one for one, hit in zip(named, hits, strict=True) if not hit]
-    known = _texts(tables.select("table_id")) if missed else []
+    known = _texts(engine, "SELECT table_id FROM in_tables") if missed else []
     return [
         f"{who} names no table that there is{_close((name, known) for name in patterns)}" for who, patterns in missed
     ]
 
 
-def _nearest(missed: list[Policy], tables: DataFrame) -> Iterable[tuple[Policy, str]]:
+def _nearest(missed: list[Policy], engine: DuckDBPyConnection) -> Iterable[tuple[Policy, str]]:
     if not missed:
         return
     asked = {key for policy in missed for key in policy.select.model_fields_set}
-    names = _texts(tables.select("table_id")) if "tables" in asked else []
-    labels = _texts(tables.select(F.explode("labels"))) if asked & {"any_labels", "all_labels"} else []
-    formats = _texts(tables.select("format")) if "formats" in asked else []
-    properties = _properties(tables, {key for policy in missed for key in policy.select.properties or ()})
+    names = _texts(engine, "SELECT table_id FROM in_tables") if "tables" in asked else []
+    by_label = asked & {"any_labels", "all_labels"}
+    labels = _texts(engine, "SELECT unnest(labels) FROM in_tables") if by_label else []
+    formats = _texts(engine, "SELECT format FROM in_tables") if "formats" in asked else []
+    properties = _properties(engine, {key for policy in missed for key in policy.select.properties or ()})
     for policy in missed:
         select = policy.select
         wanted = [(name, names) for name in select.tables or ()]
@@ -90,18 +96,20 @@ def _lacks_format(select: Select, formats: list[str]) -> bool:
     return select.formats is not None and not set(select.formats) & set(formats)
 
 
-def _properties(tables: DataFrame, asked: set[str]) -> dict[str, list[str]]:
+def _properties(engine: DuckDBPyConnection, asked: set[str]) -> dict[str, list[str]]:
     """The keys that tables have; values only of those that policies name: a key has few, a lake many."""
     if not asked:
         return {}
-    entries = tables.select(F.explode("properties").alias("key", "value"))
-    value = F.when(F.col("key").isin(*sorted(asked)), F.col("value"))
-    rows = entries.groupBy("key").agg(F.sort_array(F.collect_set(value)).alias("values")).collect()
-    return {row["key"]: row["values"] for row in rows}
+    rows = engine.execute(
+        "SELECT e.key, coalesce(list(DISTINCT e.value ORDER BY e.value) "
+        "FILTER (list_contains(?::VARCHAR[], e.key)), []) "
+        "FROM (SELECT unnest(map_entries(properties)) AS e FROM in_tables) GROUP BY e.key", [sorted(asked)]
+    ).fetchall()  # fmt: skip
+    return dict(rows)
 
 
-def _texts(rows: DataFrame) -> list[str]:
-    return sorted(row[0] for row in rows.distinct().collect() if row[0] is not None)
+def _texts(engine: DuckDBPyConnection, query: str, *bound: object) -> list[str]:
+    return sorted({row[0] for row in engine.execute(query, list(bound)).fetchall() if row[0] is not None})
 
 
 def _close(wanted: Iterable[tuple[str, list[str]]]) -> str:
@@ -112,20 +120,23 @@ def _close(wanted: Iterable[tuple[str, list[str]]]) -> str:
     return f"; nearest: {', '.join(sorted(close))}" if close else ""
 
 
-def _without_branch(picky: list[tuple[int, Policy]], chosen: Chosen) -> list[str]:
+def _without_branch(picky: list[tuple[int, Policy]], world: World, engine: DuckDBPyConnection) -> list[str]:
     """Policies whose branches no dataset has that they select. Main is always there, also before a first commit."""
-    named = F.filter("refs", lambda ref: ref["name"].startswith(_BRANCH))
-    names = F.transform(named, lambda ref: F.substring(ref["name"], len(_BRANCH) + 1, 1 << 20))
-    rows = chosen.select("chosen", F.array_union(names, texts("main")).alias("names"))
-    hits = rows.agg(*(F.max(_takes_one(n, policy.select)) for n, policy in picky)).first()
-    assert hits is not None
-    missed = [policy for (_, policy), hit in zip(picky, hits, strict=True) if not hit]
-    known = _texts(rows.select(F.explode("names"))) if missed else []
+    load_section(engine, "branches", world.branches)
+    engine.execute(
+        "CREATE TEMP TABLE names AS SELECT DISTINCT s.number, b.name FROM selected s "
+        "JOIN (SELECT table_id, name FROM in_branches WHERE kind = 'branch' AND head IS NOT NULL "
+        "UNION SELECT table_id, 'main' FROM in_tables) b USING (table_id)"
+    )
+    missed = []
+    for number, policy in picky:
+        where, values = takes_branch(policy.select)
+        if not engine.execute(
+            f"SELECT 1 FROM names WHERE number = ? AND {where} LIMIT 1", [number, *values]
+        ).fetchall():
+            missed.append(policy)
+    known = _texts(engine, "SELECT name FROM names") if missed else []
     return [
         f"policy {policy.name!r} selects no branch{_close((name, known) for name in policy.select.branches or ())}"
         for policy in missed
     ]
-
-
-def _takes_one(number: int, select: Select) -> Column:
-    return F.array_contains("chosen", number) & F.exists("names", lambda name: names_branch(select, name))

@@ -1,135 +1,118 @@
-"""What a plan is made from: the information schema and the state, as DataFrames that others hand in (spec §2)."""
+"""What a plan is made from: the information schema and the orders of people and earlier runs, handed in (spec §2)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import TypeAlias
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+import pyarrow as pa
+import pyarrow.compute as pc
 
-MARKS = (
-    "table_id string, target string, object_id string, policy string, fingerprint string, marked_at timestamp, "
-    "grace_until timestamp, cutoff string, acted_at timestamp, act string"
-)
-UNMARKS = "table_id string, target string, object_id string, until timestamp, reason string"
-HOLDS = "table_id string, partition_from date, partition_to date, owner string, reason string"
-MARKED_DAYS = "table_id string, partition string, first_day date, last_day date"
-ORPHANS = "table_id string, folder string, path string, bytes long, modified_at timestamp"
+from ebbtide.kernel.engine import Parquet
 
-DROPS_FILES = "drop exact data files"
-"""The capability of dropping named data files from a head; `allow_latest_view` rests on it."""
-ANY_ORDER = "remove versions in any order"
-"""The capability of removing versions by id or their files by list. Without it removal is oldest first (spec §2)."""
+_TEXT, _LONG, _DAY, _TIME = pa.string(), pa.int64(), pa.date32(), pa.timestamp("us", tz="UTC")
+
+MARKS = pa.schema(
+    {
+        "table_id": _TEXT, "target": _TEXT, "object_id": _TEXT, "policy": _TEXT, "fingerprint": _TEXT,
+        "marked_at": _TIME, "grace_until": _TIME, "cutoff": _TEXT, "acted_at": _TIME, "act": _TEXT,
+    }
+)  # fmt: skip
+UNMARKS = pa.schema({"table_id": _TEXT, "target": _TEXT, "object_id": _TEXT, "until": _TIME, "reason": _TEXT})
+HOLDS = pa.schema({"table_id": _TEXT, "partition_from": _DAY, "partition_to": _DAY, "owner": _TEXT, "reason": _TEXT})
+MARKED_DAYS = pa.schema({"table_id": _TEXT, "partition": _TEXT, "first_day": _DAY, "last_day": _DAY})
+DECLARED_DAYS = pa.schema({"table_id": _TEXT, "partition": _TEXT, "first_day": _DAY, "last_day": _DAY})
+ORPHANS = pa.schema({"table_id": _TEXT, "folder": _TEXT, "path": _TEXT, "bytes": _LONG, "modified_at": _TIME})
 
 ORPHANS_ONLY = "frees bytes by orphan removal only"
 """Declared by a format that leaves files to orphan removal when it expires versions; promises then take longer."""
 
 CONTENT = ("data", "delete file", "deletion vector", "changelog", "change data", "index")
 """Roles of files that carry rows, or say which of them are deleted."""
-OF_PARTITIONS = ("data", "log", "changelog", "change data")
-"""Roles of files that hold a partition's rows: Hudi's logs among them; Delta's log lies in no partition. What says that
-rows are deleted may stay in the head when they are gone (Iceberg 2), and goes with the versions that reference it.
-"""
-HELD_BY_HEAD = ("data", "log")
-"""Roles of the files that a head gives up with a partition."""
+
+SECTIONS = ("columns", "partitions", "branches", "transactions", "files")
+Section: TypeAlias = pa.Table | Parquet
+"""Rows at hand, or in the Parquet files of the inventory: there only those of the scan that `tables` names count."""
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """The information schema of one scan.
+    """The information schema of one scan. `tables` carries labels, locks and errors, and `scan_id` where the other
+    sections are files.
 
     An ancestor's `transactions.position` is less than its descendants'. `orphans` are files that the caller's listing
     found and no dataset references, with the area's owner; `listed_at` is that listing's time by the store's clock.
     `former` are owners that are no datasets any more, in the columns of `tables`. `errors` are the reasons why nothing
     is an orphan for now; `unread` names who may reference files of others unknown to anybody, as `unread:NAME`: while
     there is one, no file of a dataset goes (spec §7).
+    `declared_days` are the days of partitions as people declared them, in place of those that the scan chose.
+    """
+
+    tables: pa.Table
+    columns: Section
+    partitions: Section
+    branches: Section
+    transactions: Section
+    files: Section
+    orphans: pa.Table | None = None
+    listed_at: datetime | None = None
+    errors: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+    former: pa.Table | None = None
+    declared_days: pa.Table = field(default_factory=DECLARED_DAYS.empty_table)
+
+    def only(self, table_ids: Iterable[str]) -> World:
+        """The same, with the objects of some datasets. Sections stay as they are: `tables` says what counts of them."""
+        wanted = pa.array(sorted(table_ids), _TEXT)
+        return replace(
+            self,
+            tables=_some(self.tables, wanted),
+            orphans=None if self.orphans is None else _some(self.orphans, wanted),
+            former=None if self.former is None else _some(self.former, wanted),
+            declared_days=_some(self.declared_days, wanted),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What is ordered: the open marks, and the unmarks and holds that were not released.
+
     `marked_days` are the days that marked partitions covered when they were marked: a sweep's own commit takes them out
     of `partitions`.
     """
 
-    tables: DataFrame
-    columns: DataFrame
-    partitions: DataFrame
-    branches: DataFrame
-    transactions: DataFrame
-    files: DataFrame
-    orphans: DataFrame | None = None
-    listed_at: datetime | None = None
-    errors: tuple[str, ...] = ()
-    unread: tuple[str, ...] = ()
-    former: DataFrame | None = None
-    marked_days: DataFrame | None = None
+    marks: pa.Table = field(default_factory=MARKS.empty_table)
+    unmarks: pa.Table = field(default_factory=UNMARKS.empty_table)
+    holds: pa.Table = field(default_factory=HOLDS.empty_table)
+    marked_days: pa.Table = field(default_factory=MARKED_DAYS.empty_table)
 
-    def only(self, table_id: str) -> World:
-        """The same, with the objects of one dataset. Files stay whole: other datasets' references still count."""
-        mine = F.col("table_id") == table_id
-        return World(
-            self.tables.where(mine),
-            self.columns.where(mine),
-            self.partitions.where(mine),
-            self.branches.where(mine),
-            self.transactions.where(mine),
-            self.files,
-            None if self.orphans is None else self.orphans.where(mine),
-            self.listed_at,
-            self.errors,
-            self.unread,
-            None if self.former is None else self.former.where(mine),
-            None if self.marked_days is None else self.marked_days.where(mine),
-        )
+    @classmethod
+    def of(
+        cls,
+        marks: Iterable[Sequence[object]] = (),
+        unmarks: Iterable[Sequence[object]] = (),
+        holds: Iterable[Sequence[object]] = (),
+        marked_days: Iterable[Sequence[object]] = (),
+    ) -> Orders:
+        """From rows in the order of the columns."""
+        return cls(
+            table_of(marks, MARKS), table_of(unmarks, UNMARKS), table_of(holds, HOLDS),
+            table_of(marked_days, MARKED_DAYS),
+        )  # fmt: skip
+
+    def only(self, table_ids: Iterable[str]) -> Orders:
+        """Those on some datasets."""
+        wanted = pa.array(sorted(table_ids), _TEXT)
+        return Orders(*(_some(t, wanted) for t in (self.marks, self.unmarks, self.holds, self.marked_days)))
 
 
-def settled(frame: DataFrame) -> DataFrame:
-    """The frame computed now, and without its past: what builds on it is neither computed nor analysed again.
-
-    Where the session is prepared for few rows (`spark.session.FEW_ROWS`) they become a local relation: an optimiser
-    that sees the rows leaves out what joins with none of them, and there is no block to be kept.
-    """
-    spark: Any = frame.sparkSession
-    if not has_few_rows(frame):
-        return frame.localCheckpoint()
-    java = frame._jdf
-    return DataFrame(spark._jsparkSession.createDataFrame(java.collectAsList(), java.schema()), spark)
+def table_of(rows: Iterable[Sequence[object]], schema: pa.Schema) -> pa.Table:
+    """Rows of plain values, in the order of the columns."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    return pa.table([pa.array(column, each.type) for column, each in zip(columns, schema, strict=True)], schema=schema)
 
 
-def settled_if_few(frame: DataFrame) -> DataFrame:
-    """The frame settled where the session is prepared for few rows, and as it is elsewhere."""
-    return settled(frame) if has_few_rows(frame) else frame
-
-
-def has_few_rows(frame: DataFrame) -> bool:
-    """Whether the frame's session is prepared for few rows."""
-    return frame.sparkSession.conf.get("spark.ebbtide.fewRows", "false") == "true"
-
-
-def texts(*values: str) -> Column:
-    """A constant array of texts, typed also where it is empty."""
-    return F.array(*(F.lit(value) for value in values)).cast("array<string>")
-
-
-def no_texts() -> Column:
-    return F.array().cast("array<string>")
-
-
-def joined(*arrays: Column) -> Column:
-    """The elements of several arrays of texts, sorted, each once. An array may be NULL, its elements not."""
-    whole = F.concat(*(F.coalesce(array, no_texts()) for array in arrays))
-    return F.when(F.size(whole) == 0, no_texts()).otherwise(F.sort_array(F.array_distinct(whole)))
-
-
-def only_if(condition: Column, value: Column | str) -> Column:
-    """An array with the text where the condition holds, an empty one elsewhere."""
-    return F.when(condition, F.array(F.lit(value) if isinstance(value, str) else value)).otherwise(no_texts())
-
-
-def instant_text(instant: Column) -> Column:
-    """An instant as `YYYY-MM-DDTHH:MM:SSZ`, whatever the session's time zone is."""
-    micros = F.unix_micros(instant)
-    second = F.pmod(micros, F.lit(86_400_000_000)) / F.lit(1_000_000)
-    day = F.date_from_unix_date(F.round((micros - F.pmod(micros, F.lit(86_400_000_000))) / 86_400_000_000).cast("int"))
-    whole = F.floor(second).cast("int")
-    parts = [F.floor(whole / 3600), F.floor(whole / 60) % 60, whole % 60]
-    clock = F.concat_ws(":", *(F.lpad(part.cast("int").cast("string"), 2, "0") for part in parts))
-    return F.concat(day.cast("string"), F.lit("T"), clock, F.lit("Z"))
+def _some(rows: pa.Table, table_ids: pa.Array) -> pa.Table:
+    return rows.filter(pc.is_in(rows["table_id"], table_ids))

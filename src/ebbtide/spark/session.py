@@ -205,11 +205,9 @@ FEW_ROWS = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.files.minPartitionNum": "1",
     "spark.sql.maxPlanStringLength": "0",
-    "spark.sql.datetime.java8API.enabled": "true",
-    "spark.ebbtide.fewRows": "true",
 }
 """For queries over few rows: compiling them, planning them again between stages, writing them down for a page that
-nobody looks at and spreading them over tasks costs more than running them. The last one is ours (`plan.world.settled`).
+nobody looks at and spreading them over tasks costs more than running them.
 """
 
 _PLAIN: dict[tuple[str, ...], SparkSession] = {}

@@ -18,9 +18,7 @@ from ebbtide.model.dataset import Catalog, Found
 from ebbtide.model.ids import DatasetId
 from ebbtide.model.removal import Drop, Removal, RowDelete
 from ebbtide.model.times import as_text
-from ebbtide.plan.acts import files_of_drops, files_to_sweep
 from ebbtide.plan.plan import Plan
-from ebbtide.plan.world import World
 from ebbtide.state.values import Mark, ObjectKey
 from ebbtide.sweep.values import Act, Going, NamedFile
 
@@ -31,25 +29,20 @@ _OWN_TARGETS = ("branches", "partitions", "rows", "transactions", "versions")
 
 def decided(plan: Plan, *decisions: str) -> dict[ObjectKey, dict[str, Any]]:
     """The plan's objects with one of these decisions."""
-    from pyspark.sql import functions as F
-
-    rows = plan.objects.where(F.col("decision").isin(*decisions)).orderBy("dataset", "target", "object").collect()
-    found = (row.asDict(recursive=True) for row in rows)
-    return {ObjectKey(row["dataset"], row["target"], row["object"]): row for row in found}
+    return {ObjectKey(row["dataset"], row["target"], row["object"]): row for row in plan.rows(*decisions)}
 
 
-def going_now(plan: Plan, world: World, marks: Mapping[ObjectKey, Mark]) -> list[Going]:
+def going_now(plan: Plan, marks: Mapping[ObjectKey, Mark]) -> list[Going]:
     """The objects with decision `sweep`, with their marks and files."""
     rows = decided(plan, "sweep")
     # Who has a mark has its facts in it.
-    facts = facts_of(plan, world, "sweep") if rows.keys() - marks.keys() else {}
+    facts = facts_of(plan, "sweep") if rows.keys() - marks.keys() else {}
     files: dict[ObjectKey, list[NamedFile]] = defaultdict(list)
-    drops = any(row["drops_from"] for row in rows.values())
-    for row in files_to_sweep(plan, world, drops=drops).collect() if rows else ():
+    for row in plan.read("sweeps") if rows else ():
         named = NamedFile(row["path"], row["bytes"], row["role"], tuple(row["in_heads"]), row["modified"])
         files[ObjectKey(row["table_id"], row["target"], row["object_id"])].append(named)
     in_head: dict[ObjectKey, dict[str, int]] = defaultdict(dict)
-    for row in files_of_drops(plan, world).collect() if drops else ():
+    for row in plan.read("drops") if rows else ():
         in_head[ObjectKey(row["table_id"], "partitions", row["object_id"])][row["path"]] = row["bytes"]
     return [
         Going(
@@ -60,19 +53,15 @@ def going_now(plan: Plan, world: World, marks: Mapping[ObjectKey, Mark]) -> list
     ]  # fmt: skip
 
 
-def facts_of(plan: Plan, world: World, decision: str) -> dict[tuple[str, str], str]:
+def facts_of(plan: Plan, decision: str) -> dict[tuple[str, str], str]:
     """What history tells of each transaction with this decision, once it is no longer there."""
-    from pyspark.sql import functions as F
-
-    wanted = plan.objects.where(
-        (F.col("decision") == decision) & F.col("target").isin("transactions", "versions")
-    ).select(F.col("dataset").alias("table_id"), F.col("object").alias("transaction_id"))
     columns = ("parent_id", "branches", "kind", "committed_at", "operation", "staged", "rows_added", "rows_removed",
                "files_added", "files_removed", "bytes_added", "bytes_removed")  # fmt: skip
-    found = world.transactions.join(wanted.distinct(), ["table_id", "transaction_id"]).select(
-        "table_id", "transaction_id", *columns
-    )
-    return {(row["table_id"], row["transaction_id"]): _fact(row.asDict(), columns) for row in found.collect()}
+    return {
+        (row["table_id"], row["transaction_id"]): _fact(row, columns)
+        for row in plan.read("facts")
+        if decision in row["decisions"]
+    }
 
 
 def _fact(row: Mapping[str, Any], columns: Sequence[str]) -> str:

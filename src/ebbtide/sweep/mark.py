@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -12,7 +12,6 @@ from ebbtide.ledger.entries import Marked, MarkSentBack, salted
 from ebbtide.ledger.ledger import Ledger, Step
 from ebbtide.model.durations import add
 from ebbtide.plan.plan import Plan
-from ebbtide.plan.world import World
 from ebbtide.state.lease import Lease
 from ebbtide.state.sweeper import SweepWriter
 from ebbtide.state.values import Condemnation, Mark, Marking, ObjectKey, Proposal, Snapshot
@@ -40,12 +39,12 @@ class MarkReport:
     unread: tuple[str, ...] = ()
 
 
-def propose(plan: Plan, world: World, policies: PolicySet, now: datetime) -> list[Proposal]:
+def propose(plan: Plan, policies: PolicySet, now: datetime) -> list[Proposal]:
     """The plan's objects with decision `mark`."""
     rows = decided(plan, "mark")
     graces = {policy.name: policy.grace for policy in policies.policies}
-    facts = facts_of(plan, world, "mark") if rows else {}
-    days = _days(plan, world) if rows else {}
+    facts = facts_of(plan, "mark") if rows else {}
+    days = _days(plan) if rows else {}
     return [
         Proposal(
             key=key, policy=row["policy"], because=row["because"], fingerprint=row["fingerprint"],
@@ -122,21 +121,9 @@ def close_unswept(step: Step[SweepWriter], mark: Mark, run: str, reason: str, at
     step.append(MarkSentBack(at=at, mark=mark.id, run=run, because=salted(mark.salt, reason)))
 
 
-def _days(plan: Plan, world: World) -> dict[ObjectKey, tuple[date, date]]:
+def _days(plan: Plan) -> dict[ObjectKey, tuple[date, date]]:
     """The days of partitions that are to be marked, for holds on ranges that arrive at the same moment."""
-    from pyspark.sql import functions as F
-
-    from ebbtide.plan.datasets import with_settings
-    from ebbtide.plan.partitions import covered_days
-
-    wanted = plan.objects.where((F.col("decision") == "mark") & (F.col("target") == "partitions")).select(
-        F.col("dataset").alias("table_id"), F.col("object").alias("partition")
-    )
-    settings = with_settings(world.tables).select("table_id", "schedule", "time_grain", "covers")
-    found = covered_days(world.partitions.join(wanted, ["table_id", "partition"]).join(settings, "table_id"))
-    rows: Iterator[Any] = iter(found.select("table_id", "partition", "first_day", "last_day").collect())
     return {
         ObjectKey(row["table_id"], "partitions", row["partition"]): (row["first_day"], row["last_day"])
-        for row in rows
-        if row["first_day"] is not None and row["last_day"] is not None
+        for row in plan.read("days")
     }

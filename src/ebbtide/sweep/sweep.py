@@ -28,7 +28,6 @@ from ebbtide.model.dataset import Catalog
 from ebbtide.model.paths import is_inside
 from ebbtide.model.removal import Freed
 from ebbtide.plan.plan import Plan
-from ebbtide.plan.world import World
 from ebbtide.spark.session import activate
 from ebbtide.state.lease import Lease
 from ebbtide.state.values import Mark, ObjectKey, Snapshot
@@ -53,13 +52,12 @@ _AT_ONCE = 4
 
 @dataclass(frozen=True, slots=True)
 class Lake:
-    """What a sweep works on: the catalogs, a session for formats and one for questions about references, how to read
-    everything again, and who proves what it did.
+    """What a sweep works on: the catalogs, a session for formats, how to read everything again, and who proves what it
+    did.
     """
 
     catalogs: Mapping[str, Catalog]
     spark: SparkSession
-    plans: SparkSession
     rescan: Callable[[], Inventory]
     prove: Callable[[Sequence[str]], Mapping[str, Sequence[str]]]
     """Datasets, and what is wrong with each; one that is not in the answer was not proved."""
@@ -78,15 +76,13 @@ class Sweeper:
     tell: Callable[[str], None]
     limits: Limits
 
-    def sweep(
-        self, plan: Plan, world: World, inventory: Inventory, policies: PolicySet, snapshot: Snapshot
-    ) -> SweepReport:
+    def sweep(self, plan: Plan, inventory: Inventory, policies: PolicySet, snapshot: Snapshot) -> SweepReport:
         """Do what the plan says; `inventory` is what it was made from, `snapshot` the state that it read."""
         intents.close_unfinished(self.ledger, self.lease)
         marks = {mark.key: mark for mark in snapshot.marks}
         back = send_back(self.ledger, self.lease, self.run, snapshot, decided(plan, "unmarked", "held"))
         waits = decided(plan, "wait")
-        going = going_now(plan, world, marks)
+        going = going_now(plan, marks)
         asked = {policy.name: policy.rows for policy in policies.policies if policy.rows is not None}
         found = sort_out(going, snapshot.marks, waits, self.lake.catalogs)
         left = {mark.key for mark in found.left}
@@ -222,7 +218,7 @@ class Sweeper:
                 back = act.committed.sent_back
                 going.setdefault(act.dataset, []).extend(v for v in act.removal.versions if v not in back)
         dropped = {act.dataset for act in acts if _is_dropped(act)}
-        needed = still_referenced(self.lake.plans, inventory, named, going, dropped)
+        needed = still_referenced(inventory, named, going, dropped)
         unread = {e.table_id for e in inventory.current.entries.values() if e.error is not None}
         failed = {error.catalog for error in inventory.current.catalog_errors}
         for act in acts:

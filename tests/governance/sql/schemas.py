@@ -8,23 +8,38 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from ebbtide.config.classifiers import load_classifiers
 from ebbtide.config.policies import load_policies
 from ebbtide.formats.registry import load_contract_terms
 from ebbtide.governance.contracts import leaves
 from ebbtide.governance.packs import install
-from ebbtide.governance.views import DRIFT, LINEAGE, PROBLEMS, READABLE, SCAN_ERRORS, Schema, register_views
+from ebbtide.governance.views import (
+    DRIFT,
+    HOLDS,
+    LINEAGE,
+    MARKS,
+    PROBLEMS,
+    READABLE,
+    SCAN_ERRORS,
+    UNMARKS,
+    Schema,
+    register_views,
+)
+from ebbtide.inventory.schema import SECTIONS
 from ebbtide.model.contract import Contract, Drift
 from ebbtide.model.dataset import Partition
 from ebbtide.model.durations import Duration
 from ebbtide.model.history import Kind
-from ebbtide.plan.world import HOLDS, MARKS, UNMARKS
-from tests.plan.worlds import NOW, Table, world
+from ebbtide.plan.promises import prove
+from ebbtide.plan.views import plan_views
+from ebbtide.plan.world import Orders, World, table_of
+from tests.plan.worlds import NOW, Table, orders, world
 
-_COLUMNS = "table_id string, column_id string, type string, position long, classifiers string, labels array<string>"
-_OWN = "table_id string, own_labels array<string>"
+_TICK = Duration(1, "d")
 
 
 @dataclass
@@ -55,7 +70,7 @@ class Labelled:
         labels = sorted([*self.labels, *([f"TimeGrain.{grain}"] if grain else [])])
         extra = {
             "labels": labels, "classifiers": ",".join(labels) or None, "schedule": self.schedule, "time_grain": grain,
-            "is_pii": self.is_pii, "is_root": self.is_root,
+            "is_pii": self.is_pii, "is_root": self.is_root, "own_labels": list(self.own),
             **{key: value for key, value in self.facts.items() if key not in ("format", "properties", "floors")},
         }  # fmt: skip
         made = Table(self.name, partitions=tuple(self.partitions), extra=extra)
@@ -82,27 +97,30 @@ def readable(found: Sequence[Drift]) -> list[tuple[str, str]]:
     return [kept for one in found for kept in one.readable.items()]
 
 
-def schema(spark: SparkSession, *tables: Labelled, **state: Sequence[tuple[Any, ...]]) -> Schema:
+@dataclass(frozen=True)
+class Small:
+    """A world, what is ordered of it, and further rows of the information schema."""
+
+    world: World
+    orders: Orders
+    rows: Mapping[str, Sequence[tuple[Any, ...]]]
+
+
+def schema(*tables: Labelled, **state: Sequence[tuple[Any, ...]]) -> Small:
     """`state` gives rows of marks, unmarks, holds, lineage, problems and scan_errors."""
-    made = world(spark, *(table.table() for table in tables))
-    own = spark.createDataFrame([(t.name, list(t.own)) for t in tables], _OWN)
+    made = world(*(table.table() for table in tables))
     columns = [
-        (t.name, name, "string", n, ",".join(labels) or None, list(labels))
+        (t.name, "", name, "string", n, ",".join(labels) or None, list(labels))
         for t in tables
         for n, (name, labels) in enumerate(t.columns.items())
     ]
-    sections = {
-        "marks": MARKS, "unmarks": UNMARKS, "holds": HOLDS, "lineage": LINEAGE, "problems": PROBLEMS,
-        "scan_errors": SCAN_ERRORS, "contract_drift": DRIFT, "readable_statistics": READABLE,
-    }  # fmt: skip
     state["readable_statistics"] = [
         (t.name, *kept)
         for t in tables
         for kept in readable(drifts(t.facts.get("format", "iceberg"), t.facts.get("properties", {}), t.columns))
     ]
-    frames = {name: spark.createDataFrame(list(state.get(name, ())), type_) for name, type_ in sections.items()}
-    labelled = replace(made, tables=made.tables.join(own, "table_id"), columns=spark.createDataFrame(columns, _COLUMNS))
-    return Schema(world=labelled, **frames)
+    ordered = orders(state.get("marks", ()), state.get("unmarks", ()), state.get("holds", ()))
+    return Small(replace(made, columns=table_of(columns, SECTIONS["columns"])), ordered, state)
 
 
 def with_pack(folder: Path, more: str = "") -> Path:
@@ -113,8 +131,31 @@ def with_pack(folder: Path, more: str = "") -> Path:
     return folder
 
 
-def registered(spark: SparkSession, root: Path, made: Schema, now: datetime = NOW) -> SparkSession:
+def registered(
+    spark: SparkSession, root: Path, made: Small, now: datetime = NOW, tick: Duration = _TICK
+) -> SparkSession:
     """The session in which the schema's views are."""
     policies, classifiers = load_policies(root), load_classifiers(root / "classifiers")
-    register_views(made, policies, classifiers, tick=Duration(1, "d"), now=now)
+    views = plan_views(policies, made.world, made.orders, tick=tick, now=now)
+    tables = {
+        "tables": views.tables, "partitions": views.partitions, "retention": views.retention,
+        "columns": made.world.columns, "branches": made.world.branches, "transactions": made.world.transactions,
+        "files": made.world.files,
+    }  # fmt: skip
+    sections = {
+        "marks": MARKS, "unmarks": UNMARKS, "holds": HOLDS, "lineage": LINEAGE, "problems": PROBLEMS,
+        "scan_errors": SCAN_ERRORS, "contract_drift": DRIFT, "readable_statistics": READABLE,
+    }  # fmt: skip
+    frames = {name: _frame(spark, rows) for name, rows in tables.items()}
+    for name, type_ in sections.items():
+        width = type_.count(", ") + 1
+        rows = [(*row, *[None] * (width - len(row))) for row in made.rows.get(name, ())]
+        frames[name] = spark.createDataFrame(rows, type_)
+    proofs = prove(policies, made.world, made.orders, tick=tick)
+    register_views(spark, Schema(**frames), proofs, classifiers, now=now)
     return spark
+
+
+def _frame(spark: SparkSession, rows: pa.Table) -> DataFrame:
+    values = [tuple(row.values()) for row in rows.to_pylist(maps_as_pydicts="lossy")]
+    return spark.createDataFrame(values, from_arrow_schema(rows.schema))

@@ -119,11 +119,11 @@ def test_an_unmark_that_ends_during_the_day_ends_for_the_report_when_it_ends_for
         ("lake.app.state", "partitions", object_of(age), until, "needed")
         for age, until in ((100, MIDNIGHT), (101, NOON), (102, TOMORROW))
     ]
-    made = schema(session, table, unmarks=unmarks)
+    made = schema(table, unmarks=unmarks)
     registered(session, root, made, now)
     report = chosen_report(root, "partitions_to_delete")
     listed = {row["partition"] for row in run_statement(session, report, now.date()).rows}
-    with build_plan(load_policies(root), made.world, made.marks, made.unmarks, made.holds, now=now) as plan:
+    with build_plan(load_policies(root), made.world, made.orders, now=now) as plan:
         planned = {row["object"] for row in plan.rows() if row["decision"] == "mark"}
     ended = [100] + [101] * (now >= NOON) + [102] * (now >= TOMORROW)
     assert listed == planned == {object_of(age) for age in ended}
@@ -136,11 +136,11 @@ def test_an_unmark_that_ends_during_the_day_ends_for_the_report_when_it_ends_for
 def test_the_report_lists_exactly_what_the_plan_would_mark(spark: SparkSession, tmp_path: Path, day: date) -> None:
     root = with_pack(tmp_path)
     session = spark.newSession()
-    made = schema(session, *TABLES, **STATE)
+    made = schema(*TABLES, **STATE)
     registered(session, root, made)
     rows = run_statement(session, chosen_report(root, "partitions_to_delete"), day).rows
     now = datetime.combine(day, datetime.min.time(), UTC) if day != DAY else NOON
-    with build_plan(load_policies(root), made.world, made.marks, made.unmarks, made.holds, now=now) as plan:
+    with build_plan(load_policies(root), made.world, made.orders, now=now) as plan:
         planned = {
             (row["dataset"], row["object"] if row["target"] == "partitions" else None)
             for row in plan.rows()
@@ -168,7 +168,7 @@ def test_ad_hoc_tables_that_nobody_labelled_are_listed_and_never_dropped(spark: 
     root = with_pack(tmp_path)
     session = spark.newSession()
     tables = [table for table in TABLES if table.name.startswith("lake.adhoc.")]
-    made = schema(session, *tables)
+    made = schema(*tables)
     registered(session, root, made)
     rows = run_statement(session, chosen_checks(root, ["ad_hoc_without_label"])[0], DAY).rows
     assert [(row["table_id"].removeprefix("lake.adhoc."), row["class"], row["keep"]) for row in rows] == [
@@ -181,7 +181,7 @@ def test_ad_hoc_tables_that_nobody_labelled_are_listed_and_never_dropped(spark: 
     assert found.keys() == {table.name for table in tables} - {"lake.adhoc.created"}
     row = found["lake.adhoc.user_400"]
     assert (row["partition"], row["_date"], row["rows"], row["bytes"]) == (None, DAY - timedelta(days=400), 10, 100)
-    plan = build_plan(load_policies(root), made.world, None, None, made.holds, now=NOON)
+    plan = build_plan(load_policies(root), made.world, made.orders, now=NOON)
     assert {row["target"] for row in plan.rows()} == {"tables", "versions"}, "partitions acts on none of them"
     kept = {row["dataset"]: row["because"] for row in plan.rows() if row["target"] == "tables"}
     assert kept["lake.adhoc.derived"] == "nobody gave the table itself such a label"

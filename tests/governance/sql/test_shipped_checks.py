@@ -9,15 +9,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from ebbtide.config.classifiers import load_classifiers
-from ebbtide.config.policies import load_policies
 from ebbtide.governance.checks import chosen_checks, find
 from ebbtide.governance.run import run_statement
 from ebbtide.governance.statement import Severity
-from ebbtide.governance.views import register_views
 from ebbtide.model.durations import parse_duration
 from tests.governance.sql.schemas import Labelled, drifts, readable, registered, schema, with_pack
-from tests.plan.worlds import NOW, day_partition
+from tests.plan.worlds import day_partition
 
 DAY = date(2026, 11, 15)
 USER, MACHINE, STATIC = "TableContent.user_data", "TableContent.machine_data", "TableContent.static_data"
@@ -104,9 +101,7 @@ def bad(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> SparkS
     root = with_pack(tmp_path_factory.mktemp("bad"), LONG)
     drifted = [("lake.app.drifted", "window", "90d", "30d")]
     broken = [("lake", "lake.app.broken", "manifest lost", None)]
-    return registered(
-        session, root, schema(session, *BAD, problems=PROBLEMS, scan_errors=broken, contract_drift=drifted)
-    )
+    return registered(session, root, schema(*BAD, problems=PROBLEMS, scan_errors=broken, contract_drift=drifted))
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +111,7 @@ def good(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Spark
     (root / "policies" / "a.yml").write_text(
         "policies:\n  - {name: months, select: {tables: [lake.app.months]}, partitions: {older_than: 2m}}\n"
     )
-    return registered(session, root, schema(session, *GOOD))
+    return registered(session, root, schema(*GOOD))
 
 
 SHIPPED = find(Path("nowhere"), "checks")
@@ -146,7 +141,7 @@ def test_a_shipped_check_passes_where_all_is_well(good: SparkSession, name: str)
 
 def test_a_project_without_table_content_is_not_asked_for_it(spark: SparkSession, tmp_path: Path) -> None:
     session = spark.newSession()
-    registered(session, tmp_path, schema(session, Labelled("lake.app.nothing")))
+    registered(session, tmp_path, schema(Labelled("lake.app.nothing")))
     assert run_statement(session, SHIPPED["root_without_content"], DAY).rows == ()
 
 
@@ -169,9 +164,7 @@ def test_the_terms_of_a_version_window_are_added_before_they_are_rounded(
     (tmp_path / "policies" / "a.yml").write_text(f'policies:\n  - {{name: a, select: {{tables: ["**"]}}, {rules}}}\n')
     session = spark.newSession()
     tables = [Labelled("lake.app.pii", columns=PII), Labelled("lake.app.derived", is_root=False)]
-    made = schema(session, *tables)
-    classifiers, every = load_classifiers(tmp_path / "classifiers"), parse_duration(tick, hours=True)
-    register_views(made, load_policies(tmp_path), classifiers, tick=every, now=NOW)
+    registered(session, tmp_path, schema(*tables), tick=parse_duration(tick, hours=True))
 
     def found(name: str) -> list[tuple[str, float]]:
         return [(row["table_id"], row["window_days"]) for row in run_statement(session, SHIPPED[name], DAY).rows]
@@ -210,7 +203,7 @@ def test_dates_fit_the_schedule_at_the_end_that_the_table_is_dated_on(
     session = spark.newSession()
     partitions = monthly(*map(date.fromisoformat, dates))
     table = Labelled("lake.app.dated", schedule=schedule, grain=grain, facts=facts, partitions=partitions)
-    registered(session, tmp_path, schema(session, table))
+    registered(session, tmp_path, schema(table))
     rows = run_statement(session, SHIPPED["dates_off_schedule"], DAY).rows
     assert [row["_date"].isoformat() for row in rows] == off
 
@@ -263,7 +256,7 @@ def test_the_check_of_statistics_fails_before_a_repair_and_passes_after_it(
         Labelled(f"lake.app.{name}", [USER], [], STRUCT, facts={"format": format_, "properties": properties})
         for name, properties in (("before", {}), ("repaired", fix))
     ]
-    registered(session, with_pack(tmp_path), schema(session, *tables))
+    registered(session, with_pack(tmp_path), schema(*tables))
     rows = run_statement(session, SHIPPED["pii_statistics"], DAY).rows
     assert [(row["table_id"], row["column_id"], row["format"]) for row in rows] == [
         ("lake.app.before", "address.city", format_), ("lake.app.before", "address.zip", format_),

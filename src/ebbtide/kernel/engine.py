@@ -1,0 +1,79 @@
+"""The embedded engine, with every setting that matters in one place.
+
+A connection is in memory, spills into a private folder, fetches nothing and loads nothing: what it computes depends on
+what it is handed, never on the machine or on names of folders.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from duckdb import DuckDBPyConnection
+
+_MEMORY = "2GiB"
+_PATTERN = "*?["
+
+
+@dataclass(frozen=True, slots=True)
+class Parquet:
+    """Rows that lie in Parquet files, of which there is one or more."""
+
+    files: tuple[str, ...]
+
+
+@contextmanager
+def connection(*, memory: str = _MEMORY, threads: int | None = None) -> Iterator[DuckDBPyConnection]:
+    """A connection of its own, which is gone with everything that it holds when the block ends."""
+    import duckdb
+
+    # 0700, as `mkdtemp` makes it: what is spilled are people's names.
+    with tempfile.TemporaryDirectory(prefix="ebbtide-") as spill:
+        made = duckdb.connect(
+            ":memory:",
+            config={
+                "autoinstall_known_extensions": False,
+                "autoload_known_extensions": False,
+                "memory_limit": memory,
+                "preserve_insertion_order": False,
+                "temp_directory": spill,
+                "threads": threads or os.cpu_count() or 1,
+            },
+        )
+        try:
+            made.execute("SET TimeZone = 'UTC'")
+            yield made
+        finally:
+            made.close()
+
+
+def hand_in(engine: DuckDBPyConnection, name: str, rows: pa.Table) -> None:
+    """A table of the engine's own, so that no step reads through Python."""
+    engine.register("handed_in", rows)
+    engine.execute(f"CREATE TEMP TABLE {name} AS SELECT * FROM handed_in")
+    engine.unregister("handed_in")
+
+
+def scan(files: Sequence[str | Path]) -> str:
+    """The SQL that reads these files, whatever their folders are called.
+
+    A folder `table_id=zz` would give every row that name, and `[a]` would be a pattern.
+    """
+    names = ", ".join(literal("".join(f"[{c}]" if c in _PATTERN else c for c in str(file))) for file in files)
+    return f"read_parquet([{names}], hive_partitioning = false, union_by_name = true)"
+
+
+def save(engine: DuckDBPyConnection, name: str, file: Path) -> None:
+    """Write a table of the engine into a new Parquet file."""
+    engine.execute(f"COPY {name} TO {literal(str(file))} (FORMAT parquet, COMPRESSION lz4_raw)")
+
+
+def literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

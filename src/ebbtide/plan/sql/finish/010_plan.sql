@@ -1,0 +1,30 @@
+-- The objects as the plan file has them; those of a dataset past its limit are left out: not marked, not swept.
+CREATE TEMP TABLE planned AS
+WITH sums AS (
+    SELECT did, target, object_id, sum(rows)::BIGINT AS rows, sum(bytes)::BIGINT AS bytes, count(*) AS files,
+           sha256(string_agg(path, chr(10) ORDER BY path) || chr(10)) AS digest
+    FROM named GROUP BY did, target, object_id
+)
+SELECT CASE WHEN l.text IS NULL THEN o.because ELSE o.because || '; ' || l.text END AS because,
+       o.branches,
+       CASE WHEN o.target <> 'rows' THEN coalesce(s.bytes, 0) END AS bytes,
+       o.cutoff,
+       o.table_id AS dataset,
+       CASE WHEN l.text IS NULL THEN o.decision WHEN o.decision = 'mark' THEN 'keep' ELSE 'wait' END AS decision,
+       o.drops_from,
+       {'count': coalesce(s.files, 0), 'digest': 'sha256:' || coalesce(s.digest, sha256(''))} AS files,
+       o.fingerprint,
+       CASE WHEN o.target <> 'rows' THEN coalesce(k.kept_by, []) END AS kept_by,
+       CASE WHEN o.target <> 'rows' THEN coalesce(v.leaves, []) END AS leaves,
+       o.object_id AS object,
+       p.name AS policy,
+       o.protected_by,
+       CASE WHEN o.target <> 'rows' THEN coalesce(s.rows, 0) END AS rows,
+       o.target,
+       CASE WHEN l.text IS NOT NULL AND o.decision = 'sweep' THEN [l.text] ELSE o.waits_for END AS waits_for
+FROM objects o
+LEFT JOIN sums s ON s.did = o.did AND s.target = o.target AND s.object_id = o.object_id
+LEFT JOIN leaves v ON v.did = o.did AND v.target = o.target AND v.object_id = o.object_id
+LEFT JOIN kept_by k ON k.did = o.did AND k.target = o.target AND k.object_id = o.object_id
+LEFT JOIN limited l ON l.table_id = o.table_id AND l.verb = o.decision
+LEFT JOIN policies p ON p.number = o.policy;
