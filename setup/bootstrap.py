@@ -76,6 +76,9 @@ def main() -> None:
         return
     uv = find_uv()
     env = {"UV_PYTHON_DOWNLOADS": "never", "VIRTUAL_ENV": str(venv), "UV_NO_PROGRESS": "1"}
+    # Python would do it when it first loads a module, but not where PYTHONDONTWRITEBYTECODE is set, as in many images:
+    # there every process, every worker of a test among them, compiles all that it loads, half of its start.
+    env["UV_COMPILE_BYTECODE"] = "1"
     if not python.exists():
         run(uv, "venv", "--quiet", "--python", sys.executable, venv, **env)
     say(f"installing the locked environment into {venv.name}/")
