@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ebbtide.app.explain import parse_object
+from ebbtide.app.datasets import parse_object
 from ebbtide.model.ids import DatasetId, object_name, partition_id
 
 

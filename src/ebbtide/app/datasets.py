@@ -4,12 +4,30 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
-from ebbtide.app.state import open_state
 from ebbtide.config import Project
+from ebbtide.config.policies import TARGETS
+from ebbtide.config.yaml import nearest
 from ebbtide.errors import InputError
-from ebbtide.inventory.information_schema import Inventory
 from ebbtide.model.ids import DatasetId, encode_part
+
+if TYPE_CHECKING:
+    from ebbtide.inventory.information_schema import Inventory
+
+
+def parse_object(text: str) -> tuple[str, str, str]:
+    """`dataset#target:native-id`, each part percent-encoded where it holds `@ # : %` or a dot of its own."""
+    dataset, hash_, rest = text.partition("#")
+    target, colon, object_id = rest.partition(":")
+    if not (hash_ and colon and object_id):
+        raise InputError(
+            f"not an object: {text!r}", hint="write dataset#target:id, as in lake.raw.events#transactions:42"
+        )
+    if target not in TARGETS:
+        raise InputError(f"unknown target {target!r}", hint=nearest(target, list(TARGETS)))
+    return str(DatasetId.parse(dataset)), target, unquote(object_id)
 
 
 def known_dataset(inventory: Inventory, dataset: str) -> str:
@@ -22,6 +40,8 @@ def known_owner(project: Project, inventory: Inventory, dataset: str) -> str:
     table_id = str(DatasetId.parse(dataset))
     known = set(inventory.current.entries) | {former.table_id for former in inventory.current.former}
     if table_id not in known:
+        from ebbtide.app.state import open_state
+
         with open_state(project).reader() as state:
             known |= {folder.dataset for folder in state.condemned()} | {mark.key.dataset for mark in state.marks()}
     return _one_of(known, table_id)

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ebbtide.config import Project, load_project
-from ebbtide.formats.base import Depth
-from ebbtide.inventory.information_schema import Inventory
-from ebbtide.inventory.scan import ScanReport, Watcher
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from ebbtide.inventory.scan import ScanReport, Watcher
 
 
 class Ebbtide:
@@ -27,6 +26,7 @@ class Ebbtide:
         `history_only` leaves out partitions and files: quicker, good for looking only.
         """
         from ebbtide.app.scan import run_scan
+        from ebbtide.formats.base import Depth
 
         depth = Depth.HISTORY if history_only else Depth.FILES
         return run_scan(self.project, now=datetime.now(UTC), depth=depth, full=full, watcher=watcher)
@@ -138,10 +138,13 @@ class Ebbtide:
 
     def errors(self) -> list[dict[str, Any]]:
         """The rows of `scan_errors` of the last scan."""
+        from ebbtide.inventory.information_schema import Inventory
+
         return list(Inventory.open(self.project.inventory).errors())
 
     def information_schema(self, section: str) -> DataFrame:
         """A section of the information schema as a DataFrame of the project's session."""
         from ebbtide.app.scan import start_session
+        from ebbtide.inventory.information_schema import Inventory
 
         return Inventory.open(self.project.inventory).frame(start_session(self.project), section)

@@ -12,8 +12,8 @@ from ebbtide.app.state import open_state
 from ebbtide.config import Project
 from ebbtide.errors import UnreadableError
 from ebbtide.inventory.information_schema import Inventory
+from ebbtide.model.history import CONTENT
 from ebbtide.model.times import as_text
-from ebbtide.plan.world import CONTENT
 
 
 def dataset_history(project: Project, dataset: str) -> dict[str, Any]:

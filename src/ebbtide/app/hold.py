@@ -11,7 +11,6 @@ from ebbtide.app.ledger import open_for_writing
 from ebbtide.app.state import open_state
 from ebbtide.config import Project
 from ebbtide.errors import InputError
-from ebbtide.inventory.information_schema import Inventory
 from ebbtide.ledger.entries import HoldPlaced, HoldReleased, salted
 from ebbtide.model.times import as_text
 from ebbtide.state.values import Hold
@@ -30,6 +29,8 @@ def add_hold(
     dry_run: bool = False,
 ) -> dict[str, Any]:
     """Nothing inside it goes by any verb until it is released. It never waits for a sweep."""
+    from ebbtide.inventory.information_schema import Inventory  # with pyarrow, which the other verbs do without
+
     table_id = known_owner(project, Inventory.open(project.inventory, outdated=True), dataset)
     if not owner.strip() or not reason.strip():
         raise InputError("a hold needs an owner and a reason", hint="say them with --owner and --reason")

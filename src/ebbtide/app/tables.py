@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from ebbtide.config import Project
@@ -14,12 +15,13 @@ def list_tables(project: Project) -> list[dict[str, Any]]:
     """One row per dataset: the columns of `tables`, counts, and what keeps it from being trusted."""
     inventory = Inventory.open(project.inventory)
     rows = {row["table_id"]: row for row in inventory.rows("tables")}
-    transactions = _counts(inventory, "transactions", [("transaction_id", "count"), ("committed_at", "max")])
-    branches = _counts(inventory, "branches", [("name", "count")], pc.field("kind") == "branch")
-    tags = _counts(inventory, "branches", [("name", "count")], pc.field("kind") == "tag")
-    live = (pc.field("role") == "data") & pc.field("live")
-    data = _counts(inventory, "files", [("path", "count"), ("bytes", "sum"), ("rows", "sum")], live)
-    files = _counts(inventory, "files", [("path", "count"), ("bytes", "sum")])
+    transactions = _counts(inventory.table("transactions"), [("transaction_id", "count"), ("committed_at", "max")])
+    refs, all_files = inventory.table("branches"), inventory.table("files")
+    branches = _counts(refs.filter(pc.equal(refs["kind"], "branch")), [("name", "count")])
+    tags = _counts(refs.filter(pc.equal(refs["kind"], "tag")), [("name", "count")])
+    live = all_files.filter(pc.and_(pc.equal(all_files["role"], "data"), all_files["live"]))
+    data = _counts(live, [("path", "count"), ("bytes", "sum"), ("rows", "sum")])
+    files = _counts(all_files, [("path", "count"), ("bytes", "sum")])
     answer = []
     for table_id, entry in sorted(inventory.current.entries.items()):
         row = rows.get(table_id, {"table_id": table_id, "format": None, "location": entry.location or None})
@@ -43,11 +45,6 @@ def list_tables(project: Project) -> list[dict[str, Any]]:
     return answer
 
 
-def _counts(
-    inventory: Inventory, section: str, aggregates: list[tuple[str, str]], where: pc.Expression | None = None
-) -> dict[str, dict[str, Any]]:
-    found = inventory.table(section)
-    if where is not None:
-        found = found.filter(where)
+def _counts(found: pa.Table, aggregates: list[tuple[str, str]]) -> dict[str, dict[str, Any]]:
     rows: list[dict[str, Any]] = found.group_by("table_id").aggregate(aggregates).to_pylist()
     return {row["table_id"]: row for row in rows}

@@ -6,8 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from ebbtide.app.actor import actor
-from ebbtide.app.datasets import known_object, known_owner
-from ebbtide.app.explain import parse_object
+from ebbtide.app.datasets import known_object, known_owner, parse_object
 from ebbtide.app.ledger import open_for_writing
 from ebbtide.config import Project
 from ebbtide.errors import InputError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -11,6 +12,10 @@ def run() -> None:
         from ebbtide.cli.ledger_check import main
 
         sys.exit(main(sys.argv[3:]))
+    from ebbtide.no_pandas import hide_pandas
+
+    hide_pandas()
+    gc.set_threshold(100_000)  # what is loaded stays: looking through it again and again is a tenth of the start
     from ebbtide.cli.commands import app
     from ebbtide.cli.render import complain
     from ebbtide.errors import EbbtideError

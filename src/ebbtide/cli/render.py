@@ -10,7 +10,6 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape as without_markup
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from ebbtide.cli.visible import json_visible, visible
@@ -93,6 +92,8 @@ class ScanProgress:
     """A progress bar on stderr while datasets are read."""
 
     def __init__(self) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
         columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
         self._progress = Progress(*columns, TimeElapsedColumn(), console=err(), transient=True)
         self._task = self._progress.add_task("asking the catalogs", total=None)
@@ -115,6 +116,8 @@ class Working:
     """A spinner on stderr that says which step long work is at."""
 
     def __init__(self, step: str) -> None:
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
         columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
         self._progress = Progress(*columns, console=err(), transient=True)
         self._task = self._progress.add_task(step, total=None)

@@ -30,7 +30,8 @@ class WrongValueError(ValueError, InputError):
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # Built when the project's file is read, all in one, not each by itself before that.
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 class CatalogSettings(BaseModel):

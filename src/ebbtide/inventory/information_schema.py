@@ -15,7 +15,6 @@ from ebbtide.errors import InputError
 from ebbtide.inventory import current as currents
 from ebbtide.inventory.compact import current_rows
 from ebbtide.inventory.current import Current
-from ebbtide.inventory.listing import SMALL
 from ebbtide.inventory.schema import SECTIONS
 from ebbtide.inventory.segments import existing_file, read_section
 from ebbtide.kernel.engine import Parquet
@@ -108,6 +107,8 @@ class Inventory:
     @property
     def is_small(self) -> bool:
         """Whether its rows are so few that a query costs more to prepare than to run; asked of Parquet's footers."""
+        from ebbtide.inventory.listing import SMALL
+
         rows = 0
         for segment in self.current.segments:
             for section in ("files", "transactions", "partitions"):

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ebbtide.errors import UnreadableError
-from ebbtide.inventory.rows import Row
 from ebbtide.inventory.schema import SECTIONS
 from ebbtide.private import private_file, private_folder
-from ebbtide.storage.remove import remove_files
+
+if TYPE_CHECKING:
+    from ebbtide.inventory.rows import Row
 
 _FLUSH_ROWS = 50_000
 _ALWAYS = "tables"
@@ -99,6 +101,8 @@ def remove_unused(inventory: Path, used: set[str]) -> None:
     `tables` first: whoever misses another section of a segment then sees that all of it is going (`existing_file`).
     A section's folder that is a link is not ours, and nothing is removed behind it.
     """
+    from ebbtide.storage.remove import remove_files  # for scans only: whoever reads removes nothing
+
     root = inventory.resolve()
     for section in sorted(SECTIONS, key=lambda name: name != _ALWAYS):
         unused = [path.name for path in (inventory / section).glob("*.parquet") if path.stem not in used]

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+CONTENT = ("data", "delete file", "deletion vector", "changelog", "change data", "index")
+"""Roles of files that carry rows, or say which of them are deleted."""
+
 
 class Kind(StrEnum):
     APPEND = "APPEND"

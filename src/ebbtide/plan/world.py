@@ -29,9 +29,6 @@ ORPHANS = pa.schema({"table_id": _TEXT, "folder": _TEXT, "path": _TEXT, "bytes":
 ORPHANS_ONLY = "frees bytes by orphan removal only"
 """Declared by a format that leaves files to orphan removal when it expires versions; promises then take longer."""
 
-CONTENT = ("data", "delete file", "deletion vector", "changelog", "change data", "index")
-"""Roles of files that carry rows, or say which of them are deleted."""
-
 SECTIONS = ("columns", "partitions", "branches", "transactions", "files")
 Section: TypeAlias = pa.Table | Parquet
 """Rows at hand, or in the Parquet files of the inventory: there only those of the scan that `tables` names count."""

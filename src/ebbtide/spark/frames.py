@@ -11,9 +11,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType, _parse_datatype_string
+
+from ebbtide.no_pandas import show_pandas
+
+show_pandas()
+import pandas as pd  # noqa: E402 - only now it is there
 
 
 def small_frame(spark: SparkSession, rows: Iterable[Sequence[object]], schema: str | StructType) -> DataFrame:

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ebbtide.errors import SetupError
 from ebbtide.model.dataset import Catalog
+from ebbtide.no_pandas import show_pandas
 from ebbtide.spark import jars
 from ebbtide.spark.gateway import remember_classes
 from ebbtide.spark.java import launch_environment
@@ -81,6 +82,7 @@ def session(
     catalogs: Iterable[Catalog] = (), *, master: str = "local[*]", conf: Mapping[str, str] | None = None
 ) -> SparkSession:
     """Start (or get) the session with the given catalogs. `conf` wins over everything that stands here."""
+    show_pandas()
     catalogs = tuple(catalogs)
     wanted, running = catalog_settings(catalogs), _running()
     if running is not None and (not _is_ours(running) or _taken(running, catalogs, wanted)):

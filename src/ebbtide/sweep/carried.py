@@ -12,7 +12,7 @@ from dataclasses import replace
 import pyarrow.compute as pc
 
 from ebbtide.inventory.information_schema import Inventory
-from ebbtide.plan.world import CONTENT
+from ebbtide.model.history import CONTENT
 from ebbtide.sweep.listing import still_there
 from ebbtide.sweep.values import ELSEWHERE, Act, Result
 

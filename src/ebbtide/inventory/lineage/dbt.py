@@ -13,9 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import sqlglot
-from sqlglot.dialects.dialect import Dialect
-
 from ebbtide.errors import InputError
 from ebbtide.inventory.lineage.models import Model
 from ebbtide.inventory.lineage.names import Parts, written
@@ -110,6 +107,8 @@ def _json(path: Path) -> dict[str, Any]:
 
 
 def _dialect(adapter: str) -> str:
+    from sqlglot.dialects.dialect import Dialect  # the parser takes a while to load
+
     name = _DIALECTS.get(adapter, adapter)
     return name if name in Dialect.classes else ""
 
@@ -118,6 +117,8 @@ def _relation(node: Mapping[str, Any], dialect: str) -> Parts | None:
     if node.get("resource_type") not in {*_FILLED, "seed", "source"}:
         return None
     if name := node.get("relation_name"):
+        import sqlglot
+
         return tuple(part.name for part in sqlglot.to_table(name, dialect=dialect).parts)
     return None
 
