@@ -48,6 +48,31 @@ def test_a_name_that_is_taken_gets_a_session_of_its_own_with_all_settings(spark:
         activate(spark)
 
 
+def test_a_session_beside_another_has_all_settings_of_its_project_that_a_session_can_have(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Spark's own, those that only a library knows, and those of file systems. A context's are its starter's."""
+    asked = {
+        "spark.sql.shuffle.partitions": "7",
+        "spark.acme.audit": "on",
+        "spark.hadoop.fs.acme.endpoint": "http://127.0.0.1:1",
+        "spark.executor.memory": "9g",
+        "spark.sql.extensions": "acme.Extension",
+    }
+    try:
+        session([_catalog("asking", tmp_path / "a")], master="local[1]")
+        beside = session([_catalog("asking", tmp_path / "b")], conf=asked)
+        assert beside.conf.get("spark.sql.shuffle.partitions") == "7"
+        assert beside.conf.get("spark.acme.audit") == "on"
+        any_: Any = beside
+        hadoop = any_._jsparkSession.sessionState().newHadoopConf()
+        assert hadoop.get("fs.acme.endpoint") == "http://127.0.0.1:1"
+        assert beside.conf.get("spark.executor.memory", "") != "9g"
+        assert beside.conf.get("spark.sql.extensions") != "acme.Extension"
+    finally:
+        activate(spark)
+
+
 def test_a_session_for_plans_is_plain_and_leaves_the_callers_alone(spark: SparkSession) -> None:
     bound = RDD.toDF
     plans = plan_session(spark, few_rows=True)

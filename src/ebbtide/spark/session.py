@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pyspark
 from pyspark import RDD
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
 from ebbtide.errors import SetupError
@@ -150,13 +152,18 @@ def _beside(running: SparkSession, wanted: Mapping[str, str], conf: Mapping[str,
         _forget_ended(_BESIDE, running)
         _BESIDE[key] = _another(running, running._jsparkSession.newSession())
         for name, value in {**_BASE, **wanted, **conf, **_NAMES_ARE_NAMES}.items():
-            if name in wanted or _BESIDE[key].conf.isModifiable(name):
+            # What belongs to the context is its starter's. All else is set, also what only a library knows: Spark calls
+            # nothing modifiable that it does not know.
+            with suppress(AnalysisException):
                 _BESIDE[key].conf.set(name, value)
+            if name.startswith(_HADOOP):  # a session hands its own settings on as they are
+                _BESIDE[key].conf.set(name.removeprefix(_HADOOP), value)
     activate(_BESIDE[key])
     return _BESIDE[key]
 
 
 _BESIDE: dict[tuple[str, ...], SparkSession] = {}
+_HADOOP = "spark.hadoop."
 
 
 def _key(spark: SparkSession, *more: str) -> tuple[str, ...]:
