@@ -31,31 +31,42 @@ lock: ## Lock the environments again (needs the network)
 demo: setup ## Build a small real lake in all four formats and walk through it
 	@$(BIN)/ebbtide demo demo-lake
 
-# Fast tests first, then real tables: two workers, one session each; Hudi keeps one of them busy.
-.PHONY: test
-test: test-fast test-plan test-lake test-cluster ## Run the whole suite on the default profile (Spark 3.5)
+# Three tiers, by the marks `jvm` and `deep` (tests/conftest.py says which tests have them).
+PYTEST := $(BIN)/python -m pytest -q
+TWO := -n 2 --dist loadgroup
 
-FAST := tests/model tests/config tests/cli tests/state tests/ledger \
-	$(addprefix tests/faults/test_,at_once.py begin.py boundaries.py disk_and_clock.py second_look.py two_sweepers.py)
+.PHONY: check
+check: lint test-fast ## Lint, types and every test that needs no JVM: before a commit
+
+.PHONY: test
+test: test-fast test-plan test-lake ## Run the suite on the default profile (Spark 3.5), once per format
+
+.PHONY: test-deep
+test-deep: test-variants test-cluster test-spark41 test-interop ## Run all variants, every kill, 300 histories, a cluster, Spark 4.1, Go
 
 .PHONY: test-fast
-test-fast: setup
-	@$(BIN)/python -m pytest -q -n 2 --dist worksteal $(FAST)
+test-fast: setup setup-dbt
+	@$(PYTEST) $(TWO) -m "not jvm and not deep"
 
 # The tests of plans and of checks have a plain session of their own, which no other test may meet in its process.
 PLAIN := tests/plan tests/governance/sql
 
 .PHONY: test-plan
 test-plan: setup
-	@$(BIN)/python -m pytest -q -n 2 --dist loadfile $(PLAIN)
+	@$(PYTEST) $(TWO) -m "jvm and not deep" $(PLAIN)
 
+# Two workers, one session each; Hudi keeps one of them busy.
 .PHONY: test-lake
-test-lake: setup setup-dbt
-	@$(BIN)/python -m pytest -q -n 2 --dist loadgroup --durations=15 $(addprefix --ignore=,$(FAST) $(PLAIN))
+test-lake: setup
+	@$(PYTEST) $(TWO) -m "jvm and not deep" $(addprefix --ignore=,$(PLAIN))
+
+.PHONY: test-variants
+test-variants: setup
+	@$(PYTEST) $(TWO) -m deep
 
 .PHONY: test-cluster
 test-cluster: setup
-	@$(BIN)/python -m pytest -q -m cluster --cluster
+	@$(PYTEST) -m cluster --cluster
 
 HISTORIES ?= 10000
 SEED ?= $(shell date +%Y%m%d)
@@ -63,7 +74,7 @@ SEED ?= $(shell date +%Y%m%d)
 .PHONY: nightly
 nightly: setup ## Sweep 10,000 random histories (HISTORIES=600 for fewer, SEED=…) and write benchmarks/PROPERTY.md
 	@EBBTIDE_HISTORIES=$(HISTORIES) EBBTIDE_SEED=$(SEED) EBBTIDE_RECORD=benchmarks/PROPERTY.md \
-	$(BIN)/python -m pytest -q -s -W ignore tests/property
+	$(PYTEST) -s -W ignore tests/property
 
 .PHONY: test-spark41
 test-spark41: setup-spark41 ## Run the marked subset on Spark 4.1 (Iceberg and Delta)
@@ -71,7 +82,7 @@ test-spark41: setup-spark41 ## Run the marked subset on Spark 4.1 (Iceberg and D
 
 .PHONY: test-interop
 test-interop: setup ## Check the ledger against Go's libraries (fails where Go is missing)
-	@$(BIN)/python -m pytest -q tests/interop
+	@$(PYTEST) tests/interop
 
 .PHONY: lint
 lint: setup ## Format, style, types and the table of rooms

@@ -1,6 +1,9 @@
 """One Spark session per pytest worker, with one catalog per format under a folder of its own.
 
 With `--cluster` the session talks to a standalone cluster of separate processes on loopback instead.
+
+Tiers are marks: `jvm` is put on every test that asks for `spark`, and by hand on those that start a JVM in another way;
+`deep` is by hand, on variants beyond one per format. The Makefile says which tier runs which.
 """
 
 from __future__ import annotations
@@ -8,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -48,9 +51,25 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByLake | Non
     return ByLake(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest looks at the marks that `-m` asks for
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest lake first: at the end one worker would wait for the other that builds it."""
     items.sort(key=lambda item: not item.nodeid.startswith("tests/property/"))
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker("jvm")
+
+
+_NO_JVM = "/no JVM in this test: let it ask for `spark`, or mark it `jvm`"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """A JVM that nobody announced does not start, in a child process neither: `make check` has to stay quick."""
+    with pytest.MonkeyPatch.context() as patch:
+        if item.get_closest_marker("jvm") is None:
+            patch.setenv("SPARK_HOME", _NO_JVM)
+        return (yield)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -58,6 +58,7 @@ def rows_of(done: Any) -> Any:
     return json.loads(done.stdout)
 
 
+@pytest.mark.jvm
 def test_checks_show_their_rows_and_a_failed_one_ends_with_1(project: Path) -> None:
     done = ebbtide("check", "--json", cwd=project)
     assert done.returncode == 1, done.stderr
@@ -78,6 +79,7 @@ def test_checks_show_their_rows_and_a_failed_one_ends_with_1(project: Path) -> N
     }  # fmt: skip
 
 
+@pytest.mark.jvm
 def test_a_check_of_severity_warn_is_shown_and_ends_with_0(project: Path) -> None:
     done = ebbtide("check", "big", "promises", cwd=project)
     assert done.returncode == 0, done.stderr
@@ -86,6 +88,7 @@ def test_a_check_of_severity_warn_is_shown_and_ends_with_0(project: Path) -> Non
     assert "2 checks: 1 passed, 0 failed, 1 warn" in done.stderr
 
 
+@pytest.mark.jvm
 def test_a_report_takes_a_date_and_a_range_of_dates(project: Path) -> None:
     one = ebbtide("report", "partitions_to_delete", "--date", "2026-11-15", "--json", cwd=project)
     assert one.returncode == 0, one.stderr
@@ -102,6 +105,7 @@ def test_a_report_takes_a_date_and_a_range_of_dates(project: Path) -> None:
     ]
 
 
+@pytest.mark.jvm
 def test_a_report_that_never_ends_is_stopped(project: Path) -> None:
     done = ebbtide("report", "forever", "--time-limit", "5", cwd=project)
     assert done.returncode == 4

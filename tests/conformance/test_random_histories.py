@@ -126,6 +126,7 @@ def test_kinds_views_and_references_agree_with_the_oracle(
     assert {local_path(f.path) for f in reading.files if f.live and f.role in content} == oracle.live(spark, name), told
 
 
+@pytest.mark.jvm
 def test_the_random_histories_performed_every_operation() -> None:
     """Runs after the others, in the same worker; a history that never branches would prove little."""
     if len(SEEDS) < 12:

@@ -9,6 +9,8 @@ import pytest
 
 from tests.cli.test_commands import ebbtide
 
+pytestmark = pytest.mark.jvm
+
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:

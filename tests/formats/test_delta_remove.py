@@ -27,6 +27,7 @@ from ebbtide.model.paths import normalise
 from ebbtide.model.removal import Committed, Drop, Freed, Removal, RowDelete
 from tests.conformance.driver import Table
 from tests.conformance.drivers.delta import DeltaDriver
+from tests.tiers import deep_after_first
 
 DAY, NEXT, ODD = "2026-01-01", "2026-01-02", "a b%/c:é=#?"
 FEED = {"delta.enableChangeDataFeed": "true"}
@@ -233,7 +234,7 @@ def partition_drop(driver: DeltaDriver, table: Table, day: str) -> Removal:
 
 
 @pytest.mark.spark41
-@pytest.mark.parametrize("variant", ["plain", "vectors"])
+@pytest.mark.parametrize("variant", deep_after_first("plain", "vectors"))
 def test_a_partition_goes_by_its_exact_files_in_one_commit_without_a_predicate(
     driver: DeltaDriver, variant: str
 ) -> None:

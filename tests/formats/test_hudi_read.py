@@ -29,6 +29,7 @@ from ebbtide.model.history import Kind, RefKind
 from ebbtide.model.paths import normalise
 from tests.conformance.driver import Table
 from tests.conformance.drivers.hudi import DRIVER, HudiDriver
+from tests.tiers import deep_after_first
 
 ROW_FILES = {Role.DATA, Role.LOG, Role.CHANGE_DATA}
 
@@ -111,8 +112,8 @@ def mor_story(driver: HudiDriver) -> Story:
     return _story(driver, _mor(driver))
 
 
-@pytest.fixture(scope="module", params=["cow", "mor"])
-def story(request: pytest.FixtureRequest) -> Story:
+@pytest.fixture(scope="module", params=deep_after_first("cow", "mor"))
+def story(request: pytest.FixtureRequest, spark: SparkSession) -> Story:
     told: Story = request.getfixturevalue(f"{request.param}_story")
     return told
 

@@ -26,6 +26,7 @@ from ebbtide.model.paths import normalise
 from ebbtide.spark.session import quote_text
 from tests.conformance.driver import Table
 from tests.conformance.drivers.paimon import PaimonDriver
+from tests.tiers import deep_after_first
 
 A, B, C = (1, "a", "2026-01-01"), (2, "b", "2026-01-01"), (3, "c", "2026-01-02")
 VECTORS = {"deletion-vectors.enabled": "true"}
@@ -175,7 +176,7 @@ def test_after_fast_forward_main_owns_the_branchs_transactions(driver: PaimonDri
 # Tags, changelogs, consumers
 
 
-@pytest.mark.parametrize("variant", PaimonDriver.variants)
+@pytest.mark.parametrize("variant", deep_after_first(*PaimonDriver.variants))
 def test_a_tag_of_an_expired_snapshot_keeps_its_transaction_and_its_files(driver: PaimonDriver, variant: str) -> None:
     table = driver.create(f"pr_tag_{variant}", variant=variant)
     driver.append(table, [A])

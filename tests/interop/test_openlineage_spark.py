@@ -46,6 +46,7 @@ def listener_jar() -> None:
     jars.fetch("openlineage")
 
 
+@pytest.mark.jvm
 @pytest.mark.usefixtures("listener_jar")
 def test_a_real_job_posts_its_column_lineage_and_labels_follow_it(tmp_path: Path) -> None:
     (tmp_path / "ebbtide.yml").write_text(PROJECT)

@@ -17,6 +17,7 @@ from ebbtide.spark.session import formats_of_session
 from tests.conformance.driver import Table
 from tests.conformance.drivers.hudi import HudiDriver
 from tests.tide import Tide
+from tests.tiers import deep_after_first
 
 pytestmark = pytest.mark.skipif("hudi" not in formats_of_session(), reason="Hudi needs Spark 3.5")
 
@@ -56,7 +57,7 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lake:
     return Lake(Tide(spark, tmp_path_factory.mktemp("hudi") / "p", "hudi", policies=POLICIES))
 
 
-@pytest.mark.parametrize("variant", ["cow", "mor"])
+@pytest.mark.parametrize("variant", deep_after_first("cow", "mor"))
 def test_rows_are_read_as_new_through_packing_compaction_cleaning_and_archiving(lake: Lake, variant: str) -> None:
     table = lake.driver.create(f"log_{variant}", variant=variant, partitioned=True, properties=PACKED)
     first = lake.append(table, 0)
