@@ -13,7 +13,8 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
-from tests.cli.test_commands import PROJECT, ebbtide
+from tests.cli.command import ebbtide
+from tests.cli.test_commands import PROJECT
 
 DAYS = [date(2026, 8, 16), date(2026, 8, 17)]
 FILES = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tomllib
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ebbtide.cli import commands
+from tests.cli.command import cold, ebbtide
 from tests.inventory.lakes import SmallLake
 
 PROJECT = """\
@@ -21,11 +21,6 @@ catalogs:
 """
 
 
-def ebbtide(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "ebbtide.cli.main", *arguments]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, env={**os.environ, "COLUMNS": "200"})
-
-
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("project")
@@ -33,7 +28,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lake.create("payments", 3)
     lake.create("with.dot", 1)
     (root / "ebbtide.yml").write_text(PROJECT)
-    done = ebbtide("scan", cwd=root)
+    done = cold("scan", cwd=root)
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
     return root

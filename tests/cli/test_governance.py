@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
+from tests.cli.command import ebbtide
 from tests.cli.listener import listening
-from tests.cli.test_commands import PROJECT, ebbtide
+from tests.cli.test_commands import PROJECT
 
 TABLES = {
     "users": "uid email country", "countries": "country name", "logs": "host _date",

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_commands import PROJECT, ebbtide
+from tests.cli.command import ebbtide
+from tests.cli.test_commands import PROJECT
 from tests.inventory.lakes import SmallLake
 
 POLICIES = """\

@@ -9,7 +9,8 @@ import pytest
 
 from ebbtide.cli import main, retention
 from ebbtide.errors import RefusedError
-from tests.cli.test_commands import PROJECT, ebbtide
+from tests.cli.command import ebbtide
+from tests.cli.test_commands import PROJECT
 from tests.inventory.lakes import SmallLake
 
 POLICY = """

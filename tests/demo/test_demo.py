@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_commands import ebbtide
+from tests.cli.command import cold, ebbtide
 
 pytestmark = pytest.mark.jvm
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.jvm
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("demo") / "lake"
-    done = ebbtide("demo", str(folder), cwd=folder.parent)
+    done = cold("demo", str(folder), cwd=folder.parent)
     assert done.returncode == 0, done.stderr
     assert "9 datasets read, 0 errors" in done.stdout
     assert "a second scan reads only what changed: 0 datasets" in done.stdout

@@ -12,8 +12,8 @@ import pytest
 
 from ebbtide.spark import jars
 from ebbtide.spark.session import profile
+from tests.cli.command import cold
 from tests.cli.listener import listening
-from tests.cli.test_commands import ebbtide
 
 # The listener's Iceberg support knows Hadoop catalogs; of JDBC ones it sends no datasets (docs/limits.md).
 PROJECT = "project: acme\ncatalogs:\n  ice: {format: iceberg, type: hadoop, warehouse: ./ice}\n"
@@ -55,14 +55,14 @@ def test_a_real_job_posts_its_column_lineage_and_labels_follow_it(tmp_path: Path
         command = [sys.executable, "-c", JOB, address]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=280, env=os.environ)
         assert done.returncode == 0, done.stderr[-2000:]
-    assert ebbtide("scan", "--history-only", cwd=tmp_path).returncode == 0
+    assert cold("scan", "--history-only", cwd=tmp_path).returncode == 0
     (tmp_path / "classifiers").mkdir()
     (tmp_path / "classifiers" / "c.yml").write_text(
         "classifiers: [{name: PII, kind: column, propagate: true, labels: [tag]}]\n"
     )
     (tmp_path / "tables").mkdir()
     (tmp_path / "tables" / "t.yml").write_text("tables: [{name: ice.app.users, columns: {email: [PII.tag]}}]\n")
-    told = json.loads(ebbtide("lineage", "--json", cwd=tmp_path).stdout)
+    told = json.loads(cold("lineage", "--json", cwd=tmp_path).stdout)
     edges = {(e["source_column"], e["target_column"], e["kind"], e["masking"]) for e in told["edges"]}
     assert edges == {
         ("ice.app.users.uid", "ice.app.weekly.uid", "direct", False),
@@ -71,5 +71,5 @@ def test_a_real_job_posts_its_column_lineage_and_labels_follow_it(tmp_path: Path
         ("ice.app.users.country", "ice.app.weekly.mail_hash", "indirect", False),
     }
     assert told["problems"] == []
-    labels = json.loads(ebbtide("labels", "ice.app.weekly", "--json", cwd=tmp_path).stdout)
+    labels = json.loads(cold("labels", "ice.app.weekly", "--json", cwd=tmp_path).stdout)
     assert labels["labels"] == ["TableContent.user_data"]
