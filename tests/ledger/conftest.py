@@ -9,10 +9,11 @@ import pytest
 from ebbtide.ledger.ledger import Clock, Home, Ledger
 from ebbtide.state.database import Database
 from ebbtide.state.keys import KeyFolder
-from tests.state.databases import database, url
+from tests.state.databases import database, migrated_file
+from tests.state.databases import migrated_url as url  # how a state comes to be is a test of the state
 from tests.state.postgres import stop_server
 
-__all__ = ["database", "home", "ledger", "url"]
+__all__ = ["database", "home", "ledger", "migrated_file", "url"]
 
 
 def pytest_sessionfinish() -> None:

@@ -16,11 +16,15 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import psycopg
+
+from ebbtide.state.database import Database
 
 _UNPRIVILEGED = 65534
 _START_SECONDS = 30
@@ -39,7 +43,25 @@ class Server:
         schema = f"t{next(self.numbers)}"
         with psycopg.connect(self._dsn(), autocommit=True) as connection:
             connection.execute(f"CREATE SCHEMA {schema}")
-        return f"postgresql://postgres@/postgres?host={self.folder}&options=-csearch_path%3D{schema}"
+        return f"{self._url('postgres')}&options=-csearch_path%3D{schema}"
+
+    @contextmanager
+    def migrated(self) -> Iterator[str]:
+        """The URL of a database of its own, with all tables of a state: copied as files from one that has them."""
+        name = f"d{next(self.numbers)}"
+        with psycopg.connect(self._dsn(), autocommit=True) as connection:
+            known = connection.execute("SELECT 1 FROM pg_database WHERE datname = 'migrated'").fetchone()
+            if known is None:
+                connection.execute("CREATE DATABASE migrated")
+                database = Database(self._url("migrated"))
+                database.upgrade()
+                database.close()
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE migrated STRATEGY file_copy")
+            yield self._url(name)
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+    def _url(self, database: str) -> str:
+        return f"postgresql://postgres@/{database}?host={self.folder}"
 
     def stop(self) -> None:
         """Stop at once: nothing in it is kept. Stopping twice changes nothing."""
