@@ -8,5 +8,6 @@ import pytest
 
 
 def deep_after_first(*values: Any) -> list[Any]:
-    """Parameters of which `make test` runs the first, and `make test-deep` all others."""
-    return [values[0], *(pytest.param(value, marks=pytest.mark.deep) for value in values[1:])]
+    """Parameters of which `make test` runs the first, and `make test-deep` all others; a tuple is one set of them."""
+    sets = [value if isinstance(value, tuple) else (value,) for value in values]
+    return [pytest.param(*each, marks=pytest.mark.deep if number else ()) for number, each in enumerate(sets)]

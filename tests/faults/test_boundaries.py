@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from ebbtide.ledger.entries import KINDS
 from tests.faults.boundaries import watch
 from tests.faults.child import die
 from tests.faults.place import Place
+from tests.tiers import deep_after_first
 
 ELSEWHERE = {
     "ledger.rotated": "`ledger rotate`",
@@ -61,15 +64,17 @@ def _kill_at(number: int) -> Callable[[Callable[[str], None]], None]:
     return prepare
 
 
+@pytest.mark.parametrize("every", deep_after_first(7, 1))
 def test_a_kill_at_every_boundary_loses_nothing_and_the_next_run_finishes(
-    tmp_path: Path, record_property: Callable[[str, object], None]
+    tmp_path: Path, every: int, record_property: Callable[[str, object], None]
 ) -> None:
+    """`make test` is killed at one in seven of them, `make test-deep` at each."""
     calm = Place.new(tmp_path / "calm")
     names = _boundaries(calm)
     calm.assert_finished()
     _assert_all_kinds(names)
     resumed: set[str] = set()
-    for number, name in enumerate(names):
+    for number, name in list(enumerate(names))[::every]:
         place = Place.new(tmp_path / str(number))
         ended = place.run(_kill_at(number))
         assert ended.killed, (name, ended)
@@ -87,7 +92,7 @@ def test_a_kill_at_every_boundary_loses_nothing_and_the_next_run_finishes(
         before = place.look()
         assert place.run().said == ["removed 0 errors 0"], name
         assert place.look()[:3] == before[:3], "running again changes nothing"
-    assert len(resumed) > 15, "a sweep leaves more states than that"
+    assert len(resumed) > 15 // every, "a sweep leaves more states than that"
 
 
 def _assert_all_kinds(names: list[str]) -> None:

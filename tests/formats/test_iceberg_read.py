@@ -19,11 +19,12 @@ from ebbtide.model.ids import DatasetId
 from ebbtide.model.paths import local_path
 from tests.conformance.driver import Table
 from tests.conformance.drivers.iceberg import IcebergDriver
+from tests.tiers import deep_after_first
 
 DAY = "2026-01-01"
 
 
-@pytest.fixture(params=["lake", "ice"], ids=["jdbc", "hadoop"])
+@pytest.fixture(params=deep_after_first("lake", "ice"), ids=["jdbc", "hadoop"])
 def driver(request: pytest.FixtureRequest, spark: SparkSession, catalogs: Mapping[str, Catalog]) -> IcebergDriver:
     return IcebergDriver(spark, catalogs[request.param])
 

@@ -30,7 +30,7 @@ from tests.tiers import deep_after_first
 DAY, NEXT = "2026-01-01", "2026-01-02"
 
 
-@pytest.fixture(params=["lake", "ice"], ids=["jdbc", "hadoop"])
+@pytest.fixture(params=deep_after_first("lake", "ice"), ids=["jdbc", "hadoop"])
 def driver(request: pytest.FixtureRequest, spark: SparkSession, catalogs: Mapping[str, Catalog]) -> IcebergDriver:
     return IcebergDriver(spark, catalogs[request.param])
 
