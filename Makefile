@@ -33,6 +33,7 @@ demo: setup ## Build a small real lake in all four formats and walk through it
 
 # Three tiers, by the marks `jvm` and `deep` (tests/conftest.py says which tests have them).
 PYTEST := $(BIN)/python -m pytest -q
+TIMED = --timed-as $@
 TWO := -n 2 --dist loadgroup
 
 .PHONY: check
@@ -46,27 +47,27 @@ test-deep: test-variants test-cluster test-spark41 test-interop ## Run all varia
 
 .PHONY: test-fast
 test-fast: setup setup-dbt
-	@$(PYTEST) $(TWO) -m "not jvm and not deep"
+	@$(PYTEST) $(TIMED) $(TWO) -m "not jvm and not deep"
 
 # The tests of plans and of checks have a plain session of their own, which no other test may meet in its process.
 PLAIN := tests/plan tests/governance/sql
 
 .PHONY: test-plan
 test-plan: setup
-	@$(PYTEST) $(TWO) -m "jvm and not deep" $(PLAIN)
+	@$(PYTEST) $(TIMED) $(TWO) -m "jvm and not deep" $(PLAIN)
 
 # Two workers, one session each; Hudi keeps one of them busy.
 .PHONY: test-lake
 test-lake: setup
-	@$(PYTEST) $(TWO) -m "jvm and not deep" $(addprefix --ignore=,$(PLAIN))
+	@$(PYTEST) $(TIMED) $(TWO) -m "jvm and not deep" $(addprefix --ignore=,$(PLAIN))
 
 .PHONY: test-variants
 test-variants: setup
-	@$(PYTEST) $(TWO) -m deep
+	@$(PYTEST) $(TIMED) $(TWO) -m deep
 
 .PHONY: test-cluster
 test-cluster: setup
-	@$(PYTEST) -m cluster --cluster
+	@$(PYTEST) $(TIMED) -m cluster --cluster
 
 HISTORIES ?= 10000
 SEED ?= $(shell date +%Y%m%d)
@@ -78,11 +79,17 @@ nightly: setup ## Sweep 10,000 random histories (HISTORIES=600 for fewer, SEED=â
 
 .PHONY: test-spark41
 test-spark41: setup-spark41 ## Run the marked subset on Spark 4.1 (Iceberg and Delta)
-	@$(BIN41)/python -m pytest -q -m spark41
+	@$(BIN41)/python -m pytest -q $(TIMED) -m spark41
 
 .PHONY: test-interop
 test-interop: setup ## Check the ledger against Go's libraries (fails where Go is missing)
-	@$(PYTEST) tests/interop
+	@$(PYTEST) $(TIMED) tests/interop
+
+RUNS := test-fast test-plan test-lake test-variants test-cluster test-spark41 test-interop
+
+.PHONY: budgets
+budgets: ## Compare what the last `make test` and `make test-deep` took with tests/budgets.toml
+	@$(BIN)/python -m tests.budgets $(RUNS)
 
 .PHONY: lint
 lint: setup ## Format, style, types and the table of rooms

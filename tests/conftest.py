@@ -21,6 +21,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from ebbtide.model.dataset import Catalog
 from ebbtide.spark.session import FEW_ROWS, formats_of_session, session
+from tests.budgets import Stopwatch
 from tests.cluster import standalone_cluster
 from tests.places import ODD, ODD_FOR_PAIMON
 
@@ -30,6 +31,14 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSeri
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--cluster", action="store_true", help="run against a standalone cluster (use with -m cluster)")
+    parser.addoption(
+        "--timed-as", metavar="RUN", help="keep the seconds of each folder under this name (tests/budgets.py)"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if run := config.getoption("--timed-as"):
+        config.pluginmanager.register(Stopwatch(config, run))
 
 
 class ByLake(LoadScopeScheduling):  # type: ignore[misc]
