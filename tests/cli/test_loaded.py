@@ -17,6 +17,10 @@ project: acme
 catalogs:
   lake: {format: iceberg, type: jdbc, uri: "jdbc:sqlite:catalog.db", warehouse: ./lake}
 """
+POLICIES = """\
+policies:
+  - {name: p, select: {tables: ["**"]}, versions: {older_than: 1d}, orphans: {older_than: 3d}}
+"""
 SHOWN = """\
 import atexit, json, os, sys
 atexit.register(lambda: open(os.environ["LOADED"], "w").write(json.dumps(sorted(sys.modules))))
@@ -24,6 +28,7 @@ from ebbtide.cli.main import run
 run()
 """
 NEVER = {"pandas", "pyspark", "py4j", "deltalake", "pyiceberg", "fastavro", "boto3", "s3fs", "psycopg", "fastapi"}
+JVM = {"pandas", "pyspark", "py4j"}
 DATA = {"pyarrow", "numpy"}
 SQL = {"sqlglot"}
 
@@ -34,6 +39,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("project")
     SmallLake(root).create("payments", 3)
     (root / "ebbtide.yml").write_text(PROJECT)
+    (root / "policies").mkdir()
+    (root / "policies" / "p.yml").write_text(POLICIES)
     (root / "lineage").mkdir()
     (root / "lineage" / "lake.db.payments.sql").write_text("SELECT id FROM lake.db.raw")
     for arguments in (["scan"], ["labels"], ["ledger", "init", "--origin", "example.org/acme"]):
@@ -82,3 +89,20 @@ def test_rescuing_an_object_loads_no_planner(project: Path) -> None:
     for more in (["--reason", "suit"], ["--release"]):
         loaded = _run(project, "unmark", f"lake.db.payments#transactions:{transaction}", *more)[1]
         assert loaded & (NEVER | SQL) == set()
+
+
+@pytest.mark.parametrize(
+    ("command", "not_loaded"),
+    [("plan", JVM), ("orphans list", {"pandas"}), ("mark", {"pandas"}), ("sweep --dry-run", {"pandas"})],
+)
+def test_a_small_lake_is_planned_and_marked_without_java(project: Path, command: str, not_loaded: set[str]) -> None:
+    """No test starts a JVM that it does not announce. What reads tables anew loads the formats, and PySpark with them."""
+    assert _run(project, *command.split())[1] & not_loaded == set()
+
+
+def test_one_object_is_explained_without_java(project: Path) -> None:
+    planned = json.loads(_run(project, "plan", "--json")[0])["objects"][0]
+    object_ = f"{planned['dataset']}#{planned['target']}:{planned['object']}"
+    told, loaded = _run(project, "explain", object_, "--json")
+    assert loaded & (JVM | SQL) == set()
+    assert json.loads(told)["planned"]["decision"] == planned["decision"]
