@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from pyspark.errors import ParseException
 from pyspark.sql import Row, SparkSession
 
 from ebbtide.model.dataset import Catalog
+from ebbtide.spark.class_archive import archive_file
 from ebbtide.spark.frames import own_parquet, small_frame
 from ebbtide.spark.session import activate, of_formats, plan_session, profile, session, sibling
 
@@ -72,6 +74,16 @@ def test_a_session_beside_another_has_all_settings_of_its_project_that_a_session
         assert beside.conf.get("spark.sql.extensions") != "acme.Extension"
     finally:
         activate(spark)
+
+
+def test_a_local_session_has_its_classes_from_the_archive_of_set_up(spark: SparkSession) -> None:
+    """Java goes without an archive that does not fit its jars, and says nothing: the start would just take longer."""
+    context: Any = spark.sparkContext
+    if not context.master.startswith("local"):
+        pytest.skip("on a cluster, jars are sent to the executors")
+    java = context._gateway.proc.pid
+    assert str(archive_file()) in Path(f"/proc/{java}/maps").read_text()
+    assert "SPARK_DIST_CLASSPATH" not in os.environ, "a child may run another Spark"
 
 
 def test_a_session_for_plans_is_plain_and_leaves_the_callers_alone(spark: SparkSession) -> None:

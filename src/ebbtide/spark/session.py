@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pyspark
-from pyspark import RDD
+from pyspark import RDD, SparkContext
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -22,6 +22,7 @@ from ebbtide.errors import SetupError
 from ebbtide.model.dataset import Catalog
 from ebbtide.no_pandas import show_pandas
 from ebbtide.spark import jars
+from ebbtide.spark.class_archive import using_archive
 from ebbtide.spark.gateway import remember_classes
 from ebbtide.spark.java import launch_environment
 
@@ -34,7 +35,7 @@ _EXTENSIONS = {  # Paimon first or it swallows Hudi's CALL; Delta before Iceberg
 _PROFILES = {"3.5": ("spark35", ("paimon", "hudi", "delta", "iceberg")), "4.1": ("spark41", ("delta", "iceberg"))}
 
 # Quiet: our log settings, and Hudi's object sizer does not try to attach to this process.
-_JAVA_OPTIONS = (
+JAVA_OPTIONS = (
     f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()} "
     "-Djdk.attach.allowAttachSelf=true -Djol.skipHotspotSAAttach=true"
 )
@@ -48,7 +49,6 @@ _BASE = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
 }
 _NAMES_ARE_NAMES = {"spark.sql.variable.substitute": "false"}
 """Spark puts variables into every statement before it reads it, in quoted names too: `users${x}` would be `users`
@@ -97,9 +97,15 @@ def session(
     # Workers would otherwise take whatever `python3` is on the path, and miss this environment.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     settings = dict(_BASE)
+    settings["spark.driver.extraJavaOptions"] = JAVA_OPTIONS
+    files = [str(path) for path in jars.paths(name)]
     if master.startswith("local"):
         settings |= _LOCAL
-    settings["spark.jars"] = ",".join(str(path) for path in jars.paths(name))
+    is_on_class_path = master.startswith("local") and _on_class_path(files)
+    if is_on_class_path:
+        settings["spark.driver.extraJavaOptions"] += using_archive()
+    else:
+        settings["spark.jars"] = ",".join(files)
     settings["spark.sql.extensions"] = ",".join(_EXTENSIONS[f] for f in _EXTENSIONS if f in formats)
     if "hudi" in formats:
         settings["spark.kryo.registrator"] = "org.apache.spark.HoodieSparkKryoRegistrar"
@@ -108,7 +114,8 @@ def session(
     builder = SparkSession.builder.appName("ebbtide").master(master)
     for key, value in settings.items():
         builder = builder.config(key, value)
-    spark: SparkSession = builder.getOrCreate()
+    with _class_path(files if is_on_class_path else []):
+        spark: SparkSession = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     remember_classes(spark)
     # A session that was already there keeps its static settings, but may learn new catalogs.
@@ -116,6 +123,34 @@ def session(
         spark.conf.set(key, value)
     activate(spark)
     return spark
+
+
+def _on_class_path(files: list[str]) -> bool:
+    """Whether Java has the jars on its own class path, or will have them when it is started.
+
+    There classes come from an archive, and no task copies the jars first.
+    """
+    if SparkContext._gateway is None:
+        return True
+    known: str = SparkContext._gateway.jvm.java.lang.System.getProperty("java.class.path")
+    return set(files) <= set(known.split(os.pathsep))
+
+
+@contextmanager
+def _class_path(files: list[str]) -> Iterator[None]:
+    """Java that is started meanwhile has the jars on its class path, last: what Spark has is Spark's.
+
+    Not for longer: a process that this one starts may run another Spark.
+    """
+    variable = "SPARK_DIST_CLASSPATH"
+    before = os.environ.get(variable)
+    os.environ[variable] = os.pathsep.join([*filter(None, [before]), *files])
+    try:
+        yield
+    finally:
+        os.environ.pop(variable)
+        if before is not None:
+            os.environ[variable] = before
 
 
 def _running() -> SparkSession | None:
