@@ -96,7 +96,7 @@ def test_rescuing_an_object_loads_no_planner(project: Path) -> None:
     [("plan", JVM), ("orphans list", {"pandas"}), ("mark", {"pandas"}), ("sweep --dry-run", {"pandas"})],
 )
 def test_a_small_lake_is_planned_and_marked_without_java(project: Path, command: str, not_loaded: set[str]) -> None:
-    """No test starts a JVM that it does not announce. What reads tables anew loads the formats, and PySpark with them."""
+    """No test starts a JVM that it does not announce. What reads tables anew loads the formats, and so PySpark."""
     assert _run(project, *command.split())[1] & not_loaded == set()
 
 

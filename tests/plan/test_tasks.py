@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
@@ -19,7 +20,7 @@ from tests.plan.worlds import NOW, ago, orders, policies, world
 
 def in_files(made: World, folder: Path) -> World:
     """The same with the sections in files, as the inventory has them, rows of an older scan among them."""
-    found = {}
+    found: dict[str, Any] = {}
     for name in ("columns", "partitions", "branches", "transactions", "files"):
         rows = getattr(made, name)
         for scan in ("old", "new"):
