@@ -33,7 +33,6 @@ def with_policies(project: Path, text: str) -> Path:
     return project
 
 
-@pytest.mark.jvm
 def test_a_plan_names_objects_files_and_digest_and_explain_agrees(project: Path) -> None:
     with_policies(project, POLICIES)
     now = ebbtide("plan", "--json", cwd=project)

@@ -2,7 +2,8 @@
 
 1. `parts`: the lake as one part, or in several where it is large; what needs all of it is asked first.
 2. `sql/facts`: what is known of each dataset. `sql/decide`: every object with its verdict, and the files that are free
-   once what goes has gone. `measure`: what is past a limit. `sql/finish`: the objects as the plan file has them.
+   once what goes has gone. `measure`: what is past a limit. `sql/finish`: the objects as the
+   plan file has them. `sql/outcome`: their digest, and what marks and sweeps take of them.
 3. The digest over all parts, and the lake's limits.
 
 A small lake is planned in this process, a large one in Spark tasks: the same steps, byte for byte the same plan.
@@ -23,12 +24,12 @@ import pyarrow as pa
 from ebbtide.config.policies import PolicySet
 from ebbtide.config.project import Limits
 from ebbtide.errors import InputError
-from ebbtide.kernel.engine import connection, hand_in, save
+from ebbtide.kernel.engine import connection, hand_in, save, scan
 from ebbtide.kernel.steps import run_steps
 from ebbtide.kernel.tasks import run_parts
 from ebbtide.model.durations import Duration
 from ebbtide.plan.measure import Measured, measure, over_limits, together
-from ebbtide.plan.parts import Part, rows_in, split, whole
+from ebbtide.plan.parts import ROWS_OF_PART, Part, rows_in, split, whole
 from ebbtide.plan.plan import DECISIONS, Plan, objects_digest, plan_digest
 from ebbtide.plan.promises import derive_auto
 from ebbtide.plan.proof import TICK
@@ -43,10 +44,10 @@ if TYPE_CHECKING:
 PROOF = "the proof that its files are gone"
 """What a marked object waits for that is no longer in the inventory."""
 _RELATIONS = {
-    "objects": "planned", "files": "named_files", "sweeps": "files_to_sweep", "drops": "files_of_drops",
+    "files": "named_files", "sweeps": "files_to_sweep", "drops": "files_of_drops",
     "facts": "history_facts", "days": "days_to_mark",
 }  # fmt: skip
-"""The relations of a plan, and the tables of `sql/finish` that they are."""
+"""The relations of a plan beside `objects`, and the tables of `sql/outcome` that they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +74,9 @@ def build_plan(
     if not policies.policies and not orders.marks.num_rows:
         raise InputError("there is no policy", hint="write one into policies/, as in `policies/retention.yml`")
     policies, limits = derive_auto(policies, world, tick=tick), limits or Limits()
-    aside = tasks is not None and rows_in(world) > tasks.rows
-    parts = list(split(world, orders)) if aside else [whole(world, orders)]
+    rows = rows_in(world)
+    aside = tasks is not None and rows > tasks.rows
+    parts = list(split(world, orders)) if aside or rows > ROWS_OF_PART else [whole(world, orders)]
     # 0700, as `mkdtemp` makes it: a plan names people's tables and files.
     folder = Path(tempfile.mkdtemp(prefix="plan-", dir=tasks.folder if tasks is not None and aside else None))
     work = partial(plan_part, policies, now=now, limits=limits, folder=folder)
@@ -118,6 +120,11 @@ def plan_part(
         measured = measure(engine, limits)
         _bind_limited(engine, measured)
         run_steps(engine, "ebbtide.plan", "sql/finish")
+        # Written once, and read from there: in the file equal texts are one text.
+        objects = folder / f"objects-{part.number:05}.parquet"
+        save(engine, "finished", objects)
+        engine.execute(f"CREATE TEMP VIEW planned AS SELECT * FROM {scan([objects])}")
+        run_steps(engine, "ebbtide.plan", "sql/outcome")
         for relation, table in _RELATIONS.items():
             save(engine, table, folder / f"{relation}-{part.number:05}.parquet")
         rows = engine.execute(f"SELECT dataset, digest, {', '.join(DECISIONS)} FROM digests").fetchall()

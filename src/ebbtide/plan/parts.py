@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 _LARGE = ("transactions", "files", "partitions")
-_ROWS_OF_PART = 1_000_000
+ROWS_OF_PART = 500_000
+"""What one part takes of memory is some hundred MiB then, whatever the lake is."""
 _SHARED = pa.schema({"path": pa.string(), "datasets": pa.list_(pa.string())})
 
 
@@ -58,7 +59,7 @@ def one_dataset(world: World, orders: Orders, table_id: str) -> Part:
     return replace(every, world=every.world.only([table_id]), orders=every.orders.only([table_id]))
 
 
-def split(world: World, orders: Orders, *, rows: int = _ROWS_OF_PART) -> Iterator[Part]:
+def split(world: World, orders: Orders, *, rows: int = ROWS_OF_PART) -> Iterator[Part]:
     """Parts of about so many rows. A large dataset is one by itself; what names no dataset is in the last one."""
     with connection() as engine:
         _see_files(engine, world)

@@ -1,5 +1,5 @@
 -- The objects as the plan file has them; those of a dataset past its limit are left out: not marked, not swept.
-CREATE TEMP TABLE planned AS
+CREATE TEMP VIEW finished AS
 WITH sums AS (
     SELECT did, target, object_id, sum(rows)::BIGINT AS rows, sum(bytes)::BIGINT AS bytes, count(*) AS files,
            sha256(string_agg(path, chr(10) ORDER BY path) || chr(10)) AS digest
