@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from ebbtide.config.classifiers import Classifiers
 from ebbtide.governance.functions import register_functions
 from ebbtide.plan.promises import Proof
+from ebbtide.spark.frames import small_frame
 
 MARKS = (
     "table_id string, target string, object_id string, policy string, fingerprint string, marked_at timestamp, "
@@ -72,8 +73,8 @@ def register_views(
     register_functions(spark, now=now)
     views = {field.name: getattr(schema, field.name) for field in fields(schema)}
     views |= {
-        "classifiers": spark.createDataFrame(_labels(classifiers), _CLASSIFIERS),
-        "promises": spark.createDataFrame(_rows(proofs), _PROMISES),
+        "classifiers": small_frame(spark, _labels(classifiers), _CLASSIFIERS),
+        "promises": small_frame(spark, _rows(proofs), _PROMISES),
     }
     for name, frame in views.items():
         frame.createOrReplaceTempView(name)

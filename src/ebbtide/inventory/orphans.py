@@ -23,7 +23,7 @@ from ebbtide.inventory.areas import SHAPES, Area, Condemned, Kind, areas
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.listing import Listing
 from ebbtide.inventory.markers import are_views, without_taken, without_views
-from ebbtide.kernel.engine import Parquet, connection, hand_in, literal, scan
+from ebbtide.kernel.engine import connection, hand_in, literal, load, scan
 from ebbtide.kernel.steps import run_steps
 from ebbtide.model.dataset import Catalog
 
@@ -120,25 +120,14 @@ def find_orphans(
 
 def load_referenced(engine: DuckDBPyConnection, inventory: Inventory, moment: datetime) -> None:
     """`referenced`: the files that datasets reference, or that their formats keep at that moment."""
-    load_current(engine, inventory, "files")
+    counted = [(e.table_id, e.scan_id) for e in inventory.current.entries.values() if e.segment]
+    ids, scans = zip(*counted, strict=True) if counted else ((), ())
+    named = {"table_id": pa.array(ids, pa.string()), "scan_id": pa.array(scans, pa.string())}
+    hand_in(engine, "scans", pa.table(named))
+    load(engine, "in_files", inventory.section("files"), among="scans")
     engine.execute(
         "CREATE TEMP VIEW referenced AS SELECT * FROM in_files "
         f"WHERE coalesce(kept_until >= {literal(moment.isoformat())}::TIMESTAMPTZ, true)"
-    )
-
-
-def load_current(engine: DuckDBPyConnection, inventory: Inventory, name: str) -> None:
-    """`in_<name>`: the rows of a section that the current state counts."""
-    rows = inventory.section(name)
-    if not isinstance(rows, Parquet):
-        hand_in(engine, f"in_{name}", rows)
-        return
-    counted = [(e.table_id, e.scan_id) for e in inventory.current.entries.values() if e.segment]
-    ids, scans = zip(*counted, strict=True)
-    hand_in(engine, f"scans_of_{name}", pa.table({"table_id": pa.array(ids), "scan_id": pa.array(scans)}))
-    engine.execute(
-        f"CREATE TEMP TABLE in_{name} AS SELECT s.* EXCLUDE (scan_id) FROM {scan(rows.files)} s "
-        f"SEMI JOIN scans_of_{name} t ON t.table_id = s.table_id AND t.scan_id = s.scan_id"
     )
 
 

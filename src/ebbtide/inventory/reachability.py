@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import pyarrow as pa
 
 from ebbtide.inventory.information_schema import Inventory
-from ebbtide.inventory.orphans import load_current, load_referenced
-from ebbtide.kernel.engine import connection, hand_in
+from ebbtide.inventory.orphans import load_referenced
+from ebbtide.kernel.engine import connection, hand_in, load
 from ebbtide.kernel.steps import run_steps
 
 
@@ -26,7 +26,7 @@ def still_referenced(
     assert inventory.current.scanned_at is not None
     with connection() as engine:
         load_referenced(engine, inventory, inventory.current.scanned_at)
-        load_current(engine, inventory, "transactions")
+        load(engine, "in_transactions", inventory.section("transactions"), among="scans")
         leaving = [(table_id, id_) for table_id, ids in going.items() for id_ in sorted(ids)]
         hand_in(engine, "asked", _texts(sorted(set(named)), "owner", "path"))
         hand_in(engine, "going", _texts(leaving, "table_id", "transaction_id"))

@@ -61,6 +61,23 @@ def hand_in(engine: DuckDBPyConnection, name: str, rows: pa.Table) -> None:
     engine.unregister("handed_in")
 
 
+def load(engine: DuckDBPyConnection, name: str, rows: pa.Table | Parquet, *, among: str) -> None:
+    """A table with those rows that count: of the datasets in the table `among`, and in files, where rows of older scans
+    lie beside them, only those of the scan that it names for each.
+    """
+    if isinstance(rows, Parquet):
+        engine.execute(
+            f"CREATE TEMP TABLE {name} AS SELECT s.* EXCLUDE (scan_id) FROM {scan(rows.files)} s "
+            f"SEMI JOIN {among} t ON t.table_id = s.table_id AND t.scan_id = s.scan_id"
+        )
+        return
+    engine.register("handed_in", rows)
+    engine.execute(
+        f"CREATE TEMP TABLE {name} AS SELECT * FROM handed_in WHERE table_id IN (SELECT table_id FROM {among})"
+    )
+    engine.unregister("handed_in")
+
+
 def scan(files: Sequence[str | Path]) -> str:
     """The SQL that reads these files, whatever their folders are called.
 

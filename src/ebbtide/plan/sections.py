@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from ebbtide.config.policies import PolicySet
 from ebbtide.config.project import Limits
-from ebbtide.kernel.engine import Parquet, connection, hand_in, scan
+from ebbtide.kernel.engine import connection, hand_in, load
 from ebbtide.kernel.steps import run_steps
 from ebbtide.plan.bind import bind_branches, bind_moment, bind_policies, bind_selections
-from ebbtide.plan.world import ORPHANS, SECTIONS, Orders, Section, World
+from ebbtide.plan.world import ORPHANS, SECTIONS, Orders, World
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -38,7 +38,7 @@ def load_facts(
     """Everything that is known of the datasets of `world.tables`, and what all who ask share of it (`sql/facts`)."""
     load_tables(engine, world)
     for name in SECTIONS:
-        load_section(engine, name, getattr(world, name))
+        load(engine, f"in_{name}", getattr(world, name), among="in_tables")
     if world.declared_days.num_rows:
         hand_in(engine, "declared_days", world.declared_days)
         engine.execute(_DECLARED)
@@ -69,22 +69,6 @@ def _with_settings(tables: pa.Table, *, former: bool) -> pa.Table:
         if name not in tables.column_names:
             tables = tables.append_column(name, pa.nulls(tables.num_rows, type_))
     return tables.append_column("former", pa.array([former] * tables.num_rows, pa.bool_()))
-
-
-def load_section(engine: DuckDBPyConnection, name: str, rows: Section) -> None:
-    """The rows of a section that count: of the datasets in `in_tables`, and in files only those of their last scan."""
-    if isinstance(rows, Parquet):
-        which = "t.table_id = s.table_id AND t.scan_id = s.scan_id"
-        engine.execute(
-            f"CREATE TEMP TABLE in_{name} AS SELECT s.* EXCLUDE (scan_id) FROM {scan(rows.files)} s "
-            f"SEMI JOIN in_tables t ON {which}"
-        )
-        return
-    engine.register("handed_in", rows)
-    engine.execute(
-        f"CREATE TEMP TABLE in_{name} AS SELECT * FROM handed_in WHERE table_id IN (SELECT table_id FROM in_tables)"
-    )
-    engine.unregister("handed_in")
 
 
 _DECLARED = """

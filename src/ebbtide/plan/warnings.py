@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ebbtide.config.policies import Policy, PolicySet, Select
-from ebbtide.kernel.engine import connection
+from ebbtide.kernel.engine import connection, load
 from ebbtide.plan.bind import bind_selections
-from ebbtide.plan.sections import load_section, load_tables
+from ebbtide.plan.sections import load_tables
 from ebbtide.plan.select import pattern, takes_branch
 from ebbtide.plan.world import World
 
@@ -122,7 +122,7 @@ def _close(wanted: Iterable[tuple[str, list[str]]]) -> str:
 
 def _without_branch(picky: list[tuple[int, Policy]], world: World, engine: DuckDBPyConnection) -> list[str]:
     """Policies whose branches no dataset has that they select. Main is always there, also before a first commit."""
-    load_section(engine, "branches", world.branches)
+    load(engine, "in_branches", world.branches, among="in_tables")
     engine.execute(
         "CREATE TEMP TABLE names AS SELECT DISTINCT s.number, b.name FROM selected s "
         "JOIN (SELECT table_id, name FROM in_branches WHERE kind = 'branch' AND head IS NOT NULL "
