@@ -93,7 +93,13 @@ def test_rescuing_an_object_loads_no_planner(project: Path) -> None:
 
 @pytest.mark.parametrize(
     ("command", "not_loaded"),
-    [("plan", JVM), ("orphans list", {"pandas"}), ("mark", {"pandas"}), ("sweep --dry-run", {"pandas"})],
+    [
+        ("plan", JVM),
+        ("orphans list", {"pandas"}),
+        ("mark", {"pandas"}),
+        ("sweep --dry-run", {"pandas"}),
+        ("run --yes", {"pandas"}),
+    ],
 )
 def test_a_small_lake_is_planned_and_marked_without_java(project: Path, command: str, not_loaded: set[str]) -> None:
     """No test starts a JVM that it does not announce. What reads tables anew loads the formats, and so PySpark."""

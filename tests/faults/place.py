@@ -174,7 +174,7 @@ def _mark_and_sweep(place: Place) -> SweepReport:
         with ledger.database.reader() as state:
             snapshot = state.snapshot()
         plan: Any = SmallPlan(inventory, snapshot.marks)
-        lake = Lake({"c": place.catalog}, None, place.scan, lambda _: {}, place.unread)  # type: ignore[arg-type]
+        lake = Lake({"c": place.catalog}, lambda: None, place.scan, lambda _: {}, place.unread)  # type: ignore[arg-type, return-value]
         report = Sweeper(lake, ledger, lease, run, lambda _: None, Limits()).sweep(
             plan, inventory, PolicySet(()), snapshot
         )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 
 from ebbtide.app.ledger import open_for_writing
@@ -45,7 +46,7 @@ def sweep_round(round_: Round, lease: Lease, tell: Callable[[str], None]) -> Swe
     ledger, inputs = round_.ledger, round_.inputs
     run = round_.start("sweep", lease)
     catalogs, prove = inputs.project.catalogs, lambda touched: _prove(round_, touched)
-    lake = Lake(catalogs, round_.spark, round_.rescan, prove, round_.waits_for)
+    lake = Lake(catalogs, cache(lambda: round_.spark), round_.rescan, prove, round_.waits_for)
     report = Sweeper(lake, ledger, lease, run, tell, round_.limits).sweep(
         round_.plan, inputs.inventory, inputs.policies, inputs.snapshot
     )

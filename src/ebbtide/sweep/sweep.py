@@ -57,12 +57,17 @@ class Lake:
     """
 
     catalogs: Mapping[str, Catalog]
-    spark: SparkSession
+    session: Callable[[], SparkSession]
+    """Always the same. Called once there is something to do: a night without anything starts no JVM."""
     rescan: Callable[[], Inventory]
     prove: Callable[[Sequence[str]], Mapping[str, Sequence[str]]]
     """Datasets, and what is wrong with each; one that is not in the answer was not proved."""
     unread: Callable[[Inventory], Sequence[str]]
     """Who may reference files of others unknown to anybody, as `unread:NAME` (spec §7)."""
+
+    @property
+    def spark(self) -> SparkSession:
+        return self.session()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +97,7 @@ class Sweeper:
         acts += leftovers(self.ledger, found.left, self.lake.catalogs, inventory)
         if not acts:
             return SweepReport(self.run, (*back, *waiting))
+        self.lake.session()  # before several threads ask for it
         for act in acts:
             act.places = places_around(act.homes)
         begun = intents.begin(self.ledger, self.lease, self.run, acts, snapshot, asked)
