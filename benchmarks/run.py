@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks import labels, ledger_append, ledger_check, nightly, orphans, plan, scan
+from benchmarks import commands, labels, ledger_append, ledger_check, nightly, orphans, plan, scan
 from benchmarks.results import Result
 
 BENCHMARKS: dict[str, Callable[[Path], Iterator[Result]]] = {
@@ -22,6 +22,7 @@ BENCHMARKS: dict[str, Callable[[Path], Iterator[Result]]] = {
     "ledger-check": ledger_check.main,
     "labels": labels.main,
     "plan": plan.main,
+    "commands": commands.main,
     "nightly": nightly.main,
     "orphans": orphans.main,
 }

@@ -1,0 +1,87 @@
+"""How long commands take that start no JVM, against what loading pyarrow takes in the same run, interleaved."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+
+from benchmarks.results import Result
+from benchmarks.scan import timed
+from ebbtide.app.plan import make_plan
+from ebbtide.config.project import load_project
+
+TABLES, COMMITS, ROUNDS = 100, 5, 7
+PROJECT = """\
+project: bench
+catalogs:
+  lake: {format: iceberg, type: jdbc, uri: "jdbc:sqlite:catalog.db", warehouse: ./lake}
+"""
+POLICIES = """\
+policies:
+  - {name: all, select: {tables: ["**"]}, transactions: {older_than: 1d}, versions: {older_than: 1d, keep_min: 2}}
+"""
+
+
+def build(root: Path) -> None:
+    """A project with 100 tables of five commits, scanned."""
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    (root / "policies").mkdir(parents=True)
+    (root / "ebbtide.yml").write_text(PROJECT)
+    (root / "policies" / "all.yml").write_text(POLICIES)
+    catalog = SqlCatalog("lake", uri=f"sqlite:///{root}/catalog.db", warehouse=f"file://{root}/lake")
+    catalog.create_namespace("db")
+    rows = pa.table({"id": pa.array([1, 2], pa.int64())})
+    for number in range(TABLES):
+        table = catalog.create_table(f"db.t{number}", rows.schema)
+        for _ in range(COMMITS):
+            table.append(rows)
+    ebbtide(root, "scan")
+
+
+def ebbtide(root: Path, *arguments: str) -> float:
+    return process(root, "-m", "ebbtide.cli.main", *arguments)
+
+
+def process(root: Path, *arguments: str) -> float:
+    """The seconds of a process, from its start to its end."""
+
+    def run() -> None:
+        subprocess.run([sys.executable, *arguments], cwd=root, check=True, capture_output=True)
+
+    return timed(run)[0]
+
+
+def main(root: Path) -> Iterator[Result]:
+    root = root / "project"
+    build(root)
+    project, now = load_project(root), datetime.now(UTC) + timedelta(days=9)
+
+    def plan() -> str:
+        with make_plan(project, now=now) as made:
+            assert made.counts["mark"] > 0
+            return made.digest
+
+    with make_plan(project, now=now) as made:
+        row = next(made.rows())
+    object_ = f"{row['dataset']}#{row['target']}:{row['object']}"
+    commands = {"plan": ["plan"], "explain": ["explain", object_], "tables": ["tables"]}
+    took: dict[str, list[float]] = {name: [] for name in (*commands, "import", "warm")}
+    for _ in range(ROUNDS):
+        took["import"].append(process(root, "-c", "import pyarrow"))
+        took["warm"].append(timed(plan)[0])
+        for name, arguments in commands.items():
+            took[name].append(ebbtide(root, *arguments))
+    median = {name: statistics.median(seconds) for name, seconds in took.items()}
+    for name, what, bar in (
+        ("warm", f"warm plan of {TABLES} tables", 5), ("plan", f"cold `ebbtide plan` of {TABLES} tables", 6),
+        ("explain", "cold `ebbtide explain`", 6), ("tables", "cold `ebbtide tables`", 3),
+    ):  # fmt: skip
+        share = median[name] / median["import"]
+        yield Result.limit(f"{what}, per cent of `import pyarrow` ({median['import']:.2f} s)", share * 100, bar * 100)
