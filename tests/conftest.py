@@ -25,8 +25,8 @@ from tests.budgets import Stopwatch
 from tests.cluster import standalone_cluster
 from tests.places import ODD, ODD_FOR_PAIMON
 
-# Sessions of tests live for minutes: the optimising compiler and a parallel collector cost more than they bring. Without
-# that compiler Java would reserve 48 MiB for code, which 300 histories fill.
+# Sessions of tests live for minutes: the optimising compiler and a parallel collector cost more than they bring.
+# Without that compiler Java would reserve 48 MiB for code, which 300 histories fill.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m")
 
 
