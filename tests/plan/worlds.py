@@ -14,12 +14,13 @@ from ebbtide.config.policies import PolicySet, load_policies
 from ebbtide.config.project import Limits
 from ebbtide.inventory.rows import rows_of
 from ebbtide.inventory.schema import SECTIONS
+from ebbtide.kernel.engine import table_of
 from ebbtide.model.dataset import Column, FileRef, Partition, Reading, Role
 from ebbtide.model.history import Kind, Ref, RefKind, Transaction
 from ebbtide.model.ids import DatasetId
 from ebbtide.plan.build import build_plan
 from ebbtide.plan.plan import Plan
-from ebbtide.plan.world import MARKS, ORPHANS, Orders, World, table_of
+from ebbtide.plan.world import MARKS, ORPHANS, Orders, World
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
 ANY_ORDER, DROPS_FILES = "remove versions in any order", "drop exact data files"

@@ -128,7 +128,8 @@ def some_policies(project: Project) -> PolicySet:
 
 def world_of(labelled: Labelled, inventory: Inventory) -> World:
     """The inventory with its labels as the plan's world."""
-    from ebbtide.plan.world import DECLARED_DAYS, World, table_of
+    from ebbtide.kernel.engine import table_of
+    from ebbtide.plan.world import DAYS, World
 
     declared = declared_dates(inventory, labelled.settings)
     return World(
@@ -138,7 +139,7 @@ def world_of(labelled: Labelled, inventory: Inventory) -> World:
         branches=inventory.section("branches"),
         transactions=inventory.section("transactions"),
         files=inventory.section("files"),
-        declared_days=table_of(declared.partitions, DECLARED_DAYS),
+        declared_days=table_of(declared.partitions, DAYS),
     )
 
 

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+_SMALL = 50_000
+"""Up to this many rows a query costs more to prepare than to run."""
+
+
 @dataclass(frozen=True, slots=True)
 class Inventory:
     """The inventory as the last scan left it."""
@@ -107,19 +111,17 @@ class Inventory:
     @property
     def is_small(self) -> bool:
         """Whether its rows are so few that a query costs more to prepare than to run; asked of Parquet's footers."""
-        from ebbtide.inventory.listing import SMALL
-
         rows = 0
         for segment in self.current.segments:
             for section in ("files", "transactions", "partitions"):
                 path = existing_file(self.folder, section, segment)
                 rows += 0 if path is None else _values(pq.read_metadata(path))
-            if rows > SMALL:
+            if rows > _SMALL:
                 return False
         # A plan looks at every reference of a dataset with each of its versions.
         refs = Counter(self.table("branches").column("table_id").to_pylist())
         versions = Counter(self.table("transactions").column("table_id").to_pylist())
-        return sum(count * refs[table_id] for table_id, count in versions.items()) <= 10 * SMALL
+        return sum(count * refs[table_id] for table_id, count in versions.items()) <= 10 * _SMALL
 
     def errors_frame(self, spark: SparkSession) -> DataFrame:
         from ebbtide.spark.frames import small_frame

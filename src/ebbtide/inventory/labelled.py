@@ -27,6 +27,7 @@ from ebbtide.inventory.lineage.models import Model, sql_models, trace_models
 from ebbtide.inventory.lineage.names import Names, written
 from ebbtide.inventory.lineage.openlineage import Event, flows_of, read_events
 from ebbtide.inventory.lineage.values import Flow, Problem
+from ebbtide.kernel.engine import table_of
 
 _CACHE = "lineage-cache.json"
 EVENTS = "lineage/openlineage"
@@ -89,7 +90,7 @@ class Labelled:
                     self.labels.time_grain(n), is_pii, not inputs,
                 )
             )  # fmt: skip
-        return _table(rows, TABLE_LABELS)
+        return table_of(rows, TABLE_LABELS)
 
     def of_former(self, table_id: str) -> list[str]:
         """What is said of a table that no catalog lists any more. Nothing flows into it, and a PII column counts."""
@@ -108,7 +109,7 @@ class Labelled:
             for ref, labels in zip(self.labels.graph.columns, self.labels.columns(), strict=True)
             if ref.table_id in self.known
         ]
-        return _table(rows, COLUMN_LABELS)
+        return table_of(rows, COLUMN_LABELS)
 
     def personal_columns(self) -> set[tuple[str, str]]:
         """The columns that are labelled PII, each with its table."""
@@ -241,9 +242,3 @@ def _collect_dbt(collector: Collector, dbt: Dbt, names: Names, filled: Collectio
         collector.table_labels(table_id, said.labels, said.where)
         for column, labels in said.columns.items():
             collector.column_labels(table_id, column, labels, said.where)
-
-
-def _table(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.Table:
-    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=schema)

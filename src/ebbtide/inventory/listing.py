@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from ebbtide.errors import EbbtideError, UnreadableError
 from ebbtide.inventory import current as currents
 from ebbtide.inventory.current import Current
+from ebbtide.kernel.engine import table_of
 from ebbtide.model.paths import is_inside
 from ebbtide.private import private_file
 from ebbtide.storage.listing import Listed, clock_of, list_below, list_folder
@@ -35,8 +36,6 @@ _SCHEMA = pa.schema(
         ("exact", pa.bool_()),
     ]
 )
-SMALL = 50_000
-"""Up to this many rows a query costs more to prepare than to run."""
 _POINTER, _START = "LISTING", "listing-"
 _THREADS = 16
 _WORTH_SPLITTING = 64
@@ -123,9 +122,7 @@ class _Sheet:
                 self.close()
 
     def close(self) -> None:
-        columns = list(zip(*self._rows, strict=True)) or [()] * len(_SCHEMA)
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, _SCHEMA, strict=True)]
-        self._writer.write_table(pa.Table.from_arrays(arrays, schema=_SCHEMA))
+        self._writer.write_table(table_of(self._rows, _SCHEMA))
         self._rows = []
 
 

@@ -23,7 +23,7 @@ from ebbtide.inventory.areas import SHAPES, Area, Condemned, Kind, areas
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.listing import Listing
 from ebbtide.inventory.markers import are_views, without_taken, without_views
-from ebbtide.kernel.engine import connection, hand_in, literal, load, scan
+from ebbtide.kernel.engine import connection, hand_in, literal, load, scan, table_of
 from ebbtide.kernel.steps import run_steps
 from ebbtide.model.dataset import Catalog
 
@@ -104,9 +104,7 @@ def find_orphans(
         current = without_taken(engine, inventory.current, catalogs)
         owners = areas(current, catalogs, exclusive, condemned, _shaped(engine))
         rows = [(a.location, str(a.kind), a.format, a.table_id, a.metadata, a.before) for a in owners.values()]
-        columns = list(zip(*rows, strict=True)) or [()] * len(_AREA)
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, _AREA, strict=True)]
-        hand_in(engine, "areas", pa.Table.from_arrays(arrays, schema=_AREA))
+        hand_in(engine, "areas", table_of(rows, _AREA))
         run_steps(engine, "ebbtide.inventory", "sql/orphans")
         files = engine.sql("SELECT * FROM orphans").to_arrow_table().cast(_FILES)
         folders = engine.sql("SELECT * FROM unregistered").to_arrow_table().to_pylist()
@@ -121,9 +119,7 @@ def find_orphans(
 def load_referenced(engine: DuckDBPyConnection, inventory: Inventory, moment: datetime) -> None:
     """`referenced`: the files that datasets reference, or that their formats keep at that moment."""
     counted = [(e.table_id, e.scan_id) for e in inventory.current.entries.values() if e.segment]
-    ids, scans = zip(*counted, strict=True) if counted else ((), ())
-    named = {"table_id": pa.array(ids, pa.string()), "scan_id": pa.array(scans, pa.string())}
-    hand_in(engine, "scans", pa.table(named))
+    hand_in(engine, "scans", table_of(counted, pa.schema({"table_id": pa.string(), "scan_id": pa.string()})))
     load(engine, "in_files", inventory.section("files"), among="scans")
     engine.execute(
         "CREATE TEMP VIEW referenced AS SELECT * FROM in_files "

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 
 import pyarrow as pa
 
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.orphans import load_referenced
-from ebbtide.kernel.engine import connection, hand_in, load
+from ebbtide.kernel.engine import connection, hand_in, load, table_of
 from ebbtide.kernel.steps import run_steps
 
 
@@ -35,6 +35,5 @@ def still_referenced(
         return dict(engine.execute("SELECT path, who FROM needed").fetchall())
 
 
-def _texts(rows: Sequence[tuple[str, ...]], *names: str) -> pa.Table:
-    columns = list(zip(*rows, strict=True)) or [()] * len(names)
-    return pa.table({name: pa.array(column, pa.string()) for name, column in zip(names, columns, strict=True)})
+def _texts(rows: Iterable[tuple[str, ...]], *names: str) -> pa.Table:
+    return table_of(rows, pa.schema([(name, pa.string()) for name in names]))

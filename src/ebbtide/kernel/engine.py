@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,6 +52,14 @@ def connection(*, memory: str = _MEMORY, threads: int | None = None) -> Iterator
             yield made
         finally:
             made.close()
+
+
+def table_of(rows: Iterable[Sequence[object]], schema: pa.Schema) -> pa.Table:
+    """Rows of plain values, in the order of the columns."""
+    import pyarrow as pa
+
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    return pa.table([pa.array(column, each.type) for column, each in zip(columns, schema, strict=True)], schema=schema)
 
 
 def hand_in(engine: DuckDBPyConnection, name: str, rows: pa.Table) -> None:

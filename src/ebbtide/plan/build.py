@@ -24,7 +24,7 @@ import pyarrow as pa
 from ebbtide.config.policies import PolicySet
 from ebbtide.config.project import Limits
 from ebbtide.errors import InputError
-from ebbtide.kernel.engine import connection, hand_in, save, scan
+from ebbtide.kernel.engine import connection, hand_in, save, scan, table_of
 from ebbtide.kernel.steps import run_steps
 from ebbtide.kernel.tasks import run_parts
 from ebbtide.model.durations import Duration
@@ -48,6 +48,7 @@ _RELATIONS = {
     "facts": "history_facts", "days": "days_to_mark",
 }  # fmt: skip
 """The relations of a plan beside `objects`, and the tables of `sql/outcome` that they are."""
+_LIMITED = pa.schema({"table_id": pa.string(), "verb": pa.string(), "text": pa.string()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +135,5 @@ def plan_part(
 
 def _bind_limited(engine: DuckDBPyConnection, measured: Measured) -> None:
     """`limited`: the datasets of which too much would go, by verb."""
-    columns = {
-        "table_id": [one.dataset for one in measured.over],
-        "verb": [one.verb for one in measured.over],
-        "text": [f"limit:{one.text}" for one in measured.over],
-    }
-    hand_in(engine, "limited", pa.table({name: pa.array(each, pa.string()) for name, each in columns.items()}))
+    rows = [(one.dataset, one.verb, f"limit:{one.text}") for one in measured.over]
+    hand_in(engine, "limited", table_of(rows, _LIMITED))

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ebbtide.kernel.engine import Parquet
+from ebbtide.kernel.engine import Parquet, table_of
 
 _TEXT, _LONG, _DAY, _TIME = pa.string(), pa.int64(), pa.date32(), pa.timestamp("us", tz="UTC")
 
@@ -22,8 +22,7 @@ MARKS = pa.schema(
 )  # fmt: skip
 UNMARKS = pa.schema({"table_id": _TEXT, "target": _TEXT, "object_id": _TEXT, "until": _TIME, "reason": _TEXT})
 HOLDS = pa.schema({"table_id": _TEXT, "partition_from": _DAY, "partition_to": _DAY, "owner": _TEXT, "reason": _TEXT})
-MARKED_DAYS = pa.schema({"table_id": _TEXT, "partition": _TEXT, "first_day": _DAY, "last_day": _DAY})
-DECLARED_DAYS = pa.schema({"table_id": _TEXT, "partition": _TEXT, "first_day": _DAY, "last_day": _DAY})
+DAYS = pa.schema({"table_id": _TEXT, "partition": _TEXT, "first_day": _DAY, "last_day": _DAY})
 ORPHANS = pa.schema({"table_id": _TEXT, "folder": _TEXT, "path": _TEXT, "bytes": _LONG, "modified_at": _TIME})
 
 ORPHANS_ONLY = "frees bytes by orphan removal only"
@@ -58,7 +57,7 @@ class World:
     errors: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
     former: pa.Table | None = None
-    declared_days: pa.Table = field(default_factory=DECLARED_DAYS.empty_table)
+    declared_days: pa.Table = field(default_factory=DAYS.empty_table)
 
     def only(self, table_ids: Iterable[str]) -> World:
         """The same, with the objects of some datasets. Sections stay as they are: `tables` says what counts of them."""
@@ -83,7 +82,7 @@ class Orders:
     marks: pa.Table = field(default_factory=MARKS.empty_table)
     unmarks: pa.Table = field(default_factory=UNMARKS.empty_table)
     holds: pa.Table = field(default_factory=HOLDS.empty_table)
-    marked_days: pa.Table = field(default_factory=MARKED_DAYS.empty_table)
+    marked_days: pa.Table = field(default_factory=DAYS.empty_table)
 
     @classmethod
     def of(
@@ -96,19 +95,13 @@ class Orders:
         """From rows in the order of the columns."""
         return cls(
             table_of(marks, MARKS), table_of(unmarks, UNMARKS), table_of(holds, HOLDS),
-            table_of(marked_days, MARKED_DAYS),
+            table_of(marked_days, DAYS),
         )  # fmt: skip
 
     def only(self, table_ids: Iterable[str]) -> Orders:
         """Those on some datasets."""
         wanted = pa.array(sorted(table_ids), _TEXT)
         return Orders(*(_some(t, wanted) for t in (self.marks, self.unmarks, self.holds, self.marked_days)))
-
-
-def table_of(rows: Iterable[Sequence[object]], schema: pa.Schema) -> pa.Table:
-    """Rows of plain values, in the order of the columns."""
-    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    return pa.table([pa.array(column, each.type) for column, each in zip(columns, schema, strict=True)], schema=schema)
 
 
 def _some(rows: pa.Table, table_ids: pa.Array) -> pa.Table:

@@ -30,13 +30,14 @@ from ebbtide.governance.views import (
     register_views,
 )
 from ebbtide.inventory.schema import SECTIONS
+from ebbtide.kernel.engine import table_of
 from ebbtide.model.contract import Contract, Drift
 from ebbtide.model.dataset import Partition
 from ebbtide.model.durations import Duration
 from ebbtide.model.history import Kind
 from ebbtide.plan.promises import prove
 from ebbtide.plan.views import plan_views
-from ebbtide.plan.world import Orders, World, table_of
+from ebbtide.plan.world import Orders, World
 from tests.plan.worlds import NOW, Table, orders, world
 
 _TICK = Duration(1, "d")
