@@ -11,7 +11,7 @@ from typing import Any
 
 from ebbtide.formats import registry
 from ebbtide.inventory.information_schema import Inventory
-from ebbtide.plan.build import PROOF
+from ebbtide.plan.bind import PROOF
 from ebbtide.state.values import Mark, ObjectKey
 from ebbtide.storage import remove
 from ebbtide.sweep import sweep as sweeping

@@ -10,6 +10,7 @@ from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.orphans import load_referenced
 from ebbtide.kernel.engine import connection, hand_in, load, table_of
 from ebbtide.kernel.steps import run_steps
+from ebbtide.model.dataset import BESIDE, CHANGELOG
 
 
 def still_referenced(
@@ -30,6 +31,7 @@ def still_referenced(
         leaving = [(table_id, id_) for table_id, ids in going.items() for id_ in sorted(ids)]
         hand_in(engine, "asked", _texts(sorted(set(named)), "owner", "path"))
         hand_in(engine, "going", _texts(leaving, "table_id", "transaction_id"))
+        hand_in(engine, "beside", pa.table({"position": [BESIDE], "name": [CHANGELOG]}))
         hand_in(engine, "dropped", _texts([(name,) for name in sorted(dropped)], "table_id"))
         run_steps(engine, "ebbtide.inventory", "sql/reachability")
         return dict(engine.execute("SELECT path, who FROM needed").fetchall())

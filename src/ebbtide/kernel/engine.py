@@ -74,16 +74,19 @@ def load(engine: DuckDBPyConnection, name: str, rows: pa.Table | Parquet, *, amo
     lie beside them, only those of the scan that it names for each.
     """
     if isinstance(rows, Parquet):
-        engine.execute(
-            f"CREATE TEMP TABLE {name} AS SELECT s.* EXCLUDE (scan_id) FROM {scan(rows.files)} s "
-            f"SEMI JOIN {among} t ON t.table_id = s.table_id AND t.scan_id = s.scan_id"
-        )
+        engine.execute(f"CREATE TEMP TABLE {name} AS SELECT * EXCLUDE (scan_id) FROM {current(rows, among)}")
         return
     engine.register("handed_in", rows)
     engine.execute(
         f"CREATE TEMP TABLE {name} AS SELECT * FROM handed_in WHERE table_id IN (SELECT table_id FROM {among})"
     )
     engine.unregister("handed_in")
+
+
+def current(rows: Parquet, among: str) -> str:
+    """The SQL that reads those rows of the files whose scan is the one that the table `among` names for the dataset."""
+    which = "t.table_id = s.table_id AND t.scan_id = s.scan_id"
+    return f"(SELECT s.* FROM {scan(rows.files)} s SEMI JOIN {among} t ON {which})"
 
 
 def scan(files: Sequence[str | Path]) -> str:

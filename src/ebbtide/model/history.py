@@ -13,6 +13,12 @@ from enum import StrEnum
 
 CONTENT = ("data", "delete file", "deletion vector", "changelog", "change data", "index")
 """Roles of files that carry rows, or say which of them are deleted."""
+OF_PARTITIONS = ("data", "log", "changelog", "change data")
+"""Roles of files that hold a partition's rows: Hudi's logs among them; Delta's log lies in no partition. What says that
+rows are deleted may stay in the head when they are gone (Iceberg 2), and goes with the versions that reference it.
+"""
+HELD_BY_HEAD = ("data", "log")
+"""Roles of the files that a head gives up with a partition."""
 
 
 class Kind(StrEnum):

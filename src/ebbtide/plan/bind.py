@@ -10,14 +10,18 @@ import pyarrow as pa
 
 from ebbtide.config.policies import Policy, PolicySet
 from ebbtide.config.project import Limits
-from ebbtide.kernel.engine import hand_in
+from ebbtide.kernel.engine import hand_in, literal
+from ebbtide.model.dataset import BESIDE, CHANGELOG
 from ebbtide.model.durations import Duration, as_interval, days_of, first_kept_day, first_kept_instant, micros_of
+from ebbtide.model.history import CONTENT, HELD_BY_HEAD, OF_PARTITIONS
 from ebbtide.model.times import as_text
 from ebbtide.plan.select import looks_at_branches, selects, takes_branch
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+PROOF = "the proof that its files are gone"
+"""What a marked object waits for that is no longer in the inventory."""
 _INT, _LONG, _BOOL, _TEXT = pa.int32(), pa.int64(), pa.bool_(), pa.string()
 _TEXTS = pa.list_(_TEXT)
 
@@ -43,10 +47,20 @@ _STATUTE = pa.schema(
 )
 _MOMENT = pa.schema(
     {
-        "now_us": _LONG, "today": pa.date32(), "listed_us": _LONG, "unread": _TEXTS, "errors": _TEXTS,
+        "now_us": _LONG, "today": pa.date32(), "unread": _TEXTS, "errors": _TEXTS,
         "min_bytes": _LONG, "max_share": pa.float64(),
     }
 )  # fmt: skip
+
+
+def bind_words(engine: DuckDBPyConnection) -> None:
+    """What others call things: the roles of files, positions beside history, what a mark waits for."""
+    for name, roles in (("content", CONTENT), ("of_partition", OF_PARTITIONS), ("held_by_head", HELD_BY_HEAD)):
+        every = ", ".join(map(literal, roles))
+        engine.execute(f"CREATE TEMP MACRO is_{name}(role) AS role IN ({every})")
+    engine.execute(f"CREATE TEMP MACRO is_beside(first) AS first = {BESIDE}")
+    for name, text in (("changelog", CHANGELOG), ("proof", PROOF)):
+        engine.execute(f"CREATE TEMP MACRO {name}() AS {literal(text)}")
 
 
 def bind_policies(engine: DuckDBPyConnection, policies: PolicySet, now: datetime, listed: datetime | None) -> None:
@@ -67,14 +81,12 @@ def bind_policies(engine: DuckDBPyConnection, policies: PolicySet, now: datetime
 def bind_moment(
     engine: DuckDBPyConnection,
     now: datetime,
-    listed: datetime | None,
     unread: Iterable[str],
     errors: Iterable[str],
     limits: Limits,
 ) -> None:
     row = {
         "now_us": _micros(now), "today": now.astimezone(UTC).date(),
-        "listed_us": None if listed is None else _micros(listed),
         "unread": list(unread), "errors": list(errors), "min_bytes": limits.min_bytes, "max_share": limits.max_share,
     }  # fmt: skip
     hand_in(engine, "moment", pa.Table.from_pylist([row], _MOMENT))

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
     from pyspark.sql import SparkSession
 
-PROOF = "the proof that its files are gone"
-"""What a marked object waits for that is no longer in the inventory."""
 _RELATIONS = {
     "files": "named_files", "sweeps": "files_to_sweep", "drops": "files_of_drops",
     "facts": "history_facts", "days": "days_to_mark",

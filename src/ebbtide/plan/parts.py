@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ebbtide.kernel.engine import Parquet, connection, hand_in, scan
+from ebbtide.kernel.engine import Parquet, connection, current, hand_in, scan
 from ebbtide.plan.world import ORPHANS, Orders, Section, World
 
 if TYPE_CHECKING:
@@ -124,10 +124,11 @@ def _sizes(engine: DuckDBPyConnection, world: World) -> dict[str, int]:
 
 def _see_files(engine: DuckDBPyConnection, world: World) -> None:
     """`every_file`: the files of all datasets, those of their last scan alone."""
-    source = _source(engine, "file_rows", world.files)
     if isinstance(world.files, Parquet):
         hand_in(engine, "scans", world.tables.select(["table_id", "scan_id"]))
-        source += " s SEMI JOIN scans t ON t.table_id = s.table_id AND t.scan_id = s.scan_id"
+        source = current(world.files, "scans")
+    else:
+        source = _source(engine, "file_rows", world.files)
     engine.execute(f"CREATE TEMP VIEW every_file AS SELECT table_id, path, kept_until FROM {source}")
 
 

@@ -11,7 +11,7 @@ from ebbtide.config.policies import PolicySet
 from ebbtide.config.project import Limits
 from ebbtide.kernel.engine import connection, hand_in, load
 from ebbtide.kernel.steps import run_steps
-from ebbtide.plan.bind import bind_branches, bind_moment, bind_policies, bind_selections
+from ebbtide.plan.bind import bind_branches, bind_moment, bind_policies, bind_selections, bind_words
 from ebbtide.plan.world import ORPHANS, SECTIONS, Orders, World
 
 if TYPE_CHECKING:
@@ -45,8 +45,9 @@ def load_facts(
     hand_in(engine, "in_orphans", ORPHANS.empty_table() if world.orphans is None else world.orphans)
     for name in ("marks", "unmarks", "holds", "marked_days"):
         hand_in(engine, f"in_{name}", getattr(orders, name))
+    bind_words(engine)
     bind_policies(engine, policies, now, world.listed_at)
-    bind_moment(engine, now, world.listed_at, world.unread, world.errors, limits or Limits())
+    bind_moment(engine, now, world.unread, world.errors, limits or Limits())
     bind_selections(engine, policies)
     bind_branches(engine, policies)
     run_steps(engine, "ebbtide.plan", "sql/words", "sql/facts")

@@ -17,7 +17,7 @@ from ebbtide.inventory.renames import called_before, called_now
 from ebbtide.ledger.ledger import Ledger
 from ebbtide.model.dataset import Catalog
 from ebbtide.model.ids import DatasetId
-from ebbtide.plan.build import PROOF
+from ebbtide.plan.bind import PROOF
 from ebbtide.state.values import Mark, MarkState, ObjectKey
 from ebbtide.sweep.gather import OBJECTS_PER_ACT, catalog_of, homes_of
 from ebbtide.sweep.intents import failed_acts, files_of_act

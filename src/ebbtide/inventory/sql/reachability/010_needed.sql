@@ -20,7 +20,7 @@ WITH found AS (
     -- A file without runs (a log, a catalog's own file) belongs to the dataset as a whole.
     SELECT path, 'its dataset' FROM own WHERE coalesce(len(versions), 0) = 0
     UNION ALL
-    SELECT path, 'a changelog' FROM runs WHERE run.first = 4611686018427387904
+    SELECT r.path, b.name FROM runs r JOIN beside b ON r.run.first = b.position
     UNION ALL
     SELECT r.path, 'version:' || s.transaction_id FROM runs r JOIN staying s
         ON s.table_id = r.table_id AND s.position BETWEEN r.run.first AND r.run.last

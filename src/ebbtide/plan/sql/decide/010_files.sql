@@ -1,7 +1,7 @@
 -- Files by number; the runs of versions that reference each, and the names of those that do.
 CREATE TEMP TABLE f AS
 SELECT row_number() OVER ()::INTEGER AS fid, d.did, s.path, s.role, s.bytes, s.rows, s.first_transaction AS adder,
-       s.partition, s.versions, s.live, epoch_us(s.kept_until) AS kept_until
+       s.partition, s.versions, s.live
 FROM in_files s JOIN datasets d USING (table_id) WHERE NOT d.former;
 
 CREATE TEMP TABLE runs AS

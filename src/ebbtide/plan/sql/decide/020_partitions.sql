@@ -71,5 +71,5 @@ SELECT f.fid, f.did, p.object_id, f.bytes, f.role, p.in_head, p.decision,
        joined(list_concat(list_filter(texts(n.names), lambda name: name <> 'branch:main'), texts(s.others))) AS stay
 FROM f JOIN partition_objects p ON p.did = f.did AND p.object_id = f.partition
 LEFT JOIN file_names n USING (fid) LEFT JOIN sharing s USING (fid)
-WHERE is_going(p.decision) AND f.role IN ('data', 'log', 'changelog', 'change data')
+WHERE is_going(p.decision) AND is_of_partition(f.role)
   AND (NOT p.in_head OR list_contains(texts(n.names), 'branch:main'));

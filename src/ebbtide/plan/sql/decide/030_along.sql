@@ -23,7 +23,7 @@ WITH ranged AS (
     FROM f JOIN ranged d USING (did)
     LEFT JOIN covered c ON c.did = f.did AND c.partition = f.partition
     LEFT JOIN in_marked_days s ON s.table_id = d.table_id AND s.partition = f.partition
-    WHERE f.role IN ('data', 'delete file', 'deletion vector', 'changelog', 'change data', 'index', 'log')
+    WHERE is_content(f.role) OR is_of_partition(f.role)
 ), covering AS (
     SELECT fid, did, joined(list_transform(
         list_filter(holds, lambda h: coalesce(h.first <= last_day, true) AND coalesce(first_day <= h.last, true)),

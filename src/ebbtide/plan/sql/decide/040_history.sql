@@ -44,7 +44,7 @@ FROM ranked GROUP BY did, tid;
 CREATE TEMP TABLE referenced AS
 SELECT f.did, f.adder AS tid, list_distinct(flatten(list(list_concat(texts(n.names), texts(s.others))))) AS names
 FROM f LEFT JOIN file_names n USING (fid) LEFT JOIN sharing s USING (fid)
-WHERE f.role IN ('data', 'delete file', 'deletion vector', 'changelog', 'change data', 'index')
+WHERE is_content(f.role)
   AND f.adder IS NOT NULL AND f.did IN (SELECT did FROM concerned)
   AND (n.names IS NOT NULL OR s.others IS NOT NULL)
 GROUP BY f.did, f.adder;

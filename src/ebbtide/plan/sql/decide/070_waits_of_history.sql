@@ -3,13 +3,13 @@
 CREATE TEMP TABLE transaction_waits AS
 WITH theirs AS (
     SELECT t.did, t.tid, t.leaves, t.expires, f.fid FROM timeline t JOIN f ON f.did = t.did AND f.adder = t.tid
-    WHERE t.t_ready AND f.role IN ('data', 'delete file', 'deletion vector', 'changelog', 'change data', 'index')
+    WHERE t.t_ready AND is_content(f.role)
 )
 SELECT t.did, 'transactions' AS target, t.tid AS object_id,
        CASE WHEN bool_or(len(t.leaves) > 0) THEN []::VARCHAR[]
             ELSE joined(flatten(list(list_concat(
                 -- The changelog that is to keep a file comes from the expiry of its version, and is an object of its own then.
-                CASE WHEN r.first = 4611686018427387904 THEN only_if(NOT t.expires, ['a changelog'])
+                CASE WHEN is_beside(r.first) THEN only_if(NOT t.expires, [changelog()])
                      WHEN coalesce(k.now <= r.last, false) THEN ['version:' || k.now_id]
                      ELSE []::VARCHAR[] END,
                 texts(s.others))))) END AS waits

@@ -6,7 +6,7 @@ WITH gone AS (
     FROM partition_files p LEFT JOIN runs r USING (fid) WHERE NOT p.in_head AND p.decision = 'ready'
 ), found AS (
     SELECT g.did, g.object_id, flatten(list(list_concat(g.stay,
-               CASE WHEN g.first = 4611686018427387904 THEN ['a changelog']
+               CASE WHEN is_beside(g.first) THEN [changelog()]
                     WHEN k.position IS NOT NULL
                         THEN only_if(coalesce(k.now <= g.last, false), ['version:' || k.now_id])
                     WHEN g.first IS NOT NULL THEN ['versions that no policy expires']

@@ -1,14 +1,14 @@
 -- Files that nothing references, one object a folder (spec §2). A mark covers exactly the files that it named: it freezes
--- the newest modification time among them. Ages are measured by the store's clock at the time of the listing. What a
--- floor of the format still protects is no orphan (hazard 4 of the formats: Delta's tombstones).
+-- the newest modification time among them. Ages are measured by the store's clock at the time of the listing. What any
+-- dataset references, or its format still keeps (Delta's tombstones), was left out before: that takes the whole lake
+-- (`plan.parts`).
 CREATE TEMP TABLE orphan_files AS
 SELECT d.did, o.folder AS object_id, o.path, o.bytes, epoch_us(o.modified_at) AS instant, d.for_orphans[1] AS owner,
        p.o_text, p.o_allowed, m.mark,
        coalesce(CASE WHEN m.mark.cutoff IS NOT NULL THEN epoch_us(o.modified_at) <= m.mark.cutoff::BIGINT
                      ELSE epoch_us(o.modified_at) < p.o_allowed END, false) AS old
 FROM in_orphans o JOIN datasets d USING (table_id) JOIN policies p ON p.number = d.for_orphans[1]
-LEFT JOIN marks m ON m.did = d.did AND m.object_id = o.folder AND m.target = 'orphans'
-WHERE o.path NOT IN (SELECT path FROM f CROSS JOIN moment WHERE coalesce(kept_until >= listed_us, true));
+LEFT JOIN marks m ON m.did = d.did AND m.object_id = o.folder AND m.target = 'orphans';
 
 CREATE TEMP TABLE orphan_objects AS
 WITH folders AS (

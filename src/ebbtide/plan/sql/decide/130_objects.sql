@@ -33,7 +33,7 @@ SELECT m.table_id, m.did, m.target, m.object_id, [], NULL, m.mark.fingerprint, m
             ELSE 'unmarked: no policy selects it any more, or it is gone' END,
        CASE WHEN m.target NOT IN ('transactions', 'versions', 'partitions', 'tables') THEN []
             WHEN h.holds IS NOT NULL THEN list_transform(list_sort(h.holds, 'ASC', 'NULLS FIRST'), lambda hold: hold.text)
-            ELSE list_concat(['the proof that its files are gone'], unread) END,
+            ELSE list_concat([proof()], unread) END,
        [], []
 FROM marks m CROSS JOIN moment LEFT JOIN held h USING (table_id)
 WHERE NOT EXISTS (SELECT 1 FROM found

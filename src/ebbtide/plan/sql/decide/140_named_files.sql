@@ -12,7 +12,7 @@ WITH found AS (
            t.t_decision
     FROM timeline t JOIN f ON f.did = t.did AND f.adder = t.tid
     WHERE len(t.leaves) > 0 AND t.t_going IS NOT NULL AND f.fid NOT IN (SELECT fid FROM sharing)
-      AND f.role IN ('data', 'delete file', 'deletion vector', 'changelog', 'change data', 'index')
+      AND is_content(f.role)
     UNION ALL
     SELECT p.did, 'partitions', p.object_id, f.fid, f.path, f.role, f.bytes, CASE WHEN f.role = 'data' THEN f.rows END, NULL,
            p.decision

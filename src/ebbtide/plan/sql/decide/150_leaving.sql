@@ -12,16 +12,16 @@ SELECT b.did, b.object_id, b.decision, f.fid, f.bytes,
        len(list_filter(n.names, lambda name: starts_with(name, 'branch:') AND NOT list_contains(
            CASE WHEN b.decision = 'ready' THEN t.now ELSE t.later END, name))) = 0 AS lost
 FROM branch_objects b JOIN together t USING (did) JOIN f USING (did) JOIN file_names n USING (fid)
-WHERE is_going(b.decision) AND f.live AND f.role IN ('data', 'log')
+WHERE is_going(b.decision) AND f.live AND is_held_by_head(f.role)
   AND list_contains(n.names, 'branch:' || b.object_id);
 
 CREATE TEMP TABLE leaving AS
 WITH heads AS (
     SELECT f.fid, f.did, list_filter(names, lambda name: starts_with(name, 'branch:')) AS heads
-    FROM f JOIN file_names USING (fid) WHERE f.role IN ('data', 'log')
+    FROM f JOIN file_names USING (fid) WHERE is_held_by_head(f.role)
 ), gone AS (
     SELECT p.did, 'partitions' AS target, p.object_id, 'main' AS branch, p.fid, p.decision, true AS counts
-    FROM partition_files p WHERE p.in_head AND p.role IN ('data', 'log')
+    FROM partition_files p WHERE p.in_head AND is_held_by_head(p.role)
     UNION ALL
     SELECT did, target, object_id, substr(head, 8), fid, decision, true FROM (
         SELECT t.did, 'transactions' AS target, t.tid AS object_id, f.fid, t.t_decision AS decision,

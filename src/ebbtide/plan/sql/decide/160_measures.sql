@@ -24,7 +24,7 @@ WITH freed AS (
     SELECT did, substr(head, 8) AS branch, sum(bytes)::BIGINT AS live
     FROM (SELECT f.did, f.bytes, unnest(list_filter(n.names, lambda name: starts_with(name, 'branch:'))) AS head
           FROM f JOIN file_names n USING (fid)
-          WHERE f.live AND f.role IN ('data', 'log') AND f.did IN (SELECT did FROM leaving))
+          WHERE f.live AND is_held_by_head(f.role) AND f.did IN (SELECT did FROM leaving))
     GROUP BY did, branch
 ), past AS (
     SELECT did, list({'branch': branch, 'left': left_, 'live': live} ORDER BY branch, left_, live)

@@ -15,4 +15,4 @@ LEFT JOIN file_names r USING (fid);
 CREATE TEMP TABLE files_of_drops AS
 SELECT s.table_id, s.object_id, f.path, f.bytes
 FROM swept s JOIN f ON f.did = s.did AND f.partition = s.object_id JOIN file_names r USING (fid)
-WHERE s.target = 'partitions' AND f.role IN ('data', 'log') AND list_contains(r.names, 'branch:main');
+WHERE s.target = 'partitions' AND is_held_by_head(f.role) AND list_contains(r.names, 'branch:main');
