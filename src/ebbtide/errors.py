@@ -16,6 +16,8 @@
     ├── StateError               exit 4: the state database failed or did not answer
     └── UnreadableError          exit 4: a catalog or dataset could not be read
 
+`Cancelled` stands beside them: it is no failure, and nothing that meets failures may take it for one.
+
 An error says what happened, and where it can, a hint says what to do next. Facts are attributes, so that the doors
 render them; no error ever carries personal data.
 """
@@ -151,6 +153,18 @@ class UnreadableError(EbbtideError):
     def unexpected(cls, subject: str, error: Exception) -> UnreadableError:
         """For whatever an adapter did not foresee: one broken place must not end the work on the others."""
         return cls(subject, in_a_line(error), hint="please report this: the adapter did not expect it")
+
+
+class Cancelled(BaseException):
+    """A run was asked to stop, and did so at a boundary. `exit_code` is 128 and the number of the signal.
+
+    Not an `Exception`: whoever turns a failure into a row and goes on, must not go on after this.
+    """
+
+    def __init__(self, message: str, *, exit_code: int = 130) -> None:
+        self.message, self.exit_code = message, exit_code
+        self.hint = "nothing is half done; the next run goes on from here"
+        super().__init__(message)
 
 
 def told(error: Exception) -> str:
