@@ -97,13 +97,9 @@ class SweepWriter(StateWriter):
         """The sweep could not prove again what the mark saw: the object stays (`unmarked: reason`)."""
         return self._set_mark(mark_id, MarkState.UNMARKED, closed_at=at, closed_because=because)
 
-    def start_run(self, verb: str, *, at: datetime) -> Run:
+    def start_run(self, verb: str, *, at: datetime, actor: str | None = None) -> Run:
         """A run of this sweeper begins."""
-        run = Run(
-            id=new_id(), verb=verb, fence=self.fence, started_at=at, finished_at=None, exit_code=None, summary=None
-        )
-        self.connection.execute(insert(tables.runs), [asdict(run)])
-        return run
+        return self.begin_run(verb, actor=actor, at=at, fence=self.fence)
 
     def finish_run(self, run_id: str, *, exit_code: int, summary: str, at: datetime) -> Run:
         """A run ended, or was found dead by the next sweeper."""

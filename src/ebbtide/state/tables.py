@@ -170,6 +170,12 @@ runs = Table(
     Column("finished_at", Instant),
     Column("exit_code", Count),
     Column("summary", Text),
+    Column("actor", Text),
+    Column("step", Text),
+    Column("done", Count),
+    Column("total", Count),
+    Column("seen_at", Instant),
+    Column("cancel_requested", Text),
 )
 
 leases = Table(

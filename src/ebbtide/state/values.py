@@ -281,7 +281,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One run of a verb under the lease. Without `finished_at` it is at work, or it died."""
+    """One run of a verb. Without `finished_at` it is at work, or it died: `seen_at` says when it was last heard of.
+
+    `fence` is that of its lease, 0 where it has none. `cancel_requested` is the actor who asked it to stop.
+    """
 
     id: str
     verb: str
@@ -290,6 +293,12 @@ class Run:
     finished_at: datetime | None
     exit_code: int | None
     summary: str | None
+    actor: str | None = None
+    step: str | None = None
+    done: int | None = None
+    total: int | None = None
+    seen_at: datetime | None = None
+    cancel_requested: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

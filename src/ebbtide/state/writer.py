@@ -16,7 +16,7 @@ from sqlalchemy import delete, insert, select, update
 
 from ebbtide.errors import InputError, RefusedError
 from ebbtide.state import tables
-from ebbtide.state.reader import StateReader
+from ebbtide.state.runs import RunWriter
 from ebbtide.state.values import (
     NEXT_STATES,
     Condemnation,
@@ -44,7 +44,7 @@ def new_salt() -> bytes:
     return secrets.token_bytes(_SALT_BYTES)
 
 
-class StateWriter(StateReader):
+class StateWriter(RunWriter):
     """The one writer of this moment."""
 
     def actor(self, name: str) -> str:

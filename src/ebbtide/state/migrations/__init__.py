@@ -20,6 +20,7 @@ from ebbtide.state.migrations import (
     m0004_condemned,
     m0005_nodes,
     m0006_words,
+    m0007_runs,
 )
 
 Statement: TypeAlias = str | Callable[[Connection], None]
@@ -31,6 +32,7 @@ MIGRATIONS: tuple[tuple[Statement, ...], ...] = (
     m0004_condemned.STATEMENTS,
     m0005_nodes.STATEMENTS,
     m0006_words.STATEMENTS,
+    m0007_runs.STATEMENTS,
 )
 LATEST = len(MIGRATIONS)
 
