@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from ebbtide.sweep.sweep import Sweeper
-from ebbtide.sweep.values import Act
+from ebbtide.acts.act import ActResult
+from ebbtide.acts.engine import Engine
 
 
 @contextmanager
@@ -49,13 +49,14 @@ def locked(path: Path) -> Iterator[None]:
 @contextmanager
 def lost_answer(dataset: str) -> Iterator[None]:
     """The commit of one dataset is done, and the sweep is told of a time-out."""
-    commit: Any = Sweeper._commit
+    commit: Any = Engine.commit
 
-    def lost(self: Sweeper, act: Act) -> None:
-        commit(self, act)
-        if act.dataset == dataset:
+    def lost(self: Engine, result: ActResult) -> ActResult:
+        ended: ActResult = commit(self, result)
+        if result.act.dataset == dataset:
             raise TimeoutError("no answer")
+        return ended
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Sweeper, "_commit", lost)
+        patch.setattr(Engine, "commit", lost)
         yield

@@ -67,6 +67,8 @@ class Swept:
     pinned: set[str] = field(default_factory=set)
     """The data files that the tag of `tagged` holds, as they lay there when it was made."""
     marked: MarkReport = field(default_factory=lambda: MarkReport(None))
+    foreseen: list[SweepReport] = field(default_factory=list)
+    """What a dry run said just before each sweep."""
     sweeps: list[SweepReport] = field(default_factory=list)
     files: list[set[str]] = field(default_factory=list)
     changes: list[set[str]] = field(default_factory=list)
@@ -112,6 +114,7 @@ def build(spark: SparkSession, root: Path, format_: str) -> Swept:
     lake.driver.append(lake.tables["adhoc_rows"], [(4, "came old", lake.day(0)), (5, "late", lake.day(14))])
     lake.files.append(tide.files())
     for days in (48, 60):
+        lake.foreseen.append(tide.sweep(days, dry_run=True))
         lake.sweeps.append(tide.sweep(days))
         lake.files.append(tide.files())
         if not lake.between:

@@ -151,3 +151,13 @@ def test_every_intent_has_its_outcome(lake: Swept) -> None:
 def test_a_second_sweep_removes_nothing_that_the_first_left(lake: Swept) -> None:
     for name, rows in lake.between.items():
         assert lake.driver.rows(lake.tables[name]) == rows, name
+
+
+def test_a_dry_run_says_of_every_object_what_the_sweep_then_does(lake: Swept) -> None:
+    """But for rows that match nothing: only the delete finds that out."""
+    word = {"would go": "swept", "waiting": "waiting", "would be sent back": "unmarked"}
+    for foreseen, swept in zip(lake.foreseen, lake.sweeps, strict=True):
+        said = {result.key: word[result.state] for result in foreseen.results if result.key.target != "rows"}
+        assert said == {result.key: result.state for result in swept.results if result.key.target != "rows"}
+        assert {dataset for dataset, _ in foreseen.stages} >= {r.key.dataset for r in swept.results if r.acted_at}
+    assert lake.foreseen[0].removed_files == lake.sweeps[0].removed_files

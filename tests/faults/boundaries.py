@@ -6,12 +6,12 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+from ebbtide.acts import evidence
+from ebbtide.acts.engine import Engine
+from ebbtide.acts.evidence import still_there
 from ebbtide.ledger.codec import Entry
 from ebbtide.ledger.ledger import Ledger
 from ebbtide.ledger.log import Log
-from ebbtide.sweep import sweep as sweeping
-from ebbtide.sweep.listing import still_there
-from ebbtide.sweep.sweep import Sweeper
 
 Point = Callable[[str], None]
 
@@ -52,16 +52,17 @@ def _entries(point: Point) -> None:
     patched.sign = signing
 
 
-_STEPS = ("_commit", "_mark_needed", "_free")
+_STEPS = {"commit": "commit", "read_references": "mark needed", "delete": "free"}
+"""Steps of the engine, and what the boundaries around them are called."""
 
 
 def _steps(point: Point) -> None:
     """Between an intent and its outcome: around each step, and after every batch of files."""
     from ebbtide.storage import remove
 
-    patched: Any = Sweeper
-    for name in _STEPS:
-        setattr(patched, name, _around(getattr(Sweeper, name), name.strip("_").replace("_", " "), point))
+    patched: Any = Engine
+    for step, name in _STEPS.items():
+        setattr(patched, step, _around(getattr(Engine, step), name, point))
     unlink = remove._unlink
 
     one_at_a_time = threading.Lock()
@@ -74,7 +75,7 @@ def _steps(point: Point) -> None:
 
     patched = remove
     patched._unlink = unlinking
-    patched = sweeping
+    patched = evidence
     patched.still_there = _around(still_there, "listing", point)
 
 

@@ -20,8 +20,8 @@ from ebbtide.state.lease import database_time
 from ebbtide.state.tables import leases
 from ebbtide.storage import remove
 from ebbtide.sweep import sweep as sweeping
-from ebbtide.sweep.gather import acts_of
-from ebbtide.sweep.values import Act, Going
+from ebbtide.sweep.act_planning import batches_of
+from ebbtide.sweep.values import Batch, ExpiringObject
 from tests.conformance.driver import Driver, Table
 from tests.faults.boundaries import Point, watch
 from tests.faults.child import Ended, die, in_child
@@ -100,11 +100,11 @@ class Lake:
 
 
 def _only(dataset: str) -> None:
-    def acts(objects: Iterable[Going], *others: Any) -> Iterator[Act]:
-        return acts_of([going for going in objects if going.key.dataset == dataset], *others)
+    def batches(objects: Iterable[ExpiringObject], *others: Any) -> Iterator[Batch]:
+        return batches_of([going for going in objects if going.key.dataset == dataset], *others)
 
     patched: Any = sweeping
-    patched.acts_of = acts
+    patched.batches_of = batches
 
 
 def _watch_vacuum(point: Point) -> None:

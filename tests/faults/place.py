@@ -11,6 +11,7 @@ from typing import Any, Never
 
 from sqlalchemy import update
 
+from ebbtide.acts.engine import Lake
 from ebbtide.app.scan import Unwatched
 from ebbtide.config.policies import PolicySet
 from ebbtide.config.project import Limits
@@ -22,13 +23,14 @@ from ebbtide.ledger.audit import audit
 from ebbtide.ledger.entries import Intent, Outcome, parse_entry
 from ebbtide.ledger.ledger import Clock, Home, Ledger
 from ebbtide.model.dataset import Catalog
+from ebbtide.run import RunContext
 from ebbtide.state.database import Database
 from ebbtide.state.keys import KeyFolder
 from ebbtide.state.lease import Lease, database_time
 from ebbtide.state.tables import leases
 from ebbtide.state.values import ObjectKey, Proposal
 from ebbtide.sweep.mark import mark
-from ebbtide.sweep.sweep import Lake, Sweeper
+from ebbtide.sweep.sweep import Sweeper
 from ebbtide.sweep.values import SweepReport
 from tests.faults import folder
 from tests.faults.child import Ended, in_child
@@ -174,10 +176,9 @@ def _mark_and_sweep(place: Place) -> SweepReport:
         with ledger.database.reader() as state:
             snapshot = state.snapshot()
         plan: Any = SmallPlan(inventory, snapshot.marks)
-        lake = Lake({"c": place.catalog}, lambda: None, place.scan, lambda _: {}, place.unread)  # type: ignore[arg-type, return-value]
-        report = Sweeper(lake, ledger, lease, run, lambda _: None, Limits()).sweep(
-            plan, inventory, PolicySet(()), snapshot
-        )  # fmt: skip
+        lake = Lake(lambda: None, place.scan, lambda _: {}, place.unread)  # type: ignore[arg-type, return-value]
+        sweeper = Sweeper({"c": place.catalog}, lake, ledger, lease, RunContext("story", run=run), Limits())
+        report = sweeper.sweep(plan, inventory, PolicySet(()), snapshot)
         with ledger.sweeping(lease) as step:
             step.state.finish_run(run, exit_code=0, summary="", at=AT)
     ledger.database.close()

@@ -9,14 +9,16 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ebbtide.acts import engine, references
+from ebbtide.acts.act import ActResult, NamedFile
+from ebbtide.acts.engine import Engine
 from ebbtide.formats import registry
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.plan.bind import PROOF
 from ebbtide.state.values import Mark, ObjectKey
 from ebbtide.storage import remove
 from ebbtide.sweep import sweep as sweeping
-from ebbtide.sweep.sweep import Sweeper
-from ebbtide.sweep.values import Going, NamedFile
+from ebbtide.sweep.values import ExpiringObject
 from tests.faults import folder
 
 
@@ -40,7 +42,7 @@ class SmallPlan:
     def decided(self, *decisions: str) -> dict[ObjectKey, dict[str, Any]]:
         return {key: row for key, row in self.rows.items() if row["decision"] in decisions}
 
-    def going(self) -> list[Going]:
+    def going(self) -> list[ExpiringObject]:
         """Files under the last of the versions that go and reference them."""
         rows = self.decided("sweep")
         files: dict[ObjectKey, list[NamedFile]] = {key: [] for key in rows}
@@ -49,7 +51,7 @@ class SmallPlan:
                 keys = [ObjectKey(dataset, "versions", id_) for id_ in by]
                 if all(key in rows for key in keys):
                     files[keys[-1]].append(NamedFile(file, 1))
-        return [Going(key, row, self.marks[key], tuple(files[key])) for key, row in rows.items()]
+        return [ExpiringObject(key, row, self.marks[key], tuple(files[key])) for key, row in rows.items()]
 
 
 def _references(inventory: Inventory, dataset: str) -> dict[str, list[str]]:
@@ -85,14 +87,17 @@ def without_spark() -> None:
     patched = sweeping
     patched.decided = SmallPlan.decided
     patched.going_now = lambda plan, *_: plan.going()
+    patched = references
     patched.still_referenced = _still_referenced
+    patched = engine
     patched.activate = lambda _: None  # there is no session here
     patched._AT_ONCE = 1
-    commit = Sweeper._commit
+    commit = Engine.commit
 
-    def late(self: Sweeper, act: Any) -> None:
+    def late(self: Engine, result: ActResult) -> ActResult:
+        act = result.act
         if act.dataset == "c.db.b" and act.removal is not None:
             folder.tag(Path(act.removal.found.location.removeprefix("file://")), "v2")
-        commit(self, act)
+        return commit(self, result)
 
-    Sweeper._commit = late  # type: ignore[method-assign]
+    Engine.commit = late  # type: ignore[method-assign]

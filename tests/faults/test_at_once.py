@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from ebbtide.sweep import sweep as sweeping
+from ebbtide.acts import engine
+from ebbtide.sweep import owner
 from tests.faults import folder
 from tests.faults.place import Place, Say
 
 TABLES = tuple("abcdefgh")
-AT_ONCE = sweeping._AT_ONCE
+AT_ONCE = engine._AT_ONCE
 """As it is in production: the child of a story goes one by one, so that its boundaries have an order."""
 
 
@@ -45,11 +46,11 @@ def test_several_datasets_are_swept_at_once_and_at_most_four(tmp_path: Path, ste
     place = Place.new(tmp_path / "p", tables=TABLES)
 
     def prepare(say: Say) -> None:
-        sweeping._AT_ONCE = AT_ONCE
+        engine._AT_ONCE = AT_ONCE
         counted = Counted(getattr(folder.FORMAT, step))
         format_: Any = folder.FORMAT
         setattr(format_, step, counted)
-        patched: Any = sweeping
+        patched: Any = owner
         finish = patched.results_of
 
         def telling(*args: Any) -> Any:

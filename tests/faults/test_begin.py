@@ -2,19 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
+from typing import Any
 
+from ebbtide.acts.intents import begin
+from ebbtide.acts.recovery import files_of_act
+from ebbtide.config.project import Limits
 from ebbtide.ledger.entries import Intent, Outcome
+from ebbtide.ledger.ledger import Ledger
 from ebbtide.model.dataset import Found
 from ebbtide.model.ids import DatasetId
 from ebbtide.state.lease import Lease
-from ebbtide.state.values import ObjectKey
-from ebbtide.sweep.intents import begin, files_of_act
-from ebbtide.sweep.values import Act, Going
+from ebbtide.state.values import ObjectKey, Snapshot
+from ebbtide.sweep.owner import Retention
+from ebbtide.sweep.values import Batch, ExpiringObject
 from tests.faults.place import AT, Place
 
 ROW = {"policy": "p", "because": "old", "fingerprint": "f", "rows": 0, "bytes": 0, "drops_from": (), "cutoff": None}
+
+
+def _batch(place: Place, table: str, objects: tuple[ExpiringObject, ...], found: Found, **settings: Any) -> Batch:
+    return Batch(
+        id=f"act-{table}", dataset=f"c.db.{table}", catalog=place.catalog, objects=objects, found=found, **settings
+    )
+
+
+def _begin(
+    ledger: Ledger, lease: Lease, run: str, place: Place, batches: Sequence[Batch], snapshot: Snapshot
+) -> list[tuple[str, object]]:
+    """The datasets of the acts that were begun, with the versions that go."""
+    nobody: Any = None
+    owner = Retention(run, snapshot, {}, Limits(), nobody)
+    acts = owner.plan(batches, place.scan())
+    begun = [each for act in acts for each in begin(ledger, lease, run, owner, act, ())]
+    return [(each.act.dataset, each.act.removal and each.act.removal.versions) for each in begun]
 
 
 def test_versions_of_a_dataset_with_held_days_are_not_begun_along_with_a_partition(tmp_path: Path) -> None:
@@ -29,13 +52,13 @@ def test_versions_of_a_dataset_with_held_days_are_not_begun_along_with_a_partiti
         with ledger.sweeping(lease) as step:
             run, snapshot = step.state.start_run("sweep", at=AT).id, step.state.snapshot()
 
-        def act(table: str) -> Act:
+        def batch(table: str) -> Batch:
             found = Found(DatasetId("c", ("db",), table), f"file://{place.root}/lake/{table}", "token")
-            going = Going(ObjectKey(f"c.db.{table}", "versions", "v1"), ROW, None)
-            return Act(f"act-{table}", f"c.db.{table}", place.catalog, (going,), found)
+            going = ExpiringObject(ObjectKey(f"c.db.{table}", "versions", "v1"), ROW, None)
+            return _batch(place, table, (going,), found)
 
-        begun = begin(ledger, lease, run, [act("a"), act("b")], snapshot, {})
-    assert [(each.dataset, each.removal and each.removal.versions) for each in begun] == [("c.db.b", ("v1",))]
+        begun = _begin(ledger, lease, run, place, [batch("a"), batch("b")], snapshot)
+    assert begun == [("c.db.b", ("v1",))]
     ledger.database.close()
 
 
@@ -51,14 +74,13 @@ def test_what_was_held_or_rescued_since_the_plan_by_a_former_name_is_not_begun(t
             person.state.hold_dataset("c.db.held_once", owner=who, reason="case", at=AT)
             person.state.unmark("c.db.rescued_once", "v1", actor=who, reason="mine", until=None, at=AT)
 
-        def act(table: str) -> Act:
+        def batch(table: str) -> Batch:
             found = Found(DatasetId("c", ("db",), table), f"file://{place.root}/lake/{table}", "token")
-            goings = (Going(ObjectKey(f"c.db.{table}", "versions", id_), ROW, None) for id_ in ("v1", "v2"))
-            names = (f"c.db.{table}_once",)
-            return Act(f"act-{table}", f"c.db.{table}", place.catalog, tuple(goings), found, called_before=names)
+            goings = (ExpiringObject(ObjectKey(f"c.db.{table}", "versions", id_), ROW, None) for id_ in ("v1", "v2"))
+            return _batch(place, table, tuple(goings), found, called_before=(f"c.db.{table}_once",))
 
-        begun = begin(ledger, lease, run, [act("held"), act("rescued")], snapshot, {})
-    assert [(each.dataset, each.removal and each.removal.versions) for each in begun] == [("c.db.rescued", ("v2",))]
+        begun = _begin(ledger, lease, run, place, [batch("held"), batch("rescued")], snapshot)
+    assert begun == [("c.db.rescued", ("v2",))]
     ledger.database.close()
 
 

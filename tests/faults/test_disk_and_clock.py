@@ -5,17 +5,17 @@ from __future__ import annotations
 import resource
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ebbtide.acts.act import ActResult
+from ebbtide.acts.engine import Engine
 from ebbtide.errors import LeaseError
 from ebbtide.state import lease
-from ebbtide.sweep.sweep import Sweeper
-from ebbtide.sweep.values import Act
 from tests.faults import folder
 from tests.faults.boundaries import watch
 from tests.faults.child import die
@@ -290,17 +290,17 @@ def test_a_clock_that_jumps_back_lets_no_second_sweeper_in(tmp_path: Path) -> No
 
     def prepare(say: Say) -> None:
         _jumping("commit: after", "-1 hour")(say)
-        free = Sweeper._free
+        delete = Engine.delete
 
-        def meanwhile(self: Sweeper, act: Act) -> None:
+        def meanwhile(self: Engine, result: ActResult, also: Sequence[str]) -> ActResult:
             try:
                 lease.Lease.acquire(self.ledger.database, holder="second")
             except LeaseError:
                 say("refused")
-            free(self, act)
+            return delete(self, result, also)
 
-        patched: Any = Sweeper
-        patched._free = meanwhile
+        patched: Any = Engine
+        patched.delete = meanwhile
 
     ended = place.run(prepare)
     assert ended.error is None

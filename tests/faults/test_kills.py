@@ -6,17 +6,17 @@ While that run finishes, writers commit to three tables more. `make test` has a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 from pyspark.sql import Row, SparkSession
 
+from ebbtide.acts.act import ActResult
+from ebbtide.acts.engine import Engine
 from ebbtide.app.ledger import open_for_writing, open_ledger
 from ebbtide.app.round import Round, plan_round
 from ebbtide.ledger.audit import audit
 from ebbtide.spark.session import formats_of_session
-from ebbtide.sweep.sweep import Sweeper
-from ebbtide.sweep.values import Act
 from tests.faults.lake import Lake
 from tests.tide import Tide
 from tests.tiers import deep_after_first
@@ -139,23 +139,24 @@ def _write_meanwhile(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the metadata's commit, and after the references were read again."""
     driver, tables = lake.tide.drivers["iceberg"], lake.tables
     of = {str(tables[name].id): name for name in WRITERS}
-    commit, free = Sweeper._commit, Sweeper._free
+    commit, delete = Engine.commit, Engine.delete
     row = (4, "meanwhile", NEW)
 
-    def committing(self: Sweeper, act: Act) -> None:
+    def committing(self: Engine, result: ActResult) -> ActResult:
+        act = result.act
         if of.get(act.dataset) == "appended":
             driver.append(tables["appended"], [row])
         elif of.get(act.dataset) == "tagged":
             driver.create_tag(tables["tagged"], "keep", lake.ids["tagged"][0])
-        commit(self, act)
+        return commit(self, result)
 
-    def freeing(self: Sweeper, act: Act) -> None:
-        if of.get(act.dataset) == "appended_late":
+    def deleting(self: Engine, result: ActResult, also: Sequence[str]) -> ActResult:
+        if of.get(result.act.dataset) == "appended_late":
             driver.append(tables["appended_late"], [row])
-        free(self, act)
+        return delete(self, result, also)
 
-    monkeypatch.setattr(Sweeper, "_commit", committing)
-    monkeypatch.setattr(Sweeper, "_free", freeing)
+    monkeypatch.setattr(Engine, "commit", committing)
+    monkeypatch.setattr(Engine, "delete", deleting)
     for name in ("appended", "appended_late"):
         lake.expected[name] = sorted([*lake.expected[name], Row(id=4, name="meanwhile", day=NEW)], key=str)
 

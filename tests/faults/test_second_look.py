@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from ebbtide.acts import evidence
+from ebbtide.acts.evidence import still_there
 from ebbtide.model.dataset import Catalog, Found
-from ebbtide.sweep import sweep as sweeping
-from ebbtide.sweep.listing import still_there
 from tests.faults import folder
 from tests.faults.boundaries import watch
 from tests.faults.child import die
@@ -53,7 +53,7 @@ def test_a_listing_that_fails_is_its_datasets_error_and_no_other_ones(tmp_path: 
                 raise PermissionError(13, "Permission denied")
             return still_there(paths, options)
 
-        patched: Any = sweeping
+        patched: Any = evidence
         patched.still_there = failing
 
     first = place.run(prepare)

@@ -9,12 +9,15 @@ from typing import Any
 
 import pytest
 
+from ebbtide.acts.act import ActResult, NamedFile
+from ebbtide.acts.references import UNREAD
 from ebbtide.ledger.entries import Intent
 from ebbtide.model.dataset import Catalog
 from ebbtide.state.values import Mark, MarkState, ObjectKey
 from ebbtide.sweep import leftover
-from ebbtide.sweep.close import results_of
-from ebbtide.sweep.values import UNREAD, Act, Going, NamedFile
+from ebbtide.sweep.act_planning import act_of
+from ebbtide.sweep.outcomes import results_in
+from ebbtide.sweep.values import Batch, ExpiringObject
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 FILES = (NamedFile("file:///a", 1), NamedFile("file:///b", 1))
@@ -31,10 +34,11 @@ def _mark(target: str) -> Mark:
 def _state(target: str, *, there: set[str], needed: dict[str, str], act: str | None = "act-1", **settings: Any) -> str:
     nobody: Any = None
     mark = replace(_mark(target), act=act)
-    going = Going(mark.key, {"drops_from": ()}, mark, FILES)
-    left = Act("act-2", "c.db.t", Catalog("c", "iceberg", "/"), (going,), leftover=True, **settings)
-    left.there, left.needed = frozenset(there), needed
-    (result,) = results_of(left, nobody, nobody)
+    going = ExpiringObject(mark.key, {"drops_from": ()}, mark, FILES)
+    catalog = Catalog("c", "iceberg", "/")
+    left = Batch(id="act-2", dataset="c.db.t", catalog=catalog, objects=(going,), leftover=True, **settings)
+    ended = ActResult(act=act_of(left, {}, None), there=frozenset(there), needed=needed)
+    (result,) = results_in(left, ended, nobody, nobody)
     return result.state
 
 
@@ -94,4 +98,4 @@ def test_what_is_left_of_thousands_of_marks_is_written_down_in_pieces(monkeypatc
     for act in acts:
         ids = tuple(going.mark.id for going in act.objects if going.mark)
         assert Intent(at=AT, act=act.id, verb="sweep", marks=ids).encode()
-        assert len(act.paths) == 1
+        assert len(act_of(act, {}, None).paths) == 1

@@ -15,8 +15,9 @@ from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.table import Table as Foreign
 from pyspark.sql import SparkSession
 
+from ebbtide.acts.references import OUTSIDE
 from ebbtide.spark.session import quote_text
-from ebbtide.sweep.values import OUTSIDE, SweepReport
+from ebbtide.sweep.values import SweepReport
 from tests.conformance.driver import Table
 from tests.conformance.drivers.iceberg import IcebergDriver
 from tests.tide import Tide

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from ebbtide.sweep import gather
+from ebbtide.sweep import act_planning
 from tests.tide import Tide
 
 POLICIES = """
@@ -21,7 +21,7 @@ policies:
 def test_younger_versions_are_not_sent_back_for_older_ones(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gather, "OBJECTS_PER_ACT", 2)
+    monkeypatch.setattr(act_planning, "OBJECTS_PER_ACT", 2)
     tide = Tide(spark, tmp_path / "p", "paimon", policies=POLICIES)
     driver = tide.drivers["paimon"]
     table = driver.create("t")

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
+from ebbtide.acts.act import Act, ActResult
+from ebbtide.acts.references import with_needed
 from ebbtide.app import mark as marking
 from ebbtide.app.sweep import exit_code
 from ebbtide.cli.commands import app
-from ebbtide.config.project import Limits
 from ebbtide.inventory.current import Current
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.model.dataset import Catalog
 from ebbtide.state.values import ObjectKey
 from ebbtide.sweep.mark import MarkReport
-from ebbtide.sweep.sweep import Lake, Sweeper
-from ebbtide.sweep.values import Act, Result, SweepReport
+from ebbtide.sweep.values import Result, SweepReport
 from tests.tide import Tide
 
 POLICIES = """
@@ -90,11 +89,9 @@ def test_files_of_all_others_wait_for_who_cannot_be_read(spark: SparkSession, tm
 
 def test_who_cannot_be_read_any_more_stops_operations_that_name_no_file_too(tmp_path: Path) -> None:
     """Cleaners and expiries of the formats find files by themselves."""
-    nobody: Any = None
-    lake = Lake({}, nobody, nobody, nobody, lambda _: ("unread:c.db.x",))
-    act = Act("act-1", "c.db.t", Catalog("c", "paimon", str(tmp_path)), ())
-    Sweeper(lake, nobody, nobody, "r", print, Limits())._mark_needed([act], Inventory(tmp_path, Current()))
-    assert act.unread == "unread:c.db.x"
+    act = Act(id="act-1", dataset="c.db.t", catalog=Catalog("c", "paimon", str(tmp_path)), stages=())
+    (result,) = with_needed([ActResult(act=act)], Inventory(tmp_path, Current()), ["unread:c.db.x"])
+    assert result.unread == "unread:c.db.x"
 
 
 _KEY = ObjectKey("c.db.t", "versions", "1")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
+from ebbtide.acts.act import ActResult
+from ebbtide.acts.engine import Engine
 from ebbtide.app.hold import add_hold, release_hold
 from ebbtide.app.plan import make_plan, write_plan
 from ebbtide.cli import main
@@ -18,8 +20,6 @@ from ebbtide.cli.commands import app
 from ebbtide.config.project import Limits
 from ebbtide.errors import InputError, RefusedError
 from ebbtide.inventory.information_schema import Inventory
-from ebbtide.sweep.sweep import Sweeper
-from ebbtide.sweep.values import Act
 from tests.conformance.driver import Table
 from tests.tide import Tide
 
@@ -157,15 +157,16 @@ def _swept_as_planned_and_the_proof_fails(
 ) -> None:
     """Exactly the plan; but somebody loses a live file meanwhile, and the sweep says so, whoever's fault it was."""
     before, victim, entries = tide.files(), _live_data(tide, one), len(tide.ledger_entries())
-    content, free = victim.read_bytes(), Sweeper._free
+    content, delete = victim.read_bytes(), Engine.delete
 
-    def losing(self: Sweeper, act: Act) -> None:
-        free(self, act)
+    def losing(self: Engine, result: ActResult, also: Sequence[str]) -> ActResult:
+        ended = delete(self, result, also)
         victim.unlink(missing_ok=True)
+        return ended
 
     at = tide.at(48).isoformat()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Sweeper, "_free", losing)
+        patch.setattr(Engine, "delete", losing)
         code, out, err = ebbtide(
             "sweep", "--project", str(tide.root), "--plan", str(file), "--yes", "--json", "--as-of", at
         )

@@ -12,9 +12,9 @@ from ebbtide.app.state import open_state
 from ebbtide.config import Project
 from ebbtide.errors import InputError
 from ebbtide.ledger.entries import HoldPlaced, HoldReleased, salted
+from ebbtide.ledger.redaction import dataset_in_ledger
 from ebbtide.model.times import as_text
 from ebbtide.state.values import Hold
-from ebbtide.sweep.words import dataset_in_ledger
 
 
 def add_hold(

@@ -10,7 +10,7 @@ from ebbtide.app.round import Round, plan_round, sweeper
 from ebbtide.config import Project
 from ebbtide.config.project import Limits
 from ebbtide.state.lease import Lease
-from ebbtide.sweep.gather import decided
+from ebbtide.sweep.act_planning import decided
 from ebbtide.sweep.limits import left_out, refuse_over
 from ebbtide.sweep.mark import MarkReport, mark, propose, send_back
 from ebbtide.sweep.values import Result

@@ -148,7 +148,7 @@ def condemn(
     """Say of a table that no catalog lists that it may go: from the next plan on its files are orphans."""
     from ebbtide.app.ledger import open_ledger
     from ebbtide.ledger.entries import FolderCondemned, salted
-    from ebbtide.sweep.words import dataset_in_ledger
+    from ebbtide.ledger.redaction import dataset_in_ledger
 
     place = normalise(path)
     found = look(project, now=now)

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
 from pathlib import Path
 
+from ebbtide.acts.engine import Lake
+from ebbtide.app.actor import actor
 from ebbtide.app.ledger import open_for_writing
 from ebbtide.app.round import Round, plan_round, sweeper
 from ebbtide.config import Project
 from ebbtide.config.project import Limits
+from ebbtide.run import RunContext, Silent
 from ebbtide.state.lease import Lease
-from ebbtide.sweep.gather import decided
+from ebbtide.sweep.act_planning import decided
+from ebbtide.sweep.foresee import foresee
 from ebbtide.sweep.limits import left_out, refuse_over
-from ebbtide.sweep.sweep import Lake, Sweeper
+from ebbtide.sweep.sweep import Sweeper, rows_targets, todo
 from ebbtide.sweep.values import Result, SweepReport
 
 
@@ -46,10 +50,10 @@ def sweep_round(round_: Round, lease: Lease, tell: Callable[[str], None]) -> Swe
     ledger, inputs = round_.ledger, round_.inputs
     run = round_.start("sweep", lease)
     catalogs, prove = inputs.project.catalogs, lambda touched: _prove(round_, touched)
-    lake = Lake(catalogs, cache(lambda: round_.spark), round_.rescan, prove, round_.waits_for)
-    report = Sweeper(lake, ledger, lease, run, tell, round_.limits).sweep(
-        round_.plan, inputs.inventory, inputs.policies, inputs.snapshot
-    )
+    lake = Lake(cache(lambda: round_.spark), round_.rescan, prove, round_.waits_for)
+    report = Sweeper(
+        catalogs, lake, ledger, lease, RunContext(actor(), progress=_Telling(tell), run=run), round_.limits
+    ).sweep(round_.plan, inputs.inventory, inputs.policies, inputs.snapshot)
     report = replace(
         report,
         over=(*left_out(round_.plan, "sweep"), *report.over),
@@ -62,6 +66,16 @@ def sweep_round(round_: Round, lease: Lease, tell: Callable[[str], None]) -> Swe
     return report
 
 
+@dataclass(frozen=True, slots=True)
+class _Telling(Silent):
+    """Progress as lines."""
+
+    tell: Callable[[str], None]
+
+    def start(self, step: str, total: int | None = None, *, unit: str = "") -> None:
+        self.tell(step if total is None else f"{step}: {total:,} {unit}")
+
+
 def exit_code(report: SweepReport) -> int:
     """A broken proof, then what failed or could not be read, then what a limit left out; waiting is no failure."""
     if report.findings:
@@ -72,20 +86,22 @@ def exit_code(report: SweepReport) -> int:
 
 
 def would_sweep(round_: Round) -> SweepReport:
-    """The same plan, and nothing done."""
+    """The same plan and the stages that a sweep would walk, and nothing done."""
     refuse_over(round_.plan, "sweep")
-    rows = decided(round_.plan, "sweep", "wait", "unmarked", "held")
-    marked = {mark.key for mark in round_.inputs.snapshot.marks}
-    names = {"sweep": "would go", "wait": "waiting", "unmarked": "would be sent back", "held": "would be sent back"}
-    results = tuple(
-        Result(key, names[row["decision"]], ", ".join(row["waits_for"]) or row["because"])
-        for key, row in rows.items()
-        if row["decision"] == "sweep" or key in marked
-    )
-    totals = round_.plan.totals["sweep"]
+    inputs = round_.inputs
+    marks, inventory = inputs.snapshot.marks, inputs.inventory
+    asked = todo(round_.plan, inventory, marks, inputs.project.catalogs, round_.ledger)
+    ahead = foresee(asked.batches, inventory, rows_targets(inputs.policies), round_.waits_for(inventory))
+    marked = {mark.key for mark in marks}
+    back = [
+        Result(key, "would be sent back", ", ".join(row["waits_for"]) or row["because"])
+        for key, row in decided(round_.plan, "unmarked", "held").items()
+        if key in marked
+    ]
+    waiting = [Result(key, "waiting", ", ".join(why)) for key, why in asked.waiting.items() if key in marked and why]
     return SweepReport(
-        None, results, totals.files, totals.bytes, over=left_out(round_.plan, "sweep"), warnings=round_.plan.warnings,
-        unread=round_.unread,
+        None, (*back, *waiting, *ahead.results), len(ahead.files), sum(ahead.files.values()),
+        over=left_out(round_.plan, "sweep"), warnings=round_.plan.warnings, unread=round_.unread, stages=ahead.stages,
     )  # fmt: skip
 
 

@@ -12,8 +12,8 @@ from ebbtide.config import Project
 from ebbtide.errors import InputError
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.ledger.entries import Unmarked, UnmarkReleased, salted
+from ebbtide.ledger.redaction import dataset_in_ledger
 from ebbtide.model.times import as_text
-from ebbtide.sweep.words import dataset_in_ledger
 
 
 def unmark_object(

@@ -305,6 +305,7 @@ def _swept(report: Any) -> dict[str, Any]:
         "over_limits": list(report.over),
         "warnings": list(report.warnings),
         "unread": list(report.unread),
+        "stages": [{"dataset": dataset, "stages": list(stages)} for dataset, stages in report.stages],
     }
 
 
@@ -342,6 +343,8 @@ def _tell_swept(report: Any, dry_run: bool) -> None:
     told = ", ".join(f"{count} {state}" for state, count in sorted(counts.items())) or "nothing to sweep"
     verb = "would go" if dry_run else "removed"
     render.note(f"{told}; {report.removed_files} files, {render.size(report.removed_bytes)} {verb}")
+    for dataset, stages in report.stages:
+        render.note(f"  {dataset}: {'; '.join(stages)}")
     for text in report.errors:
         render.complain(text, "the next sweep tries again")
     for text in report.findings:

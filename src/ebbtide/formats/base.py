@@ -39,6 +39,7 @@ class Capability(StrEnum):
     EXPIRES = "expire versions"
     ANY_ORDER = "remove versions in any order"
     UNLISTS = "let versions go by a commit, before their files"
+    FORGETS = "no longer list a version once its files are gone"
     SINGLE_FILES = "remove single files by their paths"
     NEW_ROWS = "read what is new since a transaction"
     ODD_NAMES = "names with spaces, dots, percent signs and unicode"

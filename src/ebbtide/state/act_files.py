@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from sqlalchemy import Connection, delete, select
 
 from ebbtide.state.bulk import insert_rows
-from ebbtide.state.tables import act_files, marks
+from ebbtide.state.tables import act_files, marks, paused_acts
 
 _LINES_PER_PART = 5000
 
@@ -37,6 +37,7 @@ def read(parts: Iterable[bytes]) -> dict[str, int]:
 
 
 def forget(connection: Connection) -> None:
-    """Drop the lists of acts that no open mark was begun under: nothing is left to be looked for."""
+    """Drop the lists of acts that are not paused and under which no open mark was begun: nothing is left to do."""
     needed = select(marks.c.act).where(marks.c.closed_at.is_(None), marks.c.act.is_not(None))
-    connection.execute(delete(act_files).where(act_files.c.act.not_in(needed)))
+    paused = select(paused_acts.c.act)
+    connection.execute(delete(act_files).where(act_files.c.act.not_in(needed), act_files.c.act.not_in(paused)))

@@ -75,6 +75,10 @@ class StateReader:
         row = self.connection.execute(select(tables.acts).where(tables.acts.c.id == act_id)).mappings().one_or_none()
         return None if row is None else ActRecord(**_named(row))
 
+    def paused_acts(self) -> frozenset[str]:
+        """Acts that were begun and go on in a later run."""
+        return frozenset(self.connection.execute(select(tables.paused_acts.c.act)).scalars())
+
     def files_of_act(self, act_id: str) -> dict[str, int]:
         """The files of an act that are not known to be gone, with their sizes, while a mark may need them."""
         return act_files.load(self.connection, act_id)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, delete, insert, select, update
 
 from ebbtide.errors import InputError, RefusedError
 from ebbtide.state import act_files, tables
@@ -61,6 +61,17 @@ class SweepWriter(StateWriter):
         self.connection.execute(insert(tables.acts), [asdict(record)])
         act_files.keep(self.connection, act_id, files)
         return record
+
+    def pause_act(self, act_id: str) -> None:
+        """The next stage of an act is for a later run: its intent stays open, and its list is kept."""
+        if act_id not in self.paused_acts():
+            self.connection.execute(insert(tables.paused_acts), [{"act": act_id}])
+
+    def resume_act(self, act_id: str) -> None:
+        """A later run goes on with an act. One that dies in it is closed like any other."""
+        gone = self.connection.execute(delete(tables.paused_acts).where(tables.paused_acts.c.act == act_id))
+        if gone.rowcount != 1:
+            raise RefusedError(f"act {act_id} is not paused", hint="plan again")
 
     def leave(self, act_id: str, files: Mapping[str, int]) -> None:
         """An act is over and left these. Lists that no open mark needs are dropped, this one included."""

@@ -119,7 +119,10 @@ acts = Table(
     Column("salt", LargeBinary, nullable=False),
 )
 
-# The files of an act, in plain words, for as long as a mark may need them.
+# Acts that wait between two stages: begun, not over, and nothing of theirs died.
+paused_acts = Table("paused_acts", metadata, Column("act", Text, primary_key=True))
+
+# The files of an act, in plain words, for as long as a mark may need them, or the act is paused.
 act_files = Table(
     "act_files",
     metadata,

@@ -11,21 +11,22 @@ from dataclasses import replace
 
 import pyarrow.compute as pc
 
+from ebbtide.acts.act import ActResult
+from ebbtide.acts.evidence import still_there
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.model.history import CONTENT
-from ebbtide.sweep.listing import still_there
-from ebbtide.sweep.values import ELSEWHERE, Act, Result
+from ebbtide.sweep.values import ELSEWHERE, Batch, Result
 
 _HISTORY = ("transactions", "versions")
 Added = Mapping[str, frozenset[str]]
 
 
-def added_by(act: Act, inventory: Inventory) -> Added:
-    """The files with rows that each of the act's transactions brought in, as the plan's inventory has it."""
-    ids = sorted({going.key.object for going in act.objects if going.key.target in _HISTORY})
+def added_by(batch: Batch, inventory: Inventory) -> Added:
+    """The files with rows that each of a batch's transactions brought in, as the plan's inventory has it."""
+    ids = sorted({o.key.object for o in batch.objects if o.key.target in _HISTORY})
     if not ids:
         return {}
-    rows = inventory.table("files", table_id=act.dataset).select(["path", "role", "first_transaction"])
+    rows = inventory.table("files", table_id=batch.dataset).select(["path", "role", "first_transaction"])
     rows = rows.filter(pc.field("first_transaction").isin(ids) & pc.field("role").isin(CONTENT))
     found: dict[str, set[str]] = {}
     for path, by in zip(rows["path"].to_pylist(), rows["first_transaction"].to_pylist(), strict=True):
@@ -33,16 +34,17 @@ def added_by(act: Act, inventory: Inventory) -> Added:
     return {by: frozenset(paths) for by, paths in found.items()}
 
 
-def with_carried(results: Iterable[Result], act: Act, added: Added, after: Inventory) -> list[Result]:
+def with_carried(results: Iterable[Result], ended: ActResult, added: Added, after: Inventory) -> list[Result]:
     """What was swept, with the transactions that have its files by now, or that somebody else has them."""
     results = list(results)
     swept = {r.key.object for r in results if r.state == "swept" and r.key.target in _HISTORY}
-    gone = act.removed.keys()
+    gone = ended.removed.keys()
     there = {id_: paths - gone for id_, paths in added.items() if id_ in swept and paths - gone}
     if not there:
         return results
-    owners = _owners(after, act.dataset, frozenset[str]().union(*there.values()))
-    lost = still_there({path for paths in there.values() for path in paths if path not in owners}, act.catalog.options)
+    owners = _owners(after, ended.act.dataset, frozenset[str]().union(*there.values()))
+    strays = {path for paths in there.values() for path in paths if path not in owners}
+    lost = still_there(strays, ended.act.catalog.options)
     into: dict[str, tuple[str, ...]] = {}
     for id_, paths in there.items():
         names = {owners[path] for path in paths if path in owners} | ({ELSEWHERE} if paths & lost else set())

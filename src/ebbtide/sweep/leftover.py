@@ -6,12 +6,13 @@ that the act's intent named are touched, and only where nothing references them 
 
 from __future__ import annotations
 
-import secrets
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ebbtide.acts.act import NamedFile
+from ebbtide.acts.recovery import failed_acts, files_of_act
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.renames import called_before, called_now
 from ebbtide.ledger.ledger import Ledger
@@ -19,9 +20,8 @@ from ebbtide.model.dataset import Catalog
 from ebbtide.model.ids import DatasetId
 from ebbtide.plan.bind import PROOF
 from ebbtide.state.values import Mark, MarkState, ObjectKey
-from ebbtide.sweep.gather import OBJECTS_PER_ACT, catalog_of, homes_of
-from ebbtide.sweep.intents import failed_acts, files_of_act
-from ebbtide.sweep.values import Act, Going, NamedFile
+from ebbtide.sweep.act_planning import OBJECTS_PER_ACT, catalog_of, homes_of, new_act
+from ebbtide.sweep.values import Batch, ExpiringObject
 
 _OF_HISTORY = ("transactions", "versions")
 _ROW: Mapping[str, Any] = {"drops_from": (), "policy": None, "because": "an earlier sweep left it", "cutoff": None}
@@ -38,13 +38,13 @@ class Sorted:
     A format that keeps versions in a log of its own (Delta) lists one whose files all live on: it waits for that log.
     """
 
-    fresh: list[Going] = field(default_factory=list)
+    fresh: list[ExpiringObject] = field(default_factory=list)
     left: list[Mark] = field(default_factory=list)
     waiting: dict[ObjectKey, str] = field(default_factory=dict)
 
 
 def sort_out(
-    going: Iterable[Going],
+    going: Iterable[ExpiringObject],
     marks: Iterable[Mark],
     waits: Mapping[ObjectKey, Mapping[str, Any]],
     catalogs: Mapping[str, Catalog],
@@ -78,8 +78,10 @@ def sort_out(
 
 def leftovers(
     ledger: Ledger, marks: Collection[Mark], catalogs: Mapping[str, Catalog], inventory: Inventory
-) -> Iterator[Act]:
-    """An act per dataset and some hundred marks, with the files that the marks' own acts named."""
+) -> Iterator[Batch]:
+    """A batch per dataset and some hundred marks, with the files that the marks' own acts named."""
+    if not marks:
+        return
     failed = failed_acts(ledger, {mark.act for mark in marks if mark.act is not None and mark.key.target == "tables"})
     # A drop that failed took no table away: somebody else did, and may have plans for its files.
     marks = [replace(mark, act=None) if mark.act in failed and mark.key.target == "tables" else mark for mark in marks]
@@ -100,9 +102,9 @@ def leftovers(
         homes = homes_of(inventory, dataset)
         for start in range(0, len(theirs), OBJECTS_PER_ACT):
             part = theirs[start : start + OBJECTS_PER_ACT]
-            objects = tuple(Going(mark.key, _ROW, mark, files[mark.act or ""]) for mark in part)
-            yield Act(
-                f"act-{secrets.token_hex(12)}", dataset, catalog, objects, leftover=True, homes=homes,
+            objects = tuple(ExpiringObject(mark.key, _ROW, mark, files[mark.act or ""]) for mark in part)
+            yield Batch(
+                id=new_act(), dataset=dataset, catalog=catalog, objects=objects, leftover=True, homes=homes,
                 root=homes[0] if homes else None,
                 called_now=next(iter(renamed.get(dataset, ())), None), went_as_versions=as_versions.get(dataset, {}),
                 took_its_name=dataset in inventory.current.entries, called_before=names.get(dataset, ()),

@@ -10,14 +10,14 @@ from typing import Any
 from ebbtide.config.policies import PolicySet
 from ebbtide.ledger.entries import Marked, MarkSentBack, salted
 from ebbtide.ledger.ledger import Ledger, Step
+from ebbtide.ledger.redaction import because_in_ledger, dataset_in_ledger, object_in_ledger
 from ebbtide.model.durations import add
 from ebbtide.plan.plan import Plan
 from ebbtide.state.lease import Lease
 from ebbtide.state.sweeper import SweepWriter
 from ebbtide.state.values import Condemnation, Mark, Marking, ObjectKey, Proposal, Snapshot
-from ebbtide.sweep.gather import decided, facts_of
+from ebbtide.sweep.act_planning import decided, facts_of
 from ebbtide.sweep.values import Result
-from ebbtide.sweep.words import because_in_ledger, dataset_in_ledger, object_in_ledger
 
 _PER_TRANSACTION = 1000
 """Marks per transaction: a person's hold or unmark never waits longer than for these."""

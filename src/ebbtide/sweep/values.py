@@ -1,4 +1,4 @@
-"""What a sweep works on: objects of the plan with their marks and files, gathered into one act per dataset."""
+"""What a sweep works on: objects of the plan with their marks and files, gathered into a batch per act."""
 
 from __future__ import annotations
 
@@ -7,34 +7,16 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from ebbtide.acts.act import NamedFile
 from ebbtide.model.dataset import Catalog, Found
-from ebbtide.model.removal import Committed, Freed, Place, Removal
 from ebbtide.state.values import Mark, ObjectKey
 
-UNREAD = "its dataset could not be read again"
-"""Why a file stays that may or may not be referenced: nobody could tell."""
 ELSEWHERE = "another dataset"
 """What has the files of a transaction that is gone, where it is none of its own dataset's transactions."""
-OUTSIDE = "it lies outside of its dataset's folder"
-"""Why a file stays that a dataset references and may not be its own (Iceberg's `add_files`, a clone)."""
 
 
 @dataclass(frozen=True, slots=True)
-class NamedFile:
-    """A file that an object names. `in_heads` are the branches whose head references it.
-
-    `modified` is when an orphan was written, in microseconds since 1970: one that was written since stays.
-    """
-
-    path: str
-    bytes: int
-    role: str | None = None
-    in_heads: tuple[str, ...] = ()
-    modified: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Going:
+class ExpiringObject:
     """One object that goes now. `row` is what the plan says of it; a version under a partition's mark has no mark."""
 
     key: ObjectKey
@@ -54,88 +36,41 @@ class Going:
         """How many of them no plan has named yet, because a tag, a branch or another dataset references them."""
         return len({*self.in_head} - {file.path for file in self.files})
 
-    def with_mark(self, mark: Mark) -> Going:
+    def with_mark(self, mark: Mark) -> ExpiringObject:
         return replace(self, mark=mark)
 
 
-@dataclass(slots=True)
-class Act:
-    """What is done to one dataset under one intent, and what came of it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """The objects of one dataset that go by one act, and what is known of the dataset."""
 
     id: str
+    """The act's."""
     dataset: str
     catalog: Catalog
-    objects: tuple[Going, ...]
+    objects: tuple[ExpiringObject, ...]
     found: Found | None = None
     """What opens the dataset; None where no catalog lists it."""
-    removal: Removal | None = None
-    """What is asked of the format, made of the objects that the intent was written for. None for orphans, which no
-    format owns, for what an earlier act left, and for what goes along with its table.
-    """
-    leftover: bool = False
     homes: tuple[str, ...] = ()
     """The folders of the dataset, as far as anybody knows them; the one where it is now, or was last, first."""
-    places: tuple[Place, ...] = ()
-    """Those folders, and the ones around them, as they were when the sweep began."""
-    head: tuple[str, datetime] | None = None
-    """Main's head as the plan saw it, and when it was committed."""
     root: str | None = None
     """The folder that stays when everything in it has gone."""
+    head: tuple[str, datetime] | None = None
+    """Main's head as the plan saw it, and when it was committed."""
+    leftover: bool = False
+    """Whether an earlier act left these: they are gone but for files."""
+    along: bool = False
+    """Their table goes whole, by an act of its own that names all of its files: nothing is done but to look."""
     went_as_versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """For what an earlier act left: transactions whose versions our own policy on versions took, each with those that
     have its files now.
     """
     called_now: str | None = None
-    """The name of its table now, where somebody renamed it."""
+    """The name of the table now, where somebody renamed it."""
     took_its_name: bool = False
     """Whether another table has the dataset's name since then."""
     called_before: tuple[str, ...] = ()
     """Names that the dataset had: people may have held or rescued it by one of them."""
-    along: bool = False
-    """Its table goes whole, by an act of its own that names all of its files: nothing is done here but to look."""
-
-    most_rows: float | None = None
-    """The largest share of its rows that may be deleted; None where all of them may."""
-
-    committed: Committed = field(default_factory=Committed)
-    unhit: set[str] = field(default_factory=set)
-    """Row objects of which the head still had rows after the commit that deleted them."""
-    freed: Freed = field(default_factory=Freed)
-    needed: Mapping[str, str] = field(default_factory=dict)
-    unread: str | None = None
-    """Who could not be read after the commit, and may reference any file: then none goes."""
-    also: tuple[str, ...] = ()
-    """Files that an earlier act named and left, and that the format may remove with those of this one."""
-    there: frozenset[str] = frozenset()
-    error: str | None = None
-    over: bool = False
-    """Whether the error is a limit of the run: then nothing failed, and the dataset is left out."""
-
-    @property
-    def paths(self) -> dict[str, int]:
-        return {file.path: file.bytes for going in self.objects for file in going.files}
-
-    @property
-    def named(self) -> dict[str, int]:
-        """What the intent lists: the files that go, and those that a partition leaves behind because others keep them.
-
-        Those go when the others let go of them; nothing but this list knows them then.
-        """
-        return {path: size for going in self.objects for path, size in going.in_head.items()} | self.paths
-
-    @property
-    def removed(self) -> dict[str, int]:
-        """What nothing needed, and a listing no longer shows."""
-        return (
-            {}
-            if self.along
-            else {p: size for p, size in self.paths.items() if p not in self.needed and p not in self.there}
-        )
-
-    @property
-    def left(self) -> dict[str, int]:
-        """What nothing needed, and is still there."""
-        return {p: size for p, size in self.paths.items() if p not in self.needed and p in self.there}
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +92,8 @@ class Result:
 @dataclass(frozen=True, slots=True)
 class SweepReport:
     """What a sweep did. `findings` is what the proof after it found wrong: never empty and quiet. `warnings` are the
-    plan's, `unread` is what could not be read before it: nothing of that goes.
+    plan's, `unread` is what could not be read before it: nothing of that goes. `stages` are those that a dry run would
+    walk, by dataset.
     """
 
     run: str | None
@@ -169,3 +105,4 @@ class SweepReport:
     findings: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
+    stages: tuple[tuple[str, tuple[str, ...]], ...] = ()

@@ -16,8 +16,7 @@ import pyarrow.orc as orc
 import pyarrow.parquet as pq
 
 from ebbtide.errors import EbbtideError, UnreadableError, in_a_line
-from ebbtide.formats.base import Depth
-from ebbtide.formats.registry import load_format
+from ebbtide.formats.reading import load_reader
 from ebbtide.model.dataset import Catalog, FileRef, Found, Reading, Role
 from ebbtide.storage.files import Store, open_store
 
@@ -99,7 +98,7 @@ def _as_listed_now(work: Sequence[Work]) -> list[Work]:
     now: dict[str, Found] = {}
     for catalog in {catalog.name: catalog for catalog, _ in work}.values():
         try:
-            answers = list(load_format(catalog.format).discover(catalog))
+            answers = list(load_reader(catalog.format).discover(catalog))
         except Exception:  # noqa: S112 - then it is looked at as it was
             continue
         now |= {str(answer.id): answer for answer in answers if isinstance(answer, Found)}
@@ -129,7 +128,7 @@ def _look_at(work: Sequence[Work], spark: SparkSession | None) -> Findings:
 def _references(item: Work, spark: SparkSession | None) -> Sequence[FileRef] | str:
     catalog, found = item
     try:
-        return list(_needed(load_format(catalog.format).read(found, catalog, Depth.FILES, spark)))
+        return list(_needed(load_reader(catalog.format).read_files(found, catalog, spark)))
     except Exception as error:
         known = error if isinstance(error, EbbtideError) else UnreadableError.unexpected(str(found.id), error)
         return known.message

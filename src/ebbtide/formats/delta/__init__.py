@@ -39,6 +39,7 @@ class Delta:
         Capability.EXPIRES: YES,
         Capability.ANY_ORDER: YES,
         Capability.UNLISTS: no("Delta's log lists a version until the log itself is cleaned"),
+        Capability.FORGETS: no("Delta's log lists a version until the log itself is cleaned"),
         Capability.SINGLE_FILES: YES,
         Capability.NEW_ROWS: YES,
         Capability.ODD_NAMES: YES,

@@ -39,6 +39,7 @@ class Hudi:
         Capability.EXPIRES: YES,
         Capability.ANY_ORDER: no("Hudi's cleaner takes the oldest file slices first"),
         Capability.UNLISTS: no("Hudi's timeline lists an instant until it is archived"),
+        Capability.FORGETS: no("Hudi's timeline lists an instant until it is archived"),
         Capability.SINGLE_FILES: no("Hudi's cleaner keeps them for queries that still run, until a later version goes"),
         Capability.NEW_ROWS: YES,
         Capability.ODD_NAMES: YES,

@@ -40,6 +40,7 @@ class Paimon:
         Capability.EXPIRES: YES,
         Capability.ANY_ORDER: no("Paimon expires snapshots from the earliest on"),
         Capability.UNLISTS: no("Paimon removes a snapshot together with its files"),
+        Capability.FORGETS: YES,
         Capability.SINGLE_FILES: YES,
         Capability.NEW_ROWS: YES,
         Capability.ODD_NAMES: YES,

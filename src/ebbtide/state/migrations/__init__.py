@@ -21,6 +21,7 @@ from ebbtide.state.migrations import (
     m0005_nodes,
     m0006_words,
     m0007_runs,
+    m0008_paused,
 )
 
 Statement: TypeAlias = str | Callable[[Connection], None]
@@ -33,6 +34,7 @@ MIGRATIONS: tuple[tuple[Statement, ...], ...] = (
     m0005_nodes.STATEMENTS,
     m0006_words.STATEMENTS,
     m0007_runs.STATEMENTS,
+    m0008_paused.STATEMENTS,
 )
 LATEST = len(MIGRATIONS)
 

@@ -8,9 +8,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ebbtide.acts.abilities import removes_in_any_order
+from ebbtide.acts.act import Act, CommitRemoval, DeleteFiles, NamedFile, ReadReferences, Stage, WatchFiles
 from ebbtide.config.policies import Rows
-from ebbtide.formats.base import Capability, supports
-from ebbtide.formats.registry import load_format
 from ebbtide.inventory.areas import options_near
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.renames import called_before
@@ -20,7 +20,7 @@ from ebbtide.model.removal import Drop, Removal, RowDelete
 from ebbtide.model.times import as_text
 from ebbtide.plan.plan import Plan
 from ebbtide.state.values import Mark, ObjectKey
-from ebbtide.sweep.values import Act, Going, NamedFile
+from ebbtide.sweep.values import Batch, ExpiringObject
 
 OBJECTS_PER_ACT = 500
 """An intent names its marks, and a leaf of the ledger holds at most 60,000 bytes."""
@@ -32,7 +32,7 @@ def decided(plan: Plan, *decisions: str) -> dict[ObjectKey, dict[str, Any]]:
     return {ObjectKey(row["dataset"], row["target"], row["object"]): row for row in plan.rows(*decisions)}
 
 
-def going_now(plan: Plan, marks: Mapping[ObjectKey, Mark]) -> list[Going]:
+def going_now(plan: Plan, marks: Mapping[ObjectKey, Mark]) -> list[ExpiringObject]:
     """The objects with decision `sweep`, with their marks and files."""
     rows = decided(plan, "sweep")
     # Who has a mark has its facts in it.
@@ -45,7 +45,7 @@ def going_now(plan: Plan, marks: Mapping[ObjectKey, Mark]) -> list[Going]:
     for row in plan.read("drops") if rows else ():
         in_head[ObjectKey(row["table_id"], "partitions", row["object_id"])][row["path"]] = row["bytes"]
     return [
-        Going(
+        ExpiringObject(
             key, row, marks.get(key), tuple(sorted(files[key], key=lambda file: file.path)),
             facts.get((key.dataset, key.object)), in_head[key],
         )
@@ -88,16 +88,16 @@ def _outside(orphans: ObjectKey, catalogs: Mapping[str, Catalog]) -> Catalog:
     return Catalog(DatasetId.parse(orphans.dataset).catalog, "", orphans.object, options=options)
 
 
-def acts_of(
-    objects: Iterable[Going],
+def batches_of(
+    objects: Iterable[ExpiringObject],
     catalogs: Mapping[str, Catalog],
     inventory: Inventory,
-) -> Iterator[Act]:
+) -> Iterator[Batch]:
     """An act per dataset and some hundred objects, the oldest versions first; orphans and whole tables apart.
 
     Where a table goes whole, everything else of it goes along.
     """
-    by_dataset: dict[str, list[Going]] = defaultdict(list)
+    by_dataset: dict[str, list[ExpiringObject]] = defaultdict(list)
     for going in objects:
         by_dataset[going.key.dataset].append(going)
     names = called_before(inventory.current)
@@ -119,16 +119,16 @@ def acts_of(
         groups = [[going] for going in apart]
         parts = [together[n : n + OBJECTS_PER_ACT] for n in range(0, len(together), OBJECTS_PER_ACT)]
         known = catalog_of(dataset, catalogs)
-        if known is not None and not supports(load_format(known.format), Capability.ANY_ORDER):
+        if known is not None and not removes_in_any_order(known):
             # Oldest first: younger versions can go once the older ones have, which is in the next run.
             parts = parts[:1]
         homes = homes_of(inventory, dataset)
         home = homes[0] if homes else None
         root = home if found is not None else _around(home, [going.key.object for going in apart])
         for group in (*groups, *parts):
-            yield Act(
-                f"act-{secrets.token_hex(12)}", dataset, known or _outside(group[0].key, catalogs), tuple(group), found,
-                homes=homes, head=head, root=root, along=whole and group[0].key.target in _OWN_TARGETS,
+            yield Batch(
+                id=new_act(), dataset=dataset, catalog=known or _outside(group[0].key, catalogs), objects=tuple(group),
+                found=found, homes=homes, head=head, root=root, along=whole and group[0].key.target in _OWN_TARGETS,
                 called_before=names.get(dataset, ()),
             )  # fmt: skip
 
@@ -138,7 +138,34 @@ def _around(home: str | None, folders: Iterable[str]) -> str:
     return min((*([home] if home else ()), *folders), key=len, default="").rpartition("/")[0]
 
 
-def removal_of(found: Found, objects: Iterable[Going], rows: Mapping[str, Rows]) -> Removal:
+def new_act() -> str:
+    """An id for an act; nothing that it is made of."""
+    return f"act-{secrets.token_hex(12)}"
+
+
+def act_of(batch: Batch, rows: Mapping[str, Rows], most_rows: float | None) -> Act:
+    """The stages that these objects take. `rows` are the policies' rows targets by policy, `most_rows` the largest
+    share of rows that may go.
+    """
+    objects = batch.objects
+    files = tuple(file for object_ in objects for file in object_.files)
+    orphans = all(object_.key.target == "orphans" for object_ in objects)
+    stages: list[Stage] = [ReadReferences(), WatchFiles(files=files) if batch.along else DeleteFiles(files=files)]
+    if batch.found is not None and not orphans and not batch.along:
+        removal = removal_of(batch.found, objects, rows)
+        stages.insert(0, CommitRemoval(removal=removal, most_rows=most_rows))
+    tried = [object_.tried_at[0] for object_ in objects if object_.tried_at is not None]
+    return Act(
+        id=batch.id, dataset=batch.dataset, catalog=batch.catalog, stages=tuple(stages), found=batch.found,
+        marks=tuple(object_.mark.id for object_ in objects if object_.mark),
+        keeps={path: size for object_ in objects for path, size in object_.in_head.items()},
+        homes=batch.homes, root=batch.root,
+        head=tried[0] if tried else batch.head and batch.head[0], leftover=batch.leftover, anywhere=orphans,
+        forgotten=batch.leftover and bool(batch.homes) and all(o.key.target == "tables" for o in objects),
+    )  # fmt: skip
+
+
+def removal_of(found: Found, objects: Iterable[ExpiringObject], rows: Mapping[str, Rows]) -> Removal:
     """What is asked of the format for these objects; `rows` are the policies' rows targets by policy."""
     drops: list[Drop] = []
     deletes: list[RowDelete] = []
@@ -170,14 +197,14 @@ def removal_of(found: Found, objects: Iterable[Going], rows: Mapping[str, Rows])
     )  # fmt: skip
 
 
-def _leaving(going: Going) -> Iterator[Drop]:
+def _leaving(going: ExpiringObject) -> Iterator[Drop]:
     for branch in going.row["drops_from"]:
         paths = tuple(file.path for file in going.files if file.role == "data" and branch in file.in_heads)
         if paths:
             yield Drop(branch, going.key.object, paths)
 
 
-def row_delete(going: Going, rows: Mapping[str, Rows]) -> RowDelete:
+def row_delete(going: ExpiringObject, rows: Mapping[str, Rows]) -> RowDelete:
     """What the mark of a row object froze."""
     # The object of a rows target is its policy; the mark's fingerprint says that the policy is still the same.
     asked = rows[going.key.object]

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
+from ebbtide.acts.act import ActResult
+from ebbtide.errors import told
 from ebbtide.storage.files import open_store
+from ebbtide.storage.handles import behind_links
 
 _LISTERS = 16
 
@@ -23,3 +27,14 @@ def still_there(paths: Collection[str], options: Mapping[str, str]) -> set[str]:
 
     with ThreadPoolExecutor(_LISTERS) as pool:
         return set().union(*pool.map(look, sorted(folders)))
+
+
+def with_listing(result: ActResult) -> ActResult:
+    """What a listing shows of the act's files. One that fails is this act's error, and tells nothing of any file."""
+    act, paths = result.act, result.act.paths
+    try:
+        # What a link hides may still be there, wherever its folder went.
+        hidden = behind_links(paths, act.places)
+        return replace(result, there=frozenset({*still_there(paths, act.catalog.options), *hidden}))
+    except Exception as error:
+        return replace(result, there=frozenset(paths), error=result.error or told(error))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from copy import copy
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -10,22 +11,29 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ebbtide.acts.act import ActResult
+from ebbtide.acts.references import OUTSIDE, UNREAD
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.model.dataset import BESIDE, CHANGELOG
+from ebbtide.model.removal import Removal
 from ebbtide.state.values import ObjectKey
-from ebbtide.sweep.values import OUTSIDE, UNREAD, Act, Going, Result
+from ebbtide.sweep.values import Batch, ExpiringObject, Result
 
 
-def results_of(act: Act, after: Inventory, planned: Seen) -> list[Result]:
+def results_of(batch: Batch, act: ActResult, after: Inventory, planned: DatasetState) -> list[Result]:
     """A result for every object of the act; `planned` is what the plan was made from."""
+    return results_in(batch, act, DatasetState(batch.dataset, after), planned)
+
+
+def results_in(batch: Batch, act: ActResult, seen: DatasetState, planned: DatasetState) -> list[Result]:
+    """The same, where the dataset is as `seen` after the act."""
     if act.error is not None and act.over:
-        return [Result(going.key, "waiting", act.error) for going in act.objects]
+        return [Result(each.key, "waiting", act.error) for each in batch.objects]
     if act.error is not None:
-        return [Result(going.key, "failed", f"failed: {act.error}") for going in act.objects]
-    if act.leftover:
-        return [_leftover(act, going) for going in act.objects]
-    seen = Seen(act.dataset, after)
-    return [_result(act, going, seen, planned) for going in act.objects]
+        return [Result(each.key, "failed", f"failed: {act.error}") for each in batch.objects]
+    if batch.leftover:
+        return [_leftover(batch, act, each) for each in batch.objects]
+    return [_result(batch, act, each, seen, planned) for each in batch.objects]
 
 
 _WITH_ROWS = ("data", "log", "delete file", "deletion vector", "changelog", "change data")
@@ -33,7 +41,7 @@ _WITH_ROWS = ("data", "log", "delete file", "deletion vector", "changelog", "cha
 _HIDING = ("log", "delete file", "deletion vector")
 
 
-class Seen:
+class DatasetState:
     """What an inventory says of one dataset, read when this is made: later scans drop what an older one was made of.
 
     Only `before` asks it again, and it is for what was scanned last.
@@ -48,6 +56,17 @@ class Seen:
         self.branches = {row["name"] for row in refs if row["kind"] == "branch"}
         self.main = next((row["head"] for row in refs if row["main"]), None)
         self.partitions = {row["partition"] for row in after.rows("partitions", table_id=dataset)}
+
+    def without(self, removal: Removal, partitions: Collection[str], *, versions: bool) -> DatasetState:
+        """The dataset as it would be without what a removal names; with its versions where a format goes on to list
+        them.
+        """
+        after = copy(self)
+        after.listed = self.listed and not removal.table
+        after.versions = {id_: row for id_, row in self.versions.items() if versions or id_ not in removal.versions}
+        after.branches = self.branches - {*removal.branches}
+        after.partitions = self.partitions - {*partitions}
+        return after
 
     def before(self, moment: datetime) -> list[str]:
         """Versions that hold rows from before that moment: older ones, and those of branches that left main before it.
@@ -89,7 +108,7 @@ class Seen:
         return files.filter(pc.field("role").isin(_WITH_ROWS))
 
 
-def _result(act: Act, going: Going, seen: Seen, planned: Seen) -> Result:
+def _result(batch: Batch, act: ActResult, going: ExpiringObject, seen: DatasetState, planned: DatasetState) -> Result:
     key = going.key
     if (why := act.committed.sent_back.get(key.object)) is not None:
         return Result(key, "unmarked", why)
@@ -99,7 +118,7 @@ def _result(act: Act, going: Going, seen: Seen, planned: Seen) -> Result:
     needed = _counted(needed, act, key)
     match key.target:
         case "rows":
-            if act.along:
+            if batch.along:
                 return _along(going, seen)
             return _rows(going, seen, planned)
         case "branches":
@@ -123,7 +142,7 @@ def _result(act: Act, going: Going, seen: Seen, planned: Seen) -> Result:
     return Result(key, "swept", "none of its files is left")
 
 
-def _counted(needed: list[str], act: Act, key: ObjectKey) -> list[str]:
+def _counted(needed: list[str], act: ActResult, key: ObjectKey) -> list[str]:
     """Those reasons for files to stay that the object waits for."""
     if key.target == "versions":
         # A file that a retained version references is that one's (spec §2).
@@ -131,18 +150,18 @@ def _counted(needed: list[str], act: Act, key: ObjectKey) -> list[str]:
     return [why for why in needed if why != OUTSIDE] if key.target == "tables" else needed
 
 
-def _stuck(act: Act, key: ObjectKey, paths: Collection[str]) -> Result:
+def _stuck(act: ActResult, key: ObjectKey, paths: Collection[str]) -> Result:
     """Files that nothing needs and are still there: the format left them for later, or could not remove them."""
     if act.freed.because and not any(path in act.freed.failed for path in paths):
         return Result(key, "waiting", act.freed.because)
     return Result(key, "failed", f"{len(paths)} files could not be removed")
 
 
-def _kept(act: Act) -> str:
+def _kept(act: ActResult) -> str:
     return act.freed.because or "the format still lists the version, which it does until its own log is cleaned"
 
 
-def _rows(going: Going, seen: Seen, planned: Seen) -> Result:
+def _rows(going: ExpiringObject, seen: DatasetState, planned: DatasetState) -> Result:
     acted = going.mark.acted_at if going.mark else None
     if acted is None and seen.main == planned.main:
         if going.tried_at is None and (hidden := seen.hidden()):
@@ -169,25 +188,25 @@ def _rows(going: Going, seen: Seen, planned: Seen) -> Result:
     return Result(going.key, "swept", "no version from before the delete is left", acted)
 
 
-def _along(going: Going, seen: Seen) -> Result:
+def _along(going: ExpiringObject, seen: DatasetState) -> Result:
     if seen.listed:
         return Result(going.key, "waiting", "its table, which was to go whole, is still there")
     return Result(going.key, "swept", "its table is gone")
 
 
-def _leftover(act: Act, going: Going) -> Result:
+def _leftover(batch: Batch, act: ActResult, going: ExpiringObject) -> Result:
     mark = going.mark
     assert mark is not None
-    if act.called_now is not None and not act.took_its_name:
+    if batch.called_now is not None and not batch.took_its_name:
         # What an act began and left is gone by now, or needed; the rest is marked anew where it is.
-        return Result(going.key, "unmarked", f"its table is called {act.called_now} now")
-    if mark.act is None and (into := act.went_as_versions.get(going.key.object)) is not None:
+        return Result(going.key, "unmarked", f"its table is called {batch.called_now} now")
+    if mark.act is None and (into := batch.went_as_versions.get(going.key.object)) is not None:
         if not into:
             return Result(going.key, "swept", "none of its files is left: they went with its version")
         return Result(going.key, "unmarked", f"its version went, and its files are those of {', '.join(into)} now")
     if mark.act is None:
         why = "it is gone: someone else removed it"
-        went = "" if act.called_now is None else f", or it went with the table that is called {act.called_now} now"
+        went = "" if batch.called_now is None else f", or it went with the table that is called {batch.called_now} now"
         return Result(going.key, "unmarked", f"{why}{went}")
     if stuck := [file.path for file in going.files if file.path in act.there and file.path not in act.needed]:
         return _stuck(act, going.key, stuck)

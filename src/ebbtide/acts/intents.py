@@ -1,0 +1,100 @@
+"""Before and after: an intent in the ledger before anything changes, an outcome after it (invariant 4)."""
+
+from __future__ import annotations
+
+from ebbtide.acts.act import Act, ActResult
+from ebbtide.acts.owner import Owner, Settlement
+from ebbtide.errors import RefusedError
+from ebbtide.ledger.entries import Intent, Outcome, salted
+from ebbtide.ledger.ledger import Ledger
+from ebbtide.ledger.redaction import dataset_in_ledger, files_in_ledger, id_in_ledger
+from ebbtide.model.removal import Place
+from ebbtide.state.lease import Lease
+
+
+class _UnlistableError(RefusedError):
+    """An act whose files no list of the ledger can hold."""
+
+
+def begin(
+    ledger: Ledger, lease: Lease, run: str, owner: Owner, planned: Act, places: tuple[Place, ...]
+) -> list[ActResult]:
+    """Write the intent of an act, in a transaction in which its owner is asked once more.
+
+    What is no longer wanted is not begun: then the answer is empty. An act that cannot be written down is answered with
+    its error, and was not begun.
+    """
+    try:
+        act = _begin(ledger, lease, run, owner, planned)
+    except _UnlistableError as error:
+        return [ActResult(act=planned, error=error.message)]
+    return [] if act is None else [ActResult(act=act.within(places))]
+
+
+def _begin(ledger: Ledger, lease: Lease, run: str, owner: Owner, planned: Act) -> Act | None:
+    with ledger.sweeping(lease) as step:
+        at = ledger.clock.now()
+        act = owner.still_wanted(step, planned, at)
+        if act is None:
+            return None
+        if act.paused:
+            step.state.resume_act(act.id)
+            return act
+        if any("\t" in path or "\n" in path for path in act.named):
+            raise _UnlistableError("the name of a file holds a tab or a line break, which no list of the ledger can")
+        salt = step.state.begin_act(act.id, head=act.head, files=act.named).salt
+        files = step.attach_files(files_in_ledger(salt, act.named))
+        step.append(
+            Intent(
+                at=at, act=act.id, verb=owner.verb, run=run, fence=lease.fence, marks=act.marks,
+                dataset=dataset_in_ledger(step.state.condemned(), act.dataset),
+                version=None if act.head is None else id_in_ledger(salt, act.head),
+                metadata=None if act.removal is None else salted(salt, act.removal.found.token),
+                files=files if files.count else None,
+            )
+        )  # fmt: skip
+    return act
+
+
+def pause(ledger: Ledger, lease: Lease, act: Act) -> None:
+    """Keep an act open that goes on in a later run: no outcome yet, and recovery leaves it alone."""
+    with ledger.sweeping(lease) as step:
+        step.state.pause_act(act.id)
+
+
+def finish(ledger: Ledger, lease: Lease, result: ActResult, settlement: Settlement, token: str | None) -> None:
+    """Write the outcome of an act, and what its owner makes of it, in one transaction."""
+    act, removed, left = result.act, result.removed, result.left
+    with ledger.sweeping(lease) as step:
+        at = ledger.clock.now()
+        settlement.write(step, at)
+        record = step.state.act(act.id)
+        assert record is not None
+        salt, version = record.salt, result.committed.version
+        gone = step.attach_files(files_in_ledger(salt, removed))
+        still = step.attach_files(files_in_ledger(salt, left))
+        step.state.leave(act.id, {path: size for path, size in act.named.items() if path not in removed})
+        step.append(
+            Outcome(
+                at=at, act=act.id, result=_word(result, settlement), version=version and id_in_ledger(salt, version),
+                metadata=token and salted(salt, token), removed=gone if gone.count else None,
+                left=still if still.count else None, findings=result.findings, because=_said(result),
+            )
+        )  # fmt: skip
+
+
+def _word(result: ActResult, settlement: Settlement) -> str:
+    if result.error:
+        return "failed"
+    if result.left or settlement.failed:
+        return "partial"
+    return "done" if result.removed or settlement.finished else "nothing"
+
+
+def _said(result: ActResult) -> str | None:
+    """Why it did not all go, without a path: an error of a store may quote one."""
+    if result.error:
+        return "a limit of the run" if result.over else "the format refused or failed"
+    if result.freed.failed:
+        return f"{len(result.freed.failed)} files or folders could not be removed"
+    return "the format kept what is left" if result.freed.because else None
