@@ -94,6 +94,14 @@ class _Told:
                     _later(self.marks, mark, entry)
             case Outcome(act=act, at=at):
                 self.outcomes[act] = at
+            case BodiesPruned(before=before):
+                self.pruned_before = max(before, self.pruned_before or before)
+            case _:
+                self._add_other(index, entry)
+
+    def _add_other(self, index: int, entry: Entry) -> None:
+        """Requests, condemned folders and what the project file declares."""
+        match entry:
             case RequestReceived(request=id_):
                 _made(self.requests, id_, index, entry)
             case RequestMoved(request=id_) | RequestCertified(request=id_):
@@ -107,8 +115,6 @@ class _Told:
                 _later(self.declared, id_, entry)
             case CatalogDeclared(declaration=id_) | DatasetIgnored(declaration=id_):
                 _made(self.declared, id_, index, entry)
-            case BodiesPruned(before=before):
-                self.pruned_before = max(before, self.pruned_before or before)
 
     def may_be_pruned(self, moment: datetime | None) -> bool:
         """Whether an entry of that time may have been pruned."""
