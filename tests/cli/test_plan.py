@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from ebbtide.plan.plan import without_codes
 from tests.cli.command import ebbtide
 from tests.cli.test_commands import PROJECT
 from tests.inventory.lakes import SmallLake
@@ -57,7 +58,9 @@ def test_a_plan_names_objects_files_and_digest_and_explain_agrees(project: Path)
         "explain", f"lake.db.payments#versions:{marked['object']}", "--as-of", "2100-01-01", "--json", cwd=project
     )
     assert told.returncode == 0, told.stderr
-    assert json.loads(told.stdout)["planned"] == marked
+    planned = json.loads(told.stdout)["planned"]
+    assert without_codes(planned) == marked
+    assert planned["code"] == "old", "beside the text, for programs"
     assert [line["outcome"] for line in json.loads(told.stdout)["policies"]] == ["owns", "does not select"]
 
 

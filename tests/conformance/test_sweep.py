@@ -153,6 +153,7 @@ def test_a_second_sweep_removes_nothing_that_the_first_left(lake: Swept) -> None
         assert lake.driver.rows(lake.tables[name]) == rows, name
 
 
+@on(*ALL)
 def test_a_dry_run_says_of_every_object_what_the_sweep_then_does(lake: Swept) -> None:
     """But for rows that match nothing: only the delete finds that out."""
     word = {"would go": "swept", "waiting": "waiting", "would be sent back": "unmarked"}

@@ -14,7 +14,7 @@ from ebbtide.acts.act import ActResult, NamedFile
 from ebbtide.acts.engine import Engine
 from ebbtide.formats import registry
 from ebbtide.inventory.information_schema import Inventory
-from ebbtide.plan.bind import PROOF
+from ebbtide.model.reasons import PROOF
 from ebbtide.state.values import Mark, ObjectKey
 from ebbtide.storage import remove
 from ebbtide.sweep import sweep as sweeping
@@ -36,6 +36,7 @@ class SmallPlan:
         decision = "unmarked" if key.object in tags else "sweep" if key.object in there else "wait"
         return {
             "decision": decision, "because": "old", "waits_for": [PROOF] if decision == "wait" else [],
+            "waits_for_codes": ["proof"] if decision == "wait" else [],
             "drops_from": (), "policy": "p", "fingerprint": "f", "rows": 0, "bytes": 0, "cutoff": None,
         }  # fmt: skip
 

@@ -21,9 +21,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import input_file_name
 
 from ebbtide.errors import EbbtideError, SetupError, UnreadableError
-from ebbtide.formats.base import Depth
+from ebbtide.formats.base import Capability, Depth, supports
 from ebbtide.formats.hudi import FORMAT
-from ebbtide.formats.hudi.read import LOCKED
 from ebbtide.model.dataset import Catalog, FileRef, Found, NotFound, Reading, Role
 from ebbtide.model.history import Kind, RefKind
 from ebbtide.model.paths import normalise
@@ -223,9 +222,13 @@ def test_a_log_file_after_a_scheduled_compaction_is_live_and_survives_it(driver:
 
 
 def test_the_base_path_is_always_locked(story: Story, driver: HudiDriver) -> None:
-    assert story.reading.unknown == (LOCKED,)
+    """By what the format declares, which is no doubt: a reading without one says so."""
+    locked = supports(FORMAT, Capability.SINGLE_FILES)
+    assert not locked
+    assert "cleaner" in locked.reason
+    assert story.reading.unknown == ()
     history = read(driver, story.table, Depth.HISTORY)
-    assert history.unknown == (LOCKED, "partitions and files were not read")
+    assert history.unknown == ("partitions and files were not read",)
 
 
 def test_an_inflight_instant_makes_the_references_unknown(story: Story, driver: HudiDriver) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ebbtide.model.history import Kind
-from ebbtide.plan.bind import PROOF
+from ebbtide.model.reasons import PROOF
 from tests.plan.worlds import Table, ago, decided, plan, policies, world
 
 RULES = """

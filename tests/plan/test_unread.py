@@ -6,7 +6,7 @@ from datetime import date
 from pathlib import Path
 
 from ebbtide.model.history import Kind
-from ebbtide.plan.bind import PROOF
+from ebbtide.model.reasons import PROOF
 from tests.plan.test_marks import mark
 from tests.plan.worlds import NOW, Table, ago, day_partition, decided, plan, policies, world
 

@@ -13,6 +13,7 @@ from ebbtide.acts.act import ActResult, NamedFile
 from ebbtide.acts.references import UNREAD
 from ebbtide.ledger.entries import Intent
 from ebbtide.model.dataset import Catalog
+from ebbtide.model.reasons import Code, Reason
 from ebbtide.state.values import Mark, MarkState, ObjectKey
 from ebbtide.sweep import leftover
 from ebbtide.sweep.act_planning import act_of
@@ -20,6 +21,7 @@ from ebbtide.sweep.outcomes import results_in
 from ebbtide.sweep.values import Batch, ExpiringObject
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
+VERSION = Reason("version:7", Code.REFERENCED)
 FILES = (NamedFile("file:///a", 1), NamedFile("file:///b", 1))
 
 
@@ -31,7 +33,9 @@ def _mark(target: str) -> Mark:
     )  # fmt: skip
 
 
-def _state(target: str, *, there: set[str], needed: dict[str, str], act: str | None = "act-1", **settings: Any) -> str:
+def _state(
+    target: str, *, there: set[str], needed: dict[str, Reason], act: str | None = "act-1", **settings: Any
+) -> str:
     nobody: Any = None
     mark = replace(_mark(target), act=act)
     going = ExpiringObject(mark.key, {"drops_from": ()}, mark, FILES)
@@ -49,12 +53,12 @@ def _state(target: str, *, there: set[str], needed: dict[str, str], act: str | N
         ({"file:///a"}, {}, "failed", "failed"),
         ({"file:///a"}, {"file:///a": UNREAD}, "waiting", "waiting"),
         # A tag came in between: a file that a retained version references is that version's, but a transaction's too.
-        ({"file:///a"}, {"file:///a": "version:7"}, "waiting", "swept"),
-        (set(), {"file:///a": "version:7"}, "swept", "swept"),
+        ({"file:///a"}, {"file:///a": VERSION}, "waiting", "swept"),
+        (set(), {"file:///a": VERSION}, "swept", "swept"),
     ],
 )
 def test_what_is_left_is_not_called_swept(
-    there: set[str], needed: dict[str, str], transactions: str, versions: str
+    there: set[str], needed: dict[str, Reason], transactions: str, versions: str
 ) -> None:
     assert _state("transactions", there=there, needed=needed) == transactions
     assert _state("partitions", there=there, needed=needed) == transactions

@@ -139,7 +139,7 @@ def test_what_a_moved_table_left_in_its_old_folder_goes_with_its_versions(lake: 
 
 def test_a_version_whose_file_lies_outside_waits_and_says_so(lake: Lake) -> None:
     first = lake.before["outside"][0]
-    assert lake.results("outside")[first] == ("waiting", OUTSIDE)
+    assert lake.results("outside")[first] == ("waiting", OUTSIDE.text)
     assert (lake.elsewhere / "a.parquet").exists()
     assert lake.tide.states(lake.tables["outside"])[first][0] == "waiting"
 
@@ -147,7 +147,7 @@ def test_a_version_whose_file_lies_outside_waits_and_says_so(lake: Lake) -> None
 def test_a_folder_that_another_table_has_now_is_nobodys_old_one(lake: Lake) -> None:
     old = Path(lake.tables["disputed"].location)
     first = lake.before["disputed"][0]
-    assert lake.results("disputed")[first] == ("waiting", OUTSIDE)
+    assert lake.results("disputed")[first] == ("waiting", OUTSIDE.text)
     assert len(list((old / "data").rglob("*.parquet"))) == 2
 
 

@@ -12,6 +12,7 @@ from enum import IntEnum
 from typing import ClassVar
 
 from ebbtide.model.dataset import Catalog, Found
+from ebbtide.model.reasons import Reason
 from ebbtide.model.removal import Committed, Freed, Place, Removal
 
 
@@ -170,7 +171,7 @@ class ActResult:
     committed: Committed = field(default_factory=Committed)
     unhit: frozenset[str] = frozenset()
     """Row objects of which the head still had rows after the commit that deleted them."""
-    needed: Mapping[str, str] = field(default_factory=dict)
+    needed: Mapping[str, Reason] = field(default_factory=dict)
     """Files that stay, each with who or what needs it."""
     unread: str | None = None
     """Who could not be read after the commit, and may reference any file: then none goes."""

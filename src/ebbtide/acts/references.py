@@ -11,10 +11,11 @@ from ebbtide.formats.registry import load_format
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.reachability import still_referenced
 from ebbtide.model.paths import is_inside
+from ebbtide.model.reasons import Code, Reason
 
-UNREAD = "its dataset could not be read again"
+UNREAD = Reason("its dataset could not be read again", Code.UNREADABLE)
 """Why a file stays that may or may not be referenced: nobody could tell."""
-OUTSIDE = "it lies outside of its dataset's folder"
+OUTSIDE = Reason("it lies outside of its dataset's folder", Code.OUTSIDE)
 """Why a file stays that a dataset references and may not be its own (Iceberg's `add_files`, a clone)."""
 
 
@@ -39,10 +40,11 @@ def with_needed(results: Sequence[ActResult], inventory: Inventory, in_doubt: It
         gone = _unseen(act, inventory) or act.dataset in cannot_read
         if (gone and act.dataset not in dropped) or act.catalog.name in failed or result.error is not None:
             return replace(result, needed=dict.fromkeys(act.paths, UNREAD))
-        stays = {path: needed[path] for path in act.paths if path in needed}
+        stays = {path: Reason(needed[path], Code.REFERENCED) for path in act.paths if path in needed}
         stays |= {path: OUTSIDE for path in outside(act) if path not in stays}
         if unread is not None:
-            stays |= {path: unread for path in act.paths if path not in stays}
+            doubt = Reason(unread, Code.UNREAD)
+            stays |= {path: doubt for path in act.paths if path not in stays}
         return replace(result, needed=stays)
 
     return [one(result) for result in results]

@@ -43,8 +43,8 @@ def told_of(project: Project, *, now: datetime) -> tuple[str, tuple[str, ...]]:
 
 
 def as_json(plan: Plan) -> dict[str, Any]:
-    """The plan in the shape of design.md."""
-    return {**plan.head(), "objects": list(plan.rows())}
+    """The plan in the shape of design.md, with the codes of its reasons."""
+    return {**plan.head(), "objects": list(plan.rows(codes=True))}
 
 
 def write_plan(plan: Plan, path: Path) -> None:

@@ -23,8 +23,10 @@ from ebbtide.private import private_file, private_folder
 from ebbtide.storage.files import without_links
 
 _POINTER = "CURRENT"
-_LAYOUT = 3
-"""3: `partitions.candidates`, `tables.date_*` and `partitioned`. What older segments lack is read as NULL."""
+_LAYOUT = 4
+"""3: `partitions.candidates`, `tables.date_*` and `partitioned`. What older segments lack is read as NULL.
+4: `tables.unknown` has doubts only, no longer the lock of every Hudi table: until a scan read them anew, those wait.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.orphans import load_referenced
 from ebbtide.kernel.engine import connection, hand_in, load, table_of
 from ebbtide.kernel.steps import run_steps
-from ebbtide.model.dataset import BESIDE, CHANGELOG
+from ebbtide.model.dataset import BESIDE
+from ebbtide.model.reasons import CHANGELOG
 
 
 def still_referenced(

@@ -110,8 +110,6 @@ class Partition:
 
 BESIDE = 2**62
 """The position of what keeps a file beside the versions: behind all of them, so the end of none frees it."""
-CHANGELOG = "a changelog"
-"""What that is, in the words of plans and sweeps."""
 OF_CHANGELOG = r"/changelog/([0-9]+)$"
 """How the id of a changelog ends that outlived its snapshot, which was called the same without that folder."""
 

@@ -11,17 +11,16 @@ import pyarrow as pa
 from ebbtide.config.policies import Policy, PolicySet
 from ebbtide.config.project import Limits
 from ebbtide.kernel.engine import hand_in, literal
-from ebbtide.model.dataset import BESIDE, CHANGELOG
+from ebbtide.model.dataset import BESIDE
 from ebbtide.model.durations import Duration, as_interval, days_of, first_kept_day, first_kept_instant, micros_of
 from ebbtide.model.history import CONTENT, HELD_BY_HEAD, OF_PARTITIONS
+from ebbtide.model.reasons import PREFIXES, SENTENCES
 from ebbtide.model.times import as_text
 from ebbtide.plan.select import looks_at_branches, selects, takes_branch
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-PROOF = "the proof that its files are gone"
-"""What a marked object waits for that is no longer in the inventory."""
 _INT, _LONG, _BOOL, _TEXT = pa.int32(), pa.int64(), pa.bool_(), pa.string()
 _TEXTS = pa.list_(_TEXT)
 
@@ -54,13 +53,16 @@ _MOMENT = pa.schema(
 
 
 def bind_words(engine: DuckDBPyConnection) -> None:
-    """What others call things: the roles of files, positions beside history, what a mark waits for."""
+    """What others call things: the roles of files, positions beside history, reasons and their codes."""
     for name, roles in (("content", CONTENT), ("of_partition", OF_PARTITIONS), ("held_by_head", HELD_BY_HEAD)):
         every = ", ".join(map(literal, roles))
         engine.execute(f"CREATE TEMP MACRO is_{name}(role) AS role IN ({every})")
     engine.execute(f"CREATE TEMP MACRO is_beside(first) AS first = {BESIDE}")
-    for name, text in (("changelog", CHANGELOG), ("proof", PROOF)):
-        engine.execute(f"CREATE TEMP MACRO {name}() AS {literal(text)}")
+    for code, text in SENTENCES.items():
+        engine.execute(f"CREATE TEMP MACRO {code}() AS {literal(text)}")
+    cases = [f"WHEN text = {literal(text)} THEN {literal(code)}" for code, text in SENTENCES.items()]
+    cases += [f"WHEN starts_with(text, {literal(start)}) THEN {literal(code)}" for start, code in PREFIXES.items()]
+    engine.execute(f"CREATE TEMP MACRO code_of(text) AS CASE {' '.join(cases)} END")
 
 
 def bind_policies(engine: DuckDBPyConnection, policies: PolicySet, now: datetime, listed: datetime | None) -> None:

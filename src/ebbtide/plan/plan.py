@@ -3,7 +3,8 @@
 `build.build_plan` makes it. It is a folder of Parquet files: a lake has millions of objects. The digest is taken over
 them in two steps, so that no sorted list of all of them is ever held:
 
-    line     canonical JSON of an object as the plan file has it: sorted keys, no spaces, absent keys left out
+    line     canonical JSON of an object as the plan file has it: sorted keys, no spaces, absent keys left out; codes of
+             reasons are in neither
     dataset  SHA-256 over the sorted SHA-256 hex digests of its lines, a digest a line
     plan     SHA-256 of canonical JSON {as_of, objects, policies}, where `objects` is SHA-256 over the sorted lines
              `dataset digest`
@@ -25,6 +26,8 @@ from ebbtide.model.times import as_text
 from ebbtide.plan.measure import OverLimit, Totals
 
 DECISIONS = ("mark", "keep", "held", "unmarked", "marked", "wait", "sweep")
+CODES = ("code", "waits_for_codes", "protected_by_codes")
+"""What programs go by, beside the texts (docs/reasons.md): in `--json`, not in the plan file or its digest."""
 _BATCH = 10_000
 
 
@@ -46,10 +49,14 @@ class Plan:
     over: tuple[OverLimit, ...] = ()
     warnings: tuple[str, ...] = ()
 
-    def rows(self, *decisions: str) -> Iterator[dict[str, Any]]:
-        """The objects in order of dataset, target and id, as the plan file has them; all, or those decided so."""
+    def rows(self, *decisions: str, codes: bool = False) -> Iterator[dict[str, Any]]:
+        """The objects in order of dataset, target and id, as the plan file has them; all, or those decided so.
+
+        With `codes`, each has those of its reasons, too.
+        """
         where = "" if not decisions else f"WHERE decision IN ({', '.join('?' * len(decisions))})"
-        return rows_of_objects(self.folder, f"{where} ORDER BY dataset, target, object", decisions)
+        columns = "*" if codes else f"* EXCLUDE ({', '.join(CODES)})"
+        return rows_of_objects(self.folder, f"{where} ORDER BY dataset, target, object", decisions, columns)
 
     def paths(self) -> Iterator[str]:
         """The distinct files that the plan names, sorted."""
@@ -83,13 +90,20 @@ class Plan:
         self.close()
 
 
-def rows_of_objects(folder: Path, tail: str, bound: Iterable[object] = ()) -> Iterator[dict[str, Any]]:
-    """Objects as the plan file has them; `tail` is the rest of the statement."""
-    for row in read(folder, "objects", tail, bound):
+def rows_of_objects(
+    folder: Path, tail: str, bound: Iterable[object] = (), columns: str = "*"
+) -> Iterator[dict[str, Any]]:
+    """Objects as the plan file has them, with their codes; `tail` is the rest of the statement."""
+    for row in read(folder, "objects", tail, bound, columns):
         if row["leaves"] is not None:
             row["leaves"] = {v["branch"]: {"bytes": v["bytes"], "rows": v["rows"]} for v in row["leaves"]}
             row["kept_by"] = {k["name"]: k["bytes"] for k in row["kept_by"]}
         yield row
+
+
+def without_codes(row: Mapping[str, Any]) -> dict[str, Any]:
+    """An object as the plan file has it."""
+    return {key: value for key, value in row.items() if key not in CODES}
 
 
 def read(

@@ -29,7 +29,7 @@ _OWN_TARGETS = ("branches", "partitions", "rows", "transactions", "versions")
 
 def decided(plan: Plan, *decisions: str) -> dict[ObjectKey, dict[str, Any]]:
     """The plan's objects with one of these decisions."""
-    return {ObjectKey(row["dataset"], row["target"], row["object"]): row for row in plan.rows(*decisions)}
+    return {ObjectKey(row["dataset"], row["target"], row["object"]): row for row in plan.rows(*decisions, codes=True)}
 
 
 def going_now(plan: Plan, marks: Mapping[ObjectKey, Mark]) -> list[ExpiringObject]:

@@ -13,6 +13,7 @@ from ebbtide.acts.act import Act, ActResult
 from ebbtide.acts.references import OUTSIDE, outside
 from ebbtide.config.policies import Rows
 from ebbtide.inventory.information_schema import Inventory
+from ebbtide.model.reasons import Code, Reason
 from ebbtide.model.removal import Freed
 from ebbtide.sweep.act_planning import act_of
 from ebbtide.sweep.outcomes import DatasetState, results_in
@@ -58,7 +59,11 @@ def _would(act: Act, result: Result) -> Result:
 
 def _as_if_done(act: Act, unread: str | None) -> ActResult:
     """Every stage done as well as it can be: what lies outside stays, and everything where somebody cannot be read."""
-    stays = dict.fromkeys(outside(act), OUTSIDE) if unread is None else dict.fromkeys(act.paths, unread)
+    stays = (
+        dict.fromkeys(outside(act), OUTSIDE)
+        if unread is None
+        else dict.fromkeys(act.paths, Reason(unread, Code.UNREAD))
+    )
     kept = Freed(because=unread or why_not_one_by_one(act))
     return ActResult(
         act=act, needed=stays, unread=unread, freed=kept, there=frozenset(act.paths if kept.because else stays)

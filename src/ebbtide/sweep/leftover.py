@@ -18,7 +18,7 @@ from ebbtide.inventory.renames import called_before, called_now
 from ebbtide.ledger.ledger import Ledger
 from ebbtide.model.dataset import Catalog
 from ebbtide.model.ids import DatasetId
-from ebbtide.plan.bind import PROOF
+from ebbtide.model.reasons import Code
 from ebbtide.state.values import Mark, MarkState, ObjectKey
 from ebbtide.sweep.act_planning import OBJECTS_PER_ACT, catalog_of, homes_of, new_act
 from ebbtide.sweep.values import Batch, ExpiringObject
@@ -52,7 +52,8 @@ def sort_out(
     """Who is acted on, and how."""
     found = Sorted()
     for gone in marks:
-        if gone.key in waits and waits[gone.key]["waits_for"] == [PROOF]:  # and for nobody who could not be read
+        # For the proof, and for nobody who could not be read.
+        if gone.key in waits and waits[gone.key]["waits_for_codes"] == [Code.PROOF]:
             if catalog_of(gone.key.dataset, catalogs) is not None:
                 found.left.append(gone)
             else:

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ebbtide.acts.act import ActResult
-from ebbtide.acts.references import OUTSIDE, UNREAD
 from ebbtide.inventory.information_schema import Inventory
-from ebbtide.model.dataset import BESIDE, CHANGELOG
+from ebbtide.model.dataset import BESIDE
+from ebbtide.model.reasons import CHANGELOG, Code, Reason
 from ebbtide.model.removal import Removal
 from ebbtide.state.values import ObjectKey
 from ebbtide.sweep.values import Batch, ExpiringObject, Result
@@ -115,7 +115,7 @@ def _result(batch: Batch, act: ActResult, going: ExpiringObject, seen: DatasetSt
     left = [file.path for file in going.files if file.path in act.there]
     needed = sorted({act.needed[path] for path in left if path in act.needed})
     stuck = [path for path in left if path not in act.needed]
-    needed = _counted(needed, act, key)
+    needed = _counted(needed, key)
     match key.target:
         case "rows":
             if batch.along:
@@ -138,16 +138,16 @@ def _result(batch: Batch, act: ActResult, going: ExpiringObject, seen: DatasetSt
     if not gone:
         return Result(key, "waiting", waits)
     if needed:
-        return Result(key, "waiting", ", ".join(needed[:5]))
+        return Result(key, "waiting", ", ".join(why.text for why in needed[:5]))
     return Result(key, "swept", "none of its files is left")
 
 
-def _counted(needed: list[str], act: ActResult, key: ObjectKey) -> list[str]:
+def _counted(needed: list[Reason], key: ObjectKey) -> list[Reason]:
     """Those reasons for files to stay that the object waits for."""
     if key.target == "versions":
         # A file that a retained version references is that one's (spec §2).
-        return [why for why in needed if why in (UNREAD, OUTSIDE, act.unread)]
-    return [why for why in needed if why != OUTSIDE] if key.target == "tables" else needed
+        return [why for why in needed if why.code is not Code.REFERENCED]
+    return [why for why in needed if why.code is not Code.OUTSIDE] if key.target == "tables" else needed
 
 
 def _stuck(act: ActResult, key: ObjectKey, paths: Collection[str]) -> Result:
@@ -212,6 +212,6 @@ def _leftover(batch: Batch, act: ActResult, going: ExpiringObject) -> Result:
         return _stuck(act, going.key, stuck)
     needed = sorted({act.needed[file.path] for file in going.files if file.path in act.there})
     # The intent lists the files of its act, not of each object: one that somebody needs may be this one's.
-    if waits := _counted(needed, act, going.key):
-        return Result(going.key, "waiting", ", ".join(waits[:5]))
+    if waits := _counted(needed, going.key):
+        return Result(going.key, "waiting", ", ".join(why.text for why in waits[:5]))
     return Result(going.key, "swept", "none of its files is left")

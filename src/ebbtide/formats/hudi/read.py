@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-LOCKED = "the base path of a Hudi table is locked: only Hudi's cleaner, or a drop of the whole table, removes from it"
 _PATTERN = re.compile(r"[*?\[\]{}]")
 _FLOORS = ("hoodie.clean", "hoodie.keep.", "hoodie.archive.", "hoodie.commits.archival.")
 
@@ -40,7 +39,7 @@ def read(found: Found, catalog: Catalog, depth: Depth, spark: SparkSession | Non
     history = replay(timeline, older_than_timeline(listed, timeline))
     if depth is Depth.FILES:
         history.expire({item.path for item in listed})
-    unknown = [LOCKED, *_pending(timeline), *_outside(timeline)]
+    unknown = [*_pending(timeline), *_outside(timeline)]
     columns = _columns(timeline.schema)
     layout = Layout.of(timeline.properties, {column.name: column.type for column in columns})
     reading = Reading(

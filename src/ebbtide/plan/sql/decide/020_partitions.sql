@@ -40,18 +40,18 @@ WITH there AS (
 ), told AS (
     SELECT *, CASE WHEN in_head THEN past AND NOT short ELSE deleted END AS due,
            coalesce(CASE
-               WHEN deleted THEN 'deleted from the head, its files remain'
-               WHEN NOT in_head THEN 'it is gone: someone else removed it'
-               WHEN short THEN 'grain: ' || p_text || ' is not longer than the table''s ' || time_grain
-               WHEN day IS NULL THEN 'no date' || coalesce(': ' || date_doubt
+               WHEN deleted THEN said('deleted', 'deleted from the head, its files remain')
+               WHEN NOT in_head THEN said('removed_elsewhere', 'it is gone: someone else removed it')
+               WHEN short THEN said('grain', 'grain: ' || p_text || ' is not longer than the table''s ' || time_grain)
+               WHEN day IS NULL THEN said('no_date', 'no date' || coalesce(': ' || date_doubt
                    || CASE WHEN date_by IS NULL THEN '; declare partition_date in tables/*.yml' ELSE '' END,
-                   ': never due')
-               WHEN past THEN CASE WHEN p_oldest THEN 'its first day ' ELSE 'its last day ' END || day::VARCHAR
+                   ': never due'))
+               WHEN past THEN said('old', CASE WHEN p_oldest THEN 'its first day ' ELSE 'its last day ' END || day::VARCHAR
                    || CASE WHEN coalesce(date_by = 'text', false)
                            THEN coalesce(', read from the text of ' || date_column || ',', '') ELSE '' END
-                   || ' is more than ' || p_text || ' ago'
-               ELSE 'not older than ' || p_text
-           END, 'no policy') AS age
+                   || ' is more than ' || p_text || ' ago')
+               ELSE said('young', 'not older than ' || p_text)
+           END, said('no_policy', 'no policy')) AS age
     FROM aged
 ), judged AS (
     SELECT *, back_of(mark, owner_name, kept, fingerprint, due, age) AS back FROM told

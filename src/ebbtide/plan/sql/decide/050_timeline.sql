@@ -71,16 +71,20 @@ WITH aged AS (
                only_if(latest, floor_append),
                list_transform(list_filter(places, lambda place: place.views_after < t_keep_views AND place.views_after > 0),
                               lambda place: 'views:' || place.branch),
-               only_if(staged AND NOT may_stage, ['staged']),
+               only_if(staged AND NOT may_stage, [staged()]),
                kept_by_format, statutes_t)) AS kept,
-           coalesce(CASE WHEN due THEN 'committed more than ' || t_text || ' ago' ELSE 'not older than ' || t_text END
-               || CASE WHEN NOT latest OR len(lifted) > 0 THEN ''
-                       WHEN kind <> 'APPEND' THEN ': rows of mixed age, use partitions or rows'
-                       WHEN NOT can_drop THEN ': ' || format || ' cannot drop exactly its files from the head'
-                       ELSE '' END, 'no policy') AS age
+           CASE WHEN due THEN 'committed more than ' || t_text || ' ago' ELSE 'not older than ' || t_text END AS since
     FROM aged
+), aged_so AS (
+    SELECT *, coalesce(CASE
+               WHEN latest AND len(lifted) = 0 AND kind <> 'APPEND'
+                   THEN said('mixed_age', since || ': rows of mixed age, use partitions or rows')
+               WHEN latest AND len(lifted) = 0 AND NOT can_drop
+                   THEN said('cannot_drop', since || ': ' || format || ' cannot drop exactly its files from the head')
+               ELSE said(CASE WHEN due THEN 'old' ELSE 'young' END, since) END, said('no_policy', 'no policy')) AS age
+    FROM told
 ), judged AS (
-    SELECT *, back_of(mark_t, owner_name, kept, fingerprint, due, age) AS back FROM told
+    SELECT *, back_of(mark_t, owner_name, kept, fingerprint, due, age) AS back FROM aged_so
 ), decided AS (
     SELECT *, decision_of(held, pin, back, blocks, mark_t, kept, due, now_us) AS decision FROM judged
 )
@@ -107,11 +111,12 @@ WITH aged AS (
                     ELSE list_transform(list_filter(places, lambda place: place.rank <= least_),
                                         lambda place: 'keep_min:' || place.branch) END,
                kept_by_format, statutes_v)) AS kept,
-           coalesce(CASE WHEN old THEN 'superseded more than ' || v_text || ' ago'
-                         WHEN crowded THEN 'more than ' || v_keep_max || ' versions are kept'
-                         WHEN superseded IS NULL THEN 'it is current'
-                         ELSE coalesce('not superseded for ' || v_text, 'not more than keep_max') END,
-                    'no policy') AS age
+           coalesce(CASE WHEN old THEN said('old', 'superseded more than ' || v_text || ' ago')
+                         WHEN crowded THEN said('crowded', 'more than ' || v_keep_max || ' versions are kept')
+                         WHEN superseded IS NULL THEN said('current', 'it is current')
+                         ELSE coalesce(said('young', 'not superseded for ' || v_text),
+                                       said('few', 'not more than keep_max')) END,
+                    said('no_policy', 'no policy')) AS age
     FROM aged
 ), judged AS (
     SELECT *, back_of(mark_v, owner_name, kept, fingerprint, due, age) AS back FROM told
@@ -131,8 +136,8 @@ WITH aged AS (
     SELECT *, exists_ AND decision = 'mark' AND coalesce(turn > v_limit, false) AS beyond FROM limited
 )
 SELECT did, tid, exists_, CASE WHEN beyond THEN 'keep' ELSE decision END AS decision,
-       CASE WHEN beyond THEN first_because || '; the limit of ' || v_limit || ' a run is reached'
-            WHEN goes_along THEN first_because || ', under the mark of a deleted partition'
+       CASE WHEN beyond THEN said('limit_per_run', first_because.text || '; the limit of ' || v_limit || ' a run is reached')
+            WHEN goes_along THEN said('along', first_because.text || ', under the mark of a deleted partition')
             ELSE first_because END AS because,
        CASE WHEN goes_along THEN []::VARCHAR[] ELSE waits_of(first_decision, mark_v, blocks, now_us) END AS waits_for,
        joined(list_concat(kept, blocks, held)) AS protected_by

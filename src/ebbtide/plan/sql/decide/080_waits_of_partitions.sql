@@ -9,12 +9,12 @@ WITH gone AS (
                CASE WHEN is_beside(g.first) THEN [changelog()]
                     WHEN k.position IS NOT NULL
                         THEN only_if(coalesce(k.now <= g.last, false), ['version:' || k.now_id])
-                    WHEN g.first IS NOT NULL THEN ['versions that no policy expires']
+                    WHEN g.first IS NOT NULL THEN [unexpired_versions()]
                     ELSE []::VARCHAR[] END))) AS waits
     FROM gone g LEFT JOIN kept k ON k.did = g.did AND k.position = g.first
     GROUP BY g.did, g.object_id
 )
 SELECT f.did, 'partitions' AS target, f.object_id,
-       joined(list_concat(f.waits, only_if(NOT o.then_versions AND len(f.waits) > 0, ['a versions target in the policy'])))
+       joined(list_concat(f.waits, only_if(NOT o.then_versions AND len(f.waits) > 0, [versions_target()])))
            AS waits
 FROM found f JOIN partition_objects o USING (did, object_id);

@@ -17,12 +17,12 @@ WITH owned AS (
 ), told AS (
     SELECT *, r_where IS NOT NULL OR cutoff IS NOT NULL AS due,
            coalesce(CASE
-               WHEN mark.acted_us IS NOT NULL THEN 'deleted from the head, versions before it remain'
-               WHEN r_where IS NOT NULL THEN 'rows where ' || r_where
-               WHEN type IS NULL THEN 'the table has no column ' || r_column
-               WHEN cutoff IS NULL THEN r_column || ' is ' || type || ', neither a date nor a timestamp'
-               ELSE 'rows with ' || r_column || ' before ' || cutoff || ', older than ' || r_text
-           END, 'no policy') AS age,
+               WHEN mark.acted_us IS NOT NULL THEN said('deleted', 'deleted from the head, versions before it remain')
+               WHEN r_where IS NOT NULL THEN said('predicate', 'rows where ' || r_where)
+               WHEN type IS NULL THEN said('no_column', 'the table has no column ' || r_column)
+               WHEN cutoff IS NULL THEN said('no_time', r_column || ' is ' || type || ', neither a date nor a timestamp')
+               ELSE said('old', 'rows with ' || r_column || ' before ' || cutoff || ', older than ' || r_text)
+           END, said('no_policy', 'no policy')) AS age,
            -- What goes by predicate has no age; else all that the owner takes must be older than a floor, too.
            joined(list_concat(
                list_transform(list_filter(statutes, lambda s: NOT coalesce(r_first_day <= s.first_day, false)),
@@ -62,5 +62,5 @@ WITH acted AS (
     WHERE NOT tx.expired
 )
 SELECT did, 'rows' AS target, object_id,
-       joined(list(CASE WHEN owned THEN 'version:' || tid ELSE 'a versions target in the policy' END)) AS waits
+       joined(list(CASE WHEN owned THEN 'version:' || tid ELSE versions_target() END)) AS waits
 FROM there WHERE before AND NOT going GROUP BY did, object_id;

@@ -26,7 +26,7 @@ WITH pinned AS (
            is_older(o.instant, p.b_months, p.b_micros, now_us) AS due,
            sha256(concat_ws('|', o.object_id, coalesce(o.head, ''))) AS fingerprint,
            joined(list_concat(
-               only_if(o.main, ['main branch']), texts(i.tags),
+               only_if(o.main, [main_branch()]), texts(i.tags),
                list_transform(list_filter(o.floor_consumers, lambda rule: rule.line = o.object_id),
                               lambda rule: rule.text),
                list_transform(list_filter(o.statutes, lambda s: NOT is_older(o.instant, s.months, s.micros, now_us)),
@@ -37,9 +37,9 @@ WITH pinned AS (
     LEFT JOIN marks m ON m.did = o.did AND m.object_id = o.object_id AND m.target = 'branches'
     LEFT JOIN pinned ON pinned.did = o.did AND pinned.object_id = o.object_id
 ), told AS (
-    SELECT *, coalesce(CASE WHEN due THEN 'last written more than ' || b_text || ' ago'
-                            WHEN instant IS NULL THEN 'no commit: never due'
-                            ELSE 'written in the last ' || b_text END, 'no policy') AS age
+    SELECT *, coalesce(CASE WHEN due THEN said('old', 'last written more than ' || b_text || ' ago')
+                            WHEN instant IS NULL THEN said('no_commit', 'no commit: never due')
+                            ELSE said('young', 'written in the last ' || b_text) END, said('no_policy', 'no policy')) AS age
     FROM aged
 ), judged AS (
     SELECT *, back_of(mark, owner_name, kept, fingerprint, due, age) AS back FROM told

@@ -30,13 +30,13 @@ WITH pinned AS (
 ), told AS (
     SELECT *, past AND schedule IS NULL AND NOT apart AND NOT nameless AS due,
            coalesce(CASE
-               WHEN schedule IS NOT NULL THEN 'not ad hoc: its schedule is ' || schedule
-               WHEN apart THEN 'it is partitioned: its partitions go by their dates'
-               WHEN nameless THEN 'nobody gave the table itself such a label'
-               WHEN instant IS NULL THEN 'never written to: never due'
-               WHEN past THEN 'last written more than ' || tb_text || ' ago'
-               ELSE 'written in the last ' || tb_text
-           END, 'no policy') AS age
+               WHEN schedule IS NOT NULL THEN said('scheduled', 'not ad hoc: its schedule is ' || schedule)
+               WHEN apart THEN said('partitioned', 'it is partitioned: its partitions go by their dates')
+               WHEN nameless THEN said('no_label', 'nobody gave the table itself such a label')
+               WHEN instant IS NULL THEN said('no_commit', 'never written to: never due')
+               WHEN past THEN said('old', 'last written more than ' || tb_text || ' ago')
+               ELSE said('young', 'written in the last ' || tb_text)
+           END, said('no_policy', 'no policy')) AS age
     FROM owned
 ), judged AS (
     SELECT *, back_of(mark, owner_name, kept, fingerprint, due, age) AS back FROM told

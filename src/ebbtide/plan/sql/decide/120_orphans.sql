@@ -28,8 +28,9 @@ WITH folders AS (
     FROM folders o JOIN facts d USING (did) JOIN policies p ON p.number = o.owner CROSS JOIN moment m
     LEFT JOIN pins ON pins.did = o.did AND pins.object_id = o.object_id
 ), told AS (
-    SELECT *, CASE WHEN due THEN files || ' files that nothing references, older than ' || o_text
-                   ELSE 'no file is older than ' || o_text END AS age FROM aged
+    SELECT *, CASE WHEN due
+                   THEN said('unreferenced', files || ' files that nothing references, older than ' || o_text)
+                   ELSE said('young', 'no file is older than ' || o_text) END AS age FROM aged
 ), judged AS (
     SELECT *, back_of(mark, owner_name, kept, fingerprint, due, age) AS back FROM told
 ), decided AS (

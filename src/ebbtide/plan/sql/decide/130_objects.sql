@@ -29,8 +29,9 @@ SELECT d.table_id, found.* FROM found JOIN datasets d USING (did)
 UNION ALL
 SELECT m.table_id, m.did, m.target, m.object_id, [], NULL, m.mark.fingerprint, m.mark.cutoff,
        CASE WHEN m.target IN ('transactions', 'versions', 'partitions', 'tables') THEN 'wait' ELSE 'unmarked' END,
-       CASE WHEN m.target IN ('transactions', 'versions', 'partitions', 'tables') THEN 'it is no longer in the inventory'
-            ELSE 'unmarked: no policy selects it any more, or it is gone' END,
+       CASE WHEN m.target IN ('transactions', 'versions', 'partitions', 'tables') 
+            THEN said('not_listed', 'it is no longer in the inventory')
+            ELSE said('unselected', 'unmarked: no policy selects it any more, or it is gone') END,
        CASE WHEN m.target NOT IN ('transactions', 'versions', 'partitions', 'tables') THEN []
             WHEN h.holds IS NOT NULL THEN list_transform(list_sort(h.holds, 'ASC', 'NULLS FIRST'), lambda hold: hold.text)
             ELSE list_concat([proof()], unread) END,

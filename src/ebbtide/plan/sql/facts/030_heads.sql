@@ -15,6 +15,6 @@ SELECT did, 'staged:' || tid, tid, position FROM tx WHERE staged;
 
 -- What names a transaction: `pinned` where it is more than staging.
 CREATE TEMP TABLE named_versions AS
-SELECT did, tid, list(CASE WHEN starts_with(name, 'staged:') THEN 'staged' ELSE name END) AS names,
+SELECT did, tid, list(CASE WHEN starts_with(name, 'staged:') THEN staged() ELSE name END) AS names,
        bool_or(starts_with(name, 'branch:')) AS is_head, bool_or(NOT starts_with(name, 'staged:')) AS pinned
 FROM refs GROUP BY did, tid;

@@ -1,6 +1,6 @@
 -- Everything that the objects of a dataset ask of it. `blocks` are reasons why nothing of it may go.
--- Hudi says of every table that only its own cleaner removes from it: that is the way that removals go there, so it
--- locks orphans and nothing else; any further doubt locks the table as everywhere (formats.md).
+-- That only Hudi's own cleaner removes from a Hudi table is no doubt: that is the way that removals go there, and no file
+-- below its base path is ever an orphan (formats.md).
 CREATE TEMP TABLE facts AS
 WITH lost AS (
     SELECT did, list('unknown:the head of ' || name || ' was not read') AS reasons
@@ -9,9 +9,7 @@ WITH lost AS (
 SELECT d.* EXCLUDE (floors, scan_error, unknown, locked_by),
        joined(list_concat(
            list_transform(texts(d.locked_by), lambda other: 'locked:' || other),
-           list_transform(list_filter(texts(d.unknown),
-                                      lambda reason: NOT starts_with(reason, 'the base path of a Hudi table is locked')),
-                          lambda reason: 'unknown:' || reason),
+           list_transform(texts(d.unknown), lambda reason: 'unknown:' || reason),
            only_if(d.scan_error IS NOT NULL, ['unknown:' || d.scan_error]),
            texts(lost.reasons))) AS blocks,
        coalesce(held.holds, []) AS holds,

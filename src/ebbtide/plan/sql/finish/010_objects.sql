@@ -5,7 +5,7 @@ WITH sums AS (
            sha256(string_agg(path, chr(10) ORDER BY path) || chr(10)) AS digest
     FROM named GROUP BY did, target, object_id
 )
-SELECT CASE WHEN l.text IS NULL THEN o.because ELSE o.because || '; ' || l.text END AS because,
+SELECT CASE WHEN l.text IS NULL THEN o.because.text ELSE o.because.text || '; ' || l.text END AS because,
        o.branches,
        CASE WHEN o.target <> 'rows' THEN coalesce(s.bytes, 0) END AS bytes,
        o.cutoff,
@@ -21,7 +21,12 @@ SELECT CASE WHEN l.text IS NULL THEN o.because ELSE o.because || '; ' || l.text 
        o.protected_by,
        CASE WHEN o.target <> 'rows' THEN coalesce(s.rows, 0) END AS rows,
        o.target,
-       CASE WHEN l.text IS NOT NULL AND o.decision = 'sweep' THEN [l.text] ELSE o.waits_for END AS waits_for
+       CASE WHEN l.text IS NOT NULL AND o.decision = 'sweep' THEN [l.text] ELSE o.waits_for END AS waits_for,
+       -- What programs go by, beside the texts. The digest does not cover it (`sql/outcome/010_digest.sql`).
+       CASE WHEN l.text IS NULL THEN o.because.code ELSE 'limit' END AS code,
+       CASE WHEN l.text IS NOT NULL AND o.decision = 'sweep' THEN ['limit']
+            ELSE list_transform(o.waits_for, lambda text: code_of(text)) END AS waits_for_codes,
+       list_transform(o.protected_by, lambda text: code_of(text)) AS protected_by_codes
 FROM objects o
 LEFT JOIN sums s ON s.did = o.did AND s.target = o.target AND s.object_id = o.object_id
 LEFT JOIN leaves v ON v.did = o.did AND v.target = o.target AND v.object_id = o.object_id

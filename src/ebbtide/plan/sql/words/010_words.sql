@@ -63,13 +63,16 @@ CREATE TEMP MACRO instant_text(instant) AS strftime(make_timestamp(instant), '%Y
 -- A number of at most nine digits; anything else is unknown.
 CREATE TEMP MACRO whole(text) AS CASE WHEN regexp_full_match(text, '[0-9]{1,9}') THEN text::INTEGER END;
 
+-- Why: a code that others may rely on, and a text for people (docs/reasons.md). Without a text there is none.
+CREATE TEMP MACRO said(code, text) AS CASE WHEN text IS NOT NULL THEN {'code': code, 'text': text} END;
+
 -- Why a mark no longer holds (spec §1, "Mark and sweep"); NULL while it does.
 CREATE TEMP MACRO back_of(mark, owner_name, kept, fingerprint, due, age) AS
     CASE WHEN mark IS NULL THEN NULL
-         WHEN owner_name IS NULL THEN 'no policy selects it any more'
-         WHEN owner_name <> mark.policy THEN 'policy ' || owner_name || ' owns it now'
-         WHEN len(kept) > 0 THEN 'protected by ' || array_to_string(kept, ', ')
-         WHEN mark.fingerprint <> fingerprint THEN 'it changed since it was marked'
+         WHEN owner_name IS NULL THEN said('unselected', 'no policy selects it any more')
+         WHEN owner_name <> mark.policy THEN said('other_policy', 'policy ' || owner_name || ' owns it now')
+         WHEN len(kept) > 0 THEN said('protected', 'protected by ' || array_to_string(kept, ', '))
+         WHEN mark.fingerprint <> fingerprint THEN said('changed', 'it changed since it was marked')
          WHEN NOT due THEN age
     END;
 
@@ -85,10 +88,10 @@ CREATE TEMP MACRO decision_of(held, pin, back, blocks, mark, kept, due, now_us) 
          ELSE 'keep'
     END;
 CREATE TEMP MACRO because_of(decision, held, pin, back, due, age) AS
-    CASE WHEN decision = 'held' THEN array_to_string(held, ', ')
-         WHEN pin IS NOT NULL THEN pin
-         WHEN decision = 'unmarked' THEN 'unmarked: ' || back
-         WHEN due AND decision = 'keep' THEN age || ', but protected'
+    CASE WHEN decision = 'held' THEN said('hold', array_to_string(held, ', '))
+         WHEN pin IS NOT NULL THEN said('rescued', pin)
+         WHEN decision = 'unmarked' THEN said(back.code, 'unmarked: ' || back.text)
+         WHEN due AND decision = 'keep' THEN said('protected', age.text || ', but protected')
          ELSE age
     END;
 CREATE TEMP MACRO waits_of(decision, mark, blocks, now_us) AS
