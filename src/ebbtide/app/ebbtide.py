@@ -2,24 +2,57 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from datetime import UTC, date, datetime
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
+from ebbtide.app.opened import opened
 from ebbtide.config import Project, load_project
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from ebbtide.inventory.scan import ScanReport, Watcher
 
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+def _verb(method: Callable[Concatenate[Ebbtide, _P], _T]) -> Callable[Concatenate[Ebbtide, _P], _T]:
+    """A method after which the thread has the session that it had before."""
+
+    @wraps(method)
+    def run(self: Ebbtide, /, *args: _P.args, **options: _P.kwargs) -> _T:
+        if "pyspark.sql" not in sys.modules:  # then nobody has a session, and a verb without Spark loads none
+            return method(self, *args, **options)
+        from ebbtide.spark.active import as_it_was
+
+        with as_it_was():
+            return method(self, *args, **options)
+
+    return run
+
 
 class Ebbtide:
-    """One project."""
+    """One project, beside the session `spark` where one is given.
 
-    def __init__(self, project: str | Path | Project = "ebbtide.yml") -> None:
-        self.project = project if isinstance(project, Project) else load_project(Path(project))
+    That one keeps its settings, catalogs, current database and views: ours is another of the same context, and a
+    DataFrame that a verb hands out is one of theirs. What the context lacks is a `SetupError` with the setting to add.
+    """
 
+    def __init__(self, project: str | Path | Project = "ebbtide.yml", *, spark: SparkSession | None = None) -> None:
+        loaded = project if isinstance(project, Project) else load_project(Path(project))
+        self.project = opened(loaded, spark)
+        if spark is not None:
+            from ebbtide.spark.foreign import refuse_lacking
+            from ebbtide.spark.session import profile
+
+            refuse_lacking(spark, loaded.catalogs.values(), profile())
+
+    @_verb
     def scan(self, *, history_only: bool = False, full: bool = False, watcher: Watcher | None = None) -> ScanReport:
         """Bring the inventory up to date; only what changed is read, unless `full`.
 
@@ -31,28 +64,33 @@ class Ebbtide:
         depth = Depth.HISTORY if history_only else Depth.FILES
         return run_scan(self.project, now=datetime.now(UTC), depth=depth, full=full, watcher=watcher)
 
+    @_verb
     def tables(self) -> list[dict[str, Any]]:
         from ebbtide.app.tables import list_tables
 
         return list_tables(self.project)
 
+    @_verb
     def history(self, dataset: str) -> dict[str, Any]:
         from ebbtide.app.history import dataset_history
 
         return dataset_history(self.project, dataset)
 
+    @_verb
     def labels(self, table: str | None = None) -> dict[str, Any]:
         """The labels of every table, or of one with the way that each label took."""
         from ebbtide.app.labels import list_labels, table_labels
 
         return list_labels(self.project) if table is None else table_labels(self.project, table)
 
+    @_verb
     def lineage(self, *, table: str | None = None) -> dict[str, Any]:
         """The edges of all lineage, or those into and out of one table, and what could not be told."""
         from ebbtide.app.lineage import list_lineage
 
         return list_lineage(self.project, table=table)
 
+    @_verb
     def incremental(
         self,
         table: str,
@@ -69,58 +107,68 @@ class Ebbtide:
         """
         from ebbtide.app.incremental import read_incremental
 
-        return read_incremental(
+        rows = read_incremental(
             self.project, table, since=since, branch=branch, allow_retention=allow_retention, allow_marked=allow_marked
         )
+        return self._handed_over(rows)
 
+    @_verb
     def orphans(self, *, watcher: Watcher | None = None) -> dict[str, Any]:
         """List the storage, scan, and tell what nothing references, and which tables no catalog lists."""
         from ebbtide.app.orphans import list_orphans
 
         return list_orphans(self.project, now=datetime.now(UTC), watcher=watcher)
 
+    @_verb
     def condemn(self, path: str, *, unsafe: bool = False, dry_run: bool = False) -> dict[str, Any]:
         """Let policies treat a table that no catalog lists as orphans."""
         from ebbtide.app.orphans import condemn
 
         return condemn(self.project, path, now=datetime.now(UTC), unsafe=unsafe, dry_run=dry_run)
 
+    @_verb
     def suggest_labels(self, *tables: str) -> dict[str, Any]:
         """PII labels for columns that look personal: of the named tables, or of all."""
         from ebbtide.app.classify import suggest_labels
 
         return suggest_labels(self.project, tables)
 
+    @_verb
     def create_tables(self, *tables: str, dry_run: bool = False) -> list[str]:
         """Create the tables of contracts that are missing, or the named ones; gives their names."""
         from ebbtide.app.contracts import create_tables
 
         return create_tables(self.project, tables, dry_run=dry_run)
 
+    @_verb
     def contract_drift(self) -> list[dict[str, Any]]:
         """Where tables differ from their contracts, by the last scan."""
         from ebbtide.app.contracts import check_contracts
 
         return check_contracts(self.project)
 
+    @_verb
     def repair_tables(self, *tables: str, dry_run: bool = False) -> list[dict[str, Any]]:
         """Repair settings of the named tables, or of those with `enforce: true`."""
         from ebbtide.app.contracts import repair_tables
 
         return repair_tables(self.project, tables, dry_run=dry_run)
 
+    @_verb
     def enforce_contracts(self) -> dict[str, Any]:
         """After a scan: repair tables with `enforce: true`, and say what differs still."""
         from ebbtide.app.contracts import after_scan
 
         return after_scan(self.project)
 
+    @_verb
     def departed(self, *, file: bool = False, dry_run: bool = False, as_of: datetime | None = None) -> dict[str, Any]:
         """Who left and is still in a table, as counts; with `file` as erasure requests in the state, too."""
         from ebbtide.app.departed import departed_users
 
         return departed_users(self.project, file=file, dry_run=dry_run, as_of=as_of)
 
+    @_verb
     def check(self, *names: str, now: datetime | None = None, time_limit: float = 600) -> list[dict[str, Any]]:
         """Run checks, all or the named ones. A check that passed has no rows."""
         from ebbtide.app.checks import as_json, run_checks
@@ -128,6 +176,7 @@ class Ebbtide:
         found = run_checks(self.project, names, now=now or datetime.now(UTC), time_limit=time_limit)
         return [as_json(outcome) for outcome in found]
 
+    @_verb
     def report(self, name: str, *, day: date | None = None, time_limit: float = 600) -> list[dict[str, Any]]:
         """The rows of a report for one day, today unless it is named."""
         from ebbtide.app.checks import run_report
@@ -136,15 +185,22 @@ class Ebbtide:
         found = run_report(self.project, name, [day or now.date()], now=now, time_limit=time_limit)
         return [row for _, result in found for row in result.rows]
 
+    @_verb
     def errors(self) -> list[dict[str, Any]]:
         """The rows of `scan_errors` of the last scan."""
         from ebbtide.inventory.information_schema import Inventory
 
         return list(Inventory.open(self.project.inventory).errors())
 
+    @_verb
     def information_schema(self, section: str) -> DataFrame:
         """A section of the information schema as a DataFrame of the project's session."""
         from ebbtide.app.scan import start_session
         from ebbtide.inventory.information_schema import Inventory
 
-        return Inventory.open(self.project.inventory).frame(start_session(self.project), section)
+        return self._handed_over(Inventory.open(self.project.inventory).frame(start_session(self.project), section))
+
+    def _handed_over(self, frame: DataFrame) -> DataFrame:
+        from ebbtide.spark.foreign import handed_over
+
+        return frame if self.project.theirs is None else handed_over(frame, self.project.theirs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from ebbtide.app.opened import Opened
 from ebbtide.config import Project
 from ebbtide.errors import SetupError
 from ebbtide.formats.base import Depth
@@ -33,7 +34,8 @@ def start_session(project: Project) -> SparkSession:
                 f"catalog {catalog.name}: {catalog.format} does not run on the profile {profile()}",
                 hint="use the default profile, Spark 3.5",
             )
-    return session(project.catalogs.values(), master=project.spark.master, conf=project.spark.conf)
+    theirs = project.theirs if isinstance(project, Opened) else None
+    return session(project.catalogs.values(), master=project.spark.master, conf=project.spark.conf, theirs=theirs)
 
 
 def start_plan_session(project: Project, inventory: Inventory) -> SparkSession:

@@ -22,16 +22,12 @@ from ebbtide.errors import SetupError
 from ebbtide.model.dataset import Catalog
 from ebbtide.no_pandas import show_pandas
 from ebbtide.spark import jars
+from ebbtide.spark.active import activate as activate
 from ebbtide.spark.class_archive import using_archive
+from ebbtide.spark.foreign import EXTENSIONS, KRYO, REGISTRAR, forget_catalogs, forget_meaning, refuse_lacking
 from ebbtide.spark.gateway import remember_classes
 from ebbtide.spark.java import launch_environment
 
-_EXTENSIONS = {  # Paimon first or it swallows Hudi's CALL; Delta before Iceberg or Delta's UPDATE fails.
-    "paimon": "org.apache.paimon.spark.extensions.PaimonSparkSessionExtensions",
-    "hudi": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
-    "delta": "io.delta.sql.DeltaSparkSessionExtension",
-    "iceberg": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-}
 _PROFILES = {"3.5": ("spark35", ("paimon", "hudi", "delta", "iceberg")), "4.1": ("spark41", ("delta", "iceberg"))}
 
 # Quiet: our log settings, and Hudi's object sizer does not try to attach to this process.
@@ -41,7 +37,7 @@ JAVA_OPTIONS = (
 )
 
 _BASE = {
-    "spark.serializer": "org.apache.spark.serializer.KryoSerializer",  # Hudi cannot write without it
+    "spark.serializer": KRYO,  # Hudi cannot write without it
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "4",  # VACUUM of a tiny table: 2 s instead of 100
     "spark.databricks.delta.snapshotPartitions": "1",
@@ -81,14 +77,21 @@ def _profile() -> tuple[str, tuple[str, ...]]:
 
 
 def session(
-    catalogs: Iterable[Catalog] = (), *, master: str = "local[*]", conf: Mapping[str, str] | None = None
+    catalogs: Iterable[Catalog] = (),
+    *,
+    master: str = "local[*]",
+    conf: Mapping[str, str] | None = None,
+    theirs: SparkSession | None = None,
 ) -> SparkSession:
-    """Start (or get) the session with the given catalogs. `conf` wins over everything that stands here."""
+    """Start (or get) the session with the given catalogs. `conf` wins over everything that stands here.
+
+    Beside somebody else's, which is the running one unless `theirs` is given, it is a new one of the same context.
+    """
     show_pandas()
     catalogs = tuple(catalogs)
-    wanted, running = catalog_settings(catalogs), _running()
-    if running is not None and (not _is_ours(running) or _taken(running, catalogs, wanted)):
-        return _beside(running, wanted, conf or {})
+    wanted, running = catalog_settings(catalogs), theirs or _running()
+    if running is not None and (theirs is not None or not _is_ours(running) or _taken(running, catalogs, wanted)):
+        return _beside(running, catalogs, conf or {})
     name, formats = _profile()
     needed = launch_environment()
     if not master.startswith(("local", "spark://127.0.0.1")):
@@ -106,9 +109,9 @@ def session(
         settings["spark.driver.extraJavaOptions"] += using_archive()
     else:
         settings["spark.jars"] = ",".join(files)
-    settings["spark.sql.extensions"] = ",".join(_EXTENSIONS[f] for f in _EXTENSIONS if f in formats)
+    settings["spark.sql.extensions"] = ",".join(EXTENSIONS[f] for f in EXTENSIONS if f in formats)
     if "hudi" in formats:
-        settings["spark.kryo.registrator"] = "org.apache.spark.HoodieSparkKryoRegistrar"
+        settings["spark.kryo.registrator"] = REGISTRAR
     settings |= wanted
     settings |= {**(conf or {}), **_NAMES_ARE_NAMES, _OURS: "true"}
     builder = SparkSession.builder.appName("ebbtide").master(master)
@@ -176,16 +179,20 @@ def _taken(running: SparkSession, catalogs: Iterable[Catalog], wanted: Mapping[s
     return any(of(known, name) and of(wanted, name) and of(known, name) != of(wanted, name) for name in names)
 
 
-def _beside(running: SparkSession, wanted: Mapping[str, str], conf: Mapping[str, str]) -> SparkSession:
+def _beside(running: SparkSession, catalogs: Iterable[Catalog], conf: Mapping[str, str]) -> SparkSession:
     """A session of its own beside somebody else's, or for catalogs whose names this process knows as others.
 
     A session opens a catalog once, whatever it is told later: in the running one another project's tables would be
     changed by the same name.
     """
+    catalogs = tuple(catalogs)
+    wanted = catalog_settings(catalogs)
+    if not _is_ours(running):
+        refuse_lacking(running, catalogs, profile())
     key = _key(running, *(f"{name}={value}" for name, value in sorted({**wanted, **conf}.items())))
     if key not in _BESIDE:
         _forget_ended(_BESIDE, running)
-        _BESIDE[key] = _another(running, running._jsparkSession.newSession())
+        _BESIDE[key] = _new(running, "spark_catalog", *(catalog.name for catalog in catalogs))
         for name, value in {**_BASE, **wanted, **conf, **_NAMES_ARE_NAMES}.items():
             # What belongs to the context is its starter's. All else is set, also what only a library knows: Spark calls
             # nothing modifiable that it does not know.
@@ -232,14 +239,29 @@ class _Another(SparkSession):
                 activate(active)
 
 
+def _new(spark: SparkSession, *catalogs: str) -> SparkSession:
+    """A session with the context's settings, of which only those of speed are left where somebody else chose them."""
+    any_: Any = spark
+    made = _another(spark, any_._jsparkSession.newSession())
+    forget_catalogs(made, catalogs)
+    if not _is_ours(spark):
+        forget_meaning(made)
+        _take_names_as_they_are(made)
+    return made
+
+
 def _another(spark: SparkSession, java: Any) -> SparkSession:
     """PySpark binds `RDD.toDF` to whichever session was made last: the user's stays the user's."""
     bound = RDD.toDF
     made = _Another(spark.sparkContext, java)
     RDD.toDF = bound  # type: ignore[method-assign]
+    _take_names_as_they_are(made)
+    return made
+
+
+def _take_names_as_they_are(made: SparkSession) -> None:
     for name, value in _NAMES_ARE_NAMES.items():
         made.conf.set(name, value)
-    return made
 
 
 FEW_ROWS = {
@@ -270,8 +292,7 @@ def plan_session(spark: SparkSession, *, few_rows: bool) -> SparkSession:
     if key not in _PLAIN:
         _forget_ended(_PLAIN, spark)
         _PLAIN[key] = of_formats(spark)
-    plain: Any = _PLAIN[key]
-    made = _another(spark, plain._jsparkSession.newSession())
+    made = _new(_PLAIN[key])
     for name, value in {**{name: _BASE[name] for name in _ALWAYS}, **(FEW_ROWS if few_rows else {})}.items():
         made.conf.set(name, value)
     return made
@@ -280,28 +301,17 @@ def plan_session(spark: SparkSession, *, few_rows: bool) -> SparkSession:
 def of_formats(spark: SparkSession, *formats: str) -> SparkSession:
     """A new session beside `spark`, on its context, with the extensions of these formats alone."""
     any_: Any = spark
-    if profile() != "spark35":  # elsewhere there is no Hudi, and sessions are made in another way
-        return _another(spark, any_._jsparkSession.newSession())
     settings, name = any_._jsc.sc().conf(), "spark.sql.extensions"
-    if not settings.contains(name):
-        return _another(spark, any_._jsparkSession.newSession())
+    # Spark 4 has no Hudi, and makes sessions in another way. The settings of somebody else's context are left alone.
+    if profile() != "spark35" or not _is_ours(spark) or not settings.contains(name):
+        return _new(spark)
     extensions = settings.get(name)
     # A new session takes the extensions of its context, and there is no other way to leave some out.
-    settings.set(name, ",".join(_EXTENSIONS[f] for f in _EXTENSIONS if f in formats))
+    settings.set(name, ",".join(EXTENSIONS[f] for f in EXTENSIONS if f in formats))
     try:
         return _another(spark, any_._jvm.SparkSession(any_._jsc.sc(), any_._jvm.java.util.HashMap()))
     finally:
         settings.set(name, extensions)
-
-
-def activate(spark: SparkSession) -> None:
-    """Make it the session of this thread. Iceberg's catalogs and Delta's log ask the thread for it, not the caller."""
-    any_: Any = spark
-    # Spark 4 has two classes of that name, and tells which one it is.
-    known = getattr(any_, "_get_j_spark_session_class", None)
-    java = any_._jvm.SparkSession if known is None else known(any_._jvm)
-    java.setActiveSession(any_._jsparkSession)
-    SparkSession._activeSession = spark  # what PySpark answers, whatever the JVM has
 
 
 def catalog_settings(catalogs: Iterable[Catalog]) -> dict[str, str]:
