@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 
 from benchmarks.results import Result
 from benchmarks.scan import timed
-from ebbtide.app.scan import Unwatched
 from ebbtide.inventory.areas import places
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.listing import list_storage
@@ -73,7 +72,7 @@ def main(root: Path) -> Iterator[Result]:
     catalogs, inventory, prefixes = {"lake": lake}, root / "inventory", [f"file://{root}/lake"]
 
     def read(full: bool) -> None:
-        report = scan([lake], inventory, lambda: spark, now=datetime.now(UTC), full=full, watcher=Unwatched())
+        report = scan([lake], inventory, lambda: spark, now=datetime.now(UTC), full=full)
         assert report.current.error_count == 0
 
     def ours(full: bool) -> int:

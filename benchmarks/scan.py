@@ -20,7 +20,6 @@ import psutil
 import pyarrow as pa
 
 from benchmarks.results import Result
-from ebbtide.app.scan import Unwatched
 from ebbtide.formats.base import Depth
 from ebbtide.inventory.scan import ScanReport, scan
 from ebbtide.model.dataset import Catalog
@@ -136,7 +135,7 @@ def main(root: Path) -> Iterator[Result]:
 
     def run(catalog: Catalog, depth: Depth, inventory: str, *, full: bool = False) -> ScanReport:
         now = datetime.now(UTC)
-        report = scan([catalog], root / inventory, lambda: spark, now=now, depth=depth, full=full, watcher=Unwatched())
+        report = scan([catalog], root / inventory, lambda: spark, now=now, depth=depth, full=full)
         assert report.current.error_count == 0
         return report
 

@@ -3,8 +3,8 @@
 The doors make a `RunContext` and hand it down; nothing below them looks at the environment, the clock or a terminal.
 
 1. A run stops at boundaries: between steps, between datasets, before a batch. `Cancellation.check` is such a boundary.
-2. A signal raises at once only where somebody said that it may (`at_once`): reading and planning, never a commit, a
-   removal or the giving back of a lease. Everywhere else it waits for the next boundary.
+2. A signal raises at once only where somebody said that it may (`at_once`): reading and planning. Whoever holds the
+   lease says that it waits for a boundary (`at_boundaries`): no commit, no removal and no giving back is interrupted.
 3. Progress is for looking at. Nothing is decided by it, and one that fails must not end a run.
 """
 
@@ -82,7 +82,7 @@ class Cancellation:
 
     def __init__(self) -> None:
         self._asked: tuple[str, int] | None = None
-        self._at_once = 0
+        self._is_at_once = False
         self._raised = False
 
     @property
@@ -103,11 +103,23 @@ class Cancellation:
     def at_once(self) -> Iterator[None]:
         """Inside, a signal does not wait for a boundary: nothing is changed here that others see half."""
         self.check()
-        self._at_once += 1
+        with self._mode(at_once=True):
+            yield
+
+    @contextmanager
+    def at_boundaries(self) -> Iterator[None]:
+        """Inside, a signal waits for a boundary."""
+        with self._mode(at_once=False):
+            self.check()
+            yield
+
+    @contextmanager
+    def _mode(self, *, at_once: bool) -> Iterator[None]:
+        before, self._is_at_once = self._is_at_once, at_once
         try:
             yield
         finally:
-            self._at_once -= 1
+            self._is_at_once = before
 
     @contextmanager
     def by_signals(self) -> Iterator[None]:
@@ -123,7 +135,7 @@ class Cancellation:
         insists = self.requested
         self.request(_SIGNALS[signal.Signals(number)], exit_code=128 + number)
         # Once it unwinds, nothing interrupts what gives back the lease.
-        if not self._raised and (self._at_once or insists):
+        if not self._raised and (self._is_at_once or insists):
             self.check()
 
 
@@ -162,6 +174,18 @@ def this_actor() -> str:
     return os.environ.get("EBBTIDE_ACTOR") or getpass.getuser()
 
 
-def quiet(*, as_of: datetime | None = None) -> RunContext:
-    """For calls of the library: nobody looks on, and nobody asks it to stop."""
-    return RunContext(this_actor()).at(as_of)
+@contextmanager
+def keep_handlers() -> Iterator[None]:
+    """Spark takes SIGINT for itself when it starts. Who listened before, unless it is Python itself, listens after."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        theirs = signal.getsignal(signal.SIGINT) is not before
+        if theirs and before not in (None, signal.default_int_handler):
+            signal.signal(signal.SIGINT, before)
+
+
+def quiet(context: RunContext | None = None, *, as_of: datetime | None = None) -> RunContext:
+    """The context of a call: the one that was handed in, or one of its own that nobody looks at and nobody stops."""
+    return (context or RunContext(this_actor())).at(as_of)

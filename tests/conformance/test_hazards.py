@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from ebbtide.app.scan import Unwatched
 from ebbtide.errors import InputError, UnreadableError
 from ebbtide.formats.base import Depth
 from ebbtide.formats.registry import load_format
@@ -92,7 +91,7 @@ def test_two_catalogs_over_one_folder_lock_each_other(lake: HazardLake, tmp_path
     one = lake.driver.catalog
     scan(
         [one, replace(one, name="twin")], tmp_path, lambda: lake.spark, now=datetime.now(UTC), depth=Depth.HISTORY,
-        full=True, watcher=Unwatched(),
+        full=True,
     )  # fmt: skip
     entries = Inventory.open(tmp_path).current.entries
     assert list(entries[f"{one.name}.db.t"].locked_by) == ["twin.db.t"]

@@ -13,6 +13,7 @@ from sqlalchemy import update
 
 from ebbtide.app.ledger import open_ledger
 from ebbtide.app.round import Round, sweeper
+from ebbtide.app.runs import recorded
 from ebbtide.app.sweep import sweep_round
 from ebbtide.ledger.entries import Intent, parse_entry
 from ebbtide.ledger.log import Log
@@ -93,8 +94,9 @@ class Lake:
             watch(point)
             _watch_vacuum(point)
             ledger = open_ledger(self.tide.project, as_of=round_.plan.as_of)
-            with sweeper(ledger) as lease:
-                sweep_round(replace(round_, ledger=ledger), lease, lambda _: None)
+            context = round_.context
+            with sweeper(ledger, context) as lease, recorded(context, ledger, "sweep", lease) as run:
+                sweep_round(replace(round_, ledger=ledger, context=run.context), lease)
 
         return in_child(work)
 

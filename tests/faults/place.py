@@ -12,7 +12,6 @@ from typing import Any, Never
 from sqlalchemy import update
 
 from ebbtide.acts.engine import Lake
-from ebbtide.app.scan import Unwatched
 from ebbtide.config.policies import PolicySet
 from ebbtide.config.project import Limits
 from ebbtide.formats.base import Depth
@@ -82,7 +81,7 @@ class Place:
             raise AssertionError("a session was asked for")
 
         where = self.root / "inventory"
-        scan([self.catalog], where, no_session, now=AT, depth=Depth.FILES, watcher=Unwatched())
+        scan([self.catalog], where, no_session, now=AT, depth=Depth.FILES)
         return Inventory.open(where)
 
     def unread(self, inventory: Inventory) -> tuple[str, ...]:

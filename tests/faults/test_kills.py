@@ -16,6 +16,7 @@ from ebbtide.acts.engine import Engine
 from ebbtide.app.ledger import open_for_writing, open_ledger
 from ebbtide.app.round import Round, plan_round
 from ebbtide.ledger.audit import audit
+from ebbtide.run import quiet
 from ebbtide.spark.session import formats_of_session
 from tests.faults.lake import Lake
 from tests.tide import Tide
@@ -83,8 +84,9 @@ def lake(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: 
 @pytest.fixture(scope="module")
 def planned(lake: Lake) -> Iterator[Round]:
     """One plan for every sweep that is to die: each of them carries out one table's part of it."""
-    ledger, now = open_for_writing(lake.tide.project, lake.tide.at(SWEPT_ON))
-    with plan_round(lake.tide.project, ledger, now=now) as round_:
+    context = quiet(as_of=lake.tide.at(SWEPT_ON))
+    ledger, _ = open_for_writing(lake.tide.project, context)
+    with plan_round(lake.tide.project, ledger, context) as round_:
         ledger.database.close()
         yield round_
 

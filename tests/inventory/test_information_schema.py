@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from ebbtide.app.scan import Unwatched
 from ebbtide.errors import UnreadableError
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.read import _WORTH_A_JOB
@@ -21,7 +20,7 @@ TABLES = _WORTH_A_JOB + 6
 
 def run(lake: SmallLake, spark: SparkSession) -> ScanReport:
     now = datetime.now(UTC)
-    return scan([lake.catalog], lake.root / "inventory", lambda: spark, now=now, watcher=Unwatched())
+    return scan([lake.catalog], lake.root / "inventory", lambda: spark, now=now)
 
 
 @pytest.fixture(scope="module")

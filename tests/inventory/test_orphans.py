@@ -396,9 +396,9 @@ def test_a_file_that_was_written_again_is_seen_by_the_last_look(lake: Lake, seen
 
 
 def test_only_what_no_catalog_lists_can_be_condemned(lake: Lake) -> None:
-    def refused(path: Path, **options: bool) -> str:
+    def refused(path: Path, *, unsafe: bool = False) -> str:
         with pytest.raises((RefusedError, InputError)) as error:
-            condemn(lake.project, str(path), now=datetime.now(UTC), **options)
+            condemn(lake.project, str(path), now=datetime.now(UTC), unsafe=unsafe)
         return error.value.message
 
     assert "lies at" in refused(Path(lake.tables["delta"].location))

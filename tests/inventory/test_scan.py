@@ -20,7 +20,6 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 
-from ebbtide.app.scan import Unwatched
 from ebbtide.config.project import Ignored
 from ebbtide.errors import InputError, RefusedError, UnreadableError
 from ebbtide.formats.base import Depth
@@ -42,7 +41,7 @@ def no_session() -> NoReturn:
 
 
 def run(inventory: Path, *catalogs: Catalog, depth: Depth = Depth.FILES, full: bool = False) -> ScanReport:
-    return scan(list(catalogs), inventory, no_session, now=NOW, depth=depth, full=full, watcher=Unwatched())
+    return scan(list(catalogs), inventory, no_session, now=NOW, depth=depth, full=full)
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -17,7 +16,9 @@ from pyspark.sql import SparkSession
 from ebbtide.app.ledger import open_for_writing
 from ebbtide.app.mark import mark_round
 from ebbtide.app.round import Round, plan_round, sweeper
+from ebbtide.app.runs import recorded
 from ebbtide.app.sweep import sweep_round
+from ebbtide.run import Progress, Silent, quiet
 from ebbtide.state.lease import Lease
 from ebbtide.sweep.values import Result, SweepReport
 from tests.oracle import lake_by_hand as oracle
@@ -59,11 +60,11 @@ def run_lake(spark: SparkSession, root: Path, seed: int, size: int, outcome: Out
         judge = Judge(outcome, f"seed {seed}, round {turn}", held=people.held, held_days=people.held_days)
         if not turn:
             with lake.hiding_the_borrower() as hidden:
-                objects, swept = _verb(lake.tide, day + _GRACE, partial(_sweep, tell=tell))
+                objects, swept = _verb(lake.tide, day + _GRACE, sweep_round)
             outcome.alone.count_unread(seed, objects, hidden)
             judge.nothing_went(before, _look(lake), swept.removed_files)
-        carry_out = partial(_sweep, tell=_Meanwhile(tell, None if turn else lake.replace_one))
-        objects, swept = _verb(lake.tide, day + _GRACE + 1, carry_out)
+        meanwhile = Silent() if turn else _Meanwhile(lake.replace_one)
+        objects, swept = _verb(lake.tide, day + _GRACE + 1, sweep_round, meanwhile)
         if not turn:
             refused = _another_table(swept, lake.replaced)
             outcome.alone.count_refused(seed, refused)
@@ -92,20 +93,14 @@ def run_lake(spark: SparkSession, root: Path, seed: int, size: int, outcome: Out
     outcome.people += people.done
 
 
-def _sweep(round_: Round, lease: Lease, tell: Callable[[str], None]) -> SweepReport:
-    return sweep_round(round_, lease, tell)
-
-
 @dataclass
-class _Meanwhile:
-    """Tells on, and lets something happen between a sweep's plan and its commits."""
+class _Meanwhile(Silent):
+    """Lets something happen between a sweep's plan and its commits."""
 
-    tell: Callable[[str], None]
     happens: Callable[[], None] | None
 
-    def __call__(self, text: str) -> None:
-        self.tell(text)
-        if self.happens is not None and text.endswith("metadata"):
+    def start(self, step: str, total: int | None = None, *, unit: str = "") -> None:  # noqa: ARG002
+        if self.happens is not None and step.endswith("metadata"):
             happens, self.happens = self.happens, None
             happens()
 
@@ -116,11 +111,18 @@ def _another_table(swept: SweepReport, dataset: str) -> list[Result]:
     return [result for result in mine if result.state == "failed" and "another table" in result.because]
 
 
-def _verb(tide: Tide, days: float, carry_out: Callable[[Round, Lease], Any]) -> tuple[list[dict[str, Any]], Any]:
+def _verb(
+    tide: Tide, days: float, carry_out: Callable[[Round, Lease], Any], progress: Progress | None = None
+) -> tuple[list[dict[str, Any]], Any]:
     """`mark` or `sweep` as their commands do it, with the plan's objects beside the report."""
     project = tide.project
-    ledger, now = open_for_writing(project, tide.at(days))
-    with sweeper(ledger) as lease, plan_round(project, ledger, now=now) as round_:
+    context = replace(quiet(as_of=tide.at(days)), progress=progress or Silent())
+    ledger, _ = open_for_writing(project, context)
+    with (
+        sweeper(ledger, context) as lease,
+        recorded(context, ledger, "verb", lease) as run,
+        plan_round(project, ledger, run.context) as round_,
+    ):
         return list(round_.plan.rows()), carry_out(round_, lease)
 
 

@@ -16,6 +16,7 @@ from ebbtide.config import load_project
 from ebbtide.ledger.audit import audit
 from ebbtide.ledger.codec import Entry
 from ebbtide.ledger.entries import CatalogDeclared, DatasetIgnored, parse_entry, salted
+from ebbtide.run import quiet
 
 AT = datetime(2026, 11, 15, 9, 0, tzinfo=UTC)
 SHARES = "project: t\nclock: simulated\nledger: {origin: example.org/t, checkpoint: ../checkpoint}\ncatalogs:\n"
@@ -40,8 +41,9 @@ def run(tmp_path: Path) -> Run:
             before = log.size
         inputs: Any = SimpleNamespace(project=project)
         plan: Any = SimpleNamespace(as_of=now)
-        with sweeper(ledger) as lease:
-            Round(ledger, inputs, plan, project.limits).start("mark", lease)
+        context = quiet(as_of=now)
+        with sweeper(ledger, context) as lease:
+            Round(context, ledger, inputs, plan, project.limits).declare(lease)
         assert audit(ledger)
         with ledger.reading() as log:
             return [parse_entry(body) for _, _, body in log.rows(before, log.size) if body]

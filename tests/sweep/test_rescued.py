@@ -8,8 +8,10 @@ from pyspark.sql import SparkSession
 
 from ebbtide.app.ledger import open_for_writing
 from ebbtide.app.round import plan_round, sweeper
+from ebbtide.app.runs import recorded
 from ebbtide.app.sweep import sweep_round
 from ebbtide.app.unmark import unmark_object
+from ebbtide.run import quiet
 from ebbtide.sweep.values import SweepReport
 from tests.tide import Tide
 
@@ -60,8 +62,13 @@ def test_what_is_unmarked_after_the_plan_stays_and_the_rest_goes(spark: SparkSes
 
 
 def _sweep_while(tide: Tide, *rescued: str) -> SweepReport:
-    ledger, now = open_for_writing(tide.project, tide.at(48))
-    with sweeper(ledger) as lease, plan_round(tide.project, ledger, now=now) as round_:
+    context = quiet(as_of=tide.at(48))
+    ledger, _ = open_for_writing(tide.project, context)
+    with (
+        sweeper(ledger, context) as lease,
+        recorded(context, ledger, "sweep", lease) as run,
+        plan_round(tide.project, ledger, run.context) as round_,
+    ):
         for object_ in rescued:
             unmark_object(tide.project, object_, reason="still needed", as_of=tide.at(48))
-        return sweep_round(round_, lease, lambda _: None)
+        return sweep_round(round_, lease)

@@ -16,6 +16,7 @@ from ebbtide.config import load_project
 from ebbtide.errors import BusyError, RefusedError
 from ebbtide.model.durations import parse_duration
 from ebbtide.plan.measure import OverLimit
+from ebbtide.run import quiet
 
 
 def test_an_error_of_one_round_does_not_end_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,14 +81,14 @@ def test_a_round_waits_while_somebody_else_scans(monkeypatch: pytest.MonkeyPatch
             raise answer
         return answer
 
-    assert _in_turn(read) == 7
+    assert _in_turn(read, quiet()) == 7
     assert len(slept) == 2
 
     def refused() -> NoReturn:
         raise RefusedError("for another reason")
 
     with pytest.raises(RefusedError, match="another reason"):
-        _in_turn(refused)
+        _in_turn(refused, quiet())
     assert len(slept) == 2, "what does not pass is not waited for"
 
 
@@ -100,5 +101,5 @@ def test_a_round_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None
         raise BusyError("another scan of this project is running")
 
     with pytest.raises(BusyError):
-        _in_turn(busy)
+        _in_turn(busy, quiet())
     assert 600 < now[0] < 800

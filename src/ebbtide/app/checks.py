@@ -21,6 +21,7 @@ from ebbtide.errors import InputError
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.labelled import Labelled, label_inventory
 from ebbtide.private import private_file
+from ebbtide.run import RunContext, quiet
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,26 +49,48 @@ def parse_days(text: str) -> list[date]:
     return [start + timedelta(days=n) for n in range((end - start).days + 1)]
 
 
-def run_checks(project: Project, names: Sequence[str], *, now: datetime, time_limit: float) -> Iterator[Outcome]:
+def run_checks(
+    project: Project, names: Sequence[str], *, now: datetime, time_limit: float, context: RunContext | None = None
+) -> Iterator[Outcome]:
     """The named checks, or all; every file is read, and what is wrong refused, before any of them runs."""
+    from ebbtide.app.runs import watched
     from ebbtide.governance import checks
 
-    chosen = checks.chosen_checks(project.root, names)
-    with information_schema(project, now=now) as spark:
-        yield from checks.run_checks(spark, chosen, now.astimezone(UTC).date(), time_limit=time_limit)
+    chosen, day, failed = checks.chosen_checks(project.root, names), now.astimezone(UTC).date(), 0
+    with watched(quiet(context), project, "check") as run:
+        run.context.step("preparing the views")
+        with information_schema(project, now=now) as spark:
+            run.context.step("running checks", len(chosen), unit="checks")
+            for outcome in checks.run_checks(spark, chosen, day, time_limit=time_limit, context=run.context):
+                failed += outcome.fails_the_run
+                yield outcome
+        run.ended(1 if failed else 0, f"{failed} of {len(chosen)} checks failed")
 
 
 def run_report(
-    project: Project, name: str, days: Sequence[date], *, now: datetime, time_limit: float
+    project: Project,
+    name: str,
+    days: Sequence[date],
+    *,
+    now: datetime,
+    time_limit: float,
+    context: RunContext | None = None,
 ) -> Iterator[tuple[date, Result]]:
     """A report for each of the days. The day of `now` is taken at that time, as a plan at `now` does."""
+    from ebbtide.app.runs import watched
     from ebbtide.governance.checks import chosen_report
     from ebbtide.governance.run import run_statement
 
     report = chosen_report(project.root, name)
-    with information_schema(project, now=now) as spark:
-        for day in days:
-            yield day, run_statement(spark, report, day, time_limit=time_limit)
+    with watched(quiet(context), project, "report") as run:
+        run.context.step("preparing the views")
+        with information_schema(project, now=now) as spark:
+            run.context.step(f"report {name}", len(days), unit="days")
+            for day in days:
+                check = run.context.cancellation.check
+                yield day, run_statement(spark, report, day, time_limit=time_limit, check=check)
+                run.context.advance()
+        run.ended(0, f"{name} of {len(days)} days")
 
 
 @contextmanager

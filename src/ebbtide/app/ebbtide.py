@@ -15,7 +15,8 @@ from ebbtide.config import Project, load_project
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from ebbtide.inventory.scan import ScanReport, Watcher
+    from ebbtide.inventory.scan import ScanReport
+    from ebbtide.run import RunContext
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -53,16 +54,16 @@ class Ebbtide:
             refuse_lacking(spark, loaded.catalogs.values(), profile())
 
     @_verb
-    def scan(self, *, history_only: bool = False, full: bool = False, watcher: Watcher | None = None) -> ScanReport:
+    def scan(self, *, history_only: bool = False, full: bool = False, context: RunContext | None = None) -> ScanReport:
         """Bring the inventory up to date; only what changed is read, unless `full`.
 
         `history_only` leaves out partitions and files: quicker, good for looking only.
         """
-        from ebbtide.app.scan import run_scan
+        from ebbtide.app.scan import scan_project
         from ebbtide.formats.base import Depth
 
         depth = Depth.HISTORY if history_only else Depth.FILES
-        return run_scan(self.project, now=datetime.now(UTC), depth=depth, full=full, watcher=watcher)
+        return scan_project(self.project, now=datetime.now(UTC), depth=depth, full=full, context=context)
 
     @_verb
     def tables(self) -> list[dict[str, Any]]:
@@ -113,11 +114,11 @@ class Ebbtide:
         return self._handed_over(rows)
 
     @_verb
-    def orphans(self, *, watcher: Watcher | None = None) -> dict[str, Any]:
+    def orphans(self, *, context: RunContext | None = None) -> dict[str, Any]:
         """List the storage, scan, and tell what nothing references, and which tables no catalog lists."""
         from ebbtide.app.orphans import list_orphans
 
-        return list_orphans(self.project, now=datetime.now(UTC), watcher=watcher)
+        return list_orphans(self.project, now=datetime.now(UTC), context=context)
 
     @_verb
     def condemn(self, path: str, *, unsafe: bool = False, dry_run: bool = False) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import Any
 
-from ebbtide.app.actor import actor
 from ebbtide.app.datasets import known_owner
 from ebbtide.app.ledger import open_for_writing
 from ebbtide.app.state import open_state
@@ -14,6 +13,7 @@ from ebbtide.errors import InputError
 from ebbtide.ledger.entries import HoldPlaced, HoldReleased, salted
 from ebbtide.ledger.redaction import dataset_in_ledger
 from ebbtide.model.times import as_text
+from ebbtide.run import RunContext, quiet
 from ebbtide.state.values import Hold
 
 
@@ -27,6 +27,7 @@ def add_hold(
     last_day: date | None = None,
     as_of: datetime | None = None,
     dry_run: bool = False,
+    context: RunContext | None = None,
 ) -> dict[str, Any]:
     """Nothing inside it goes by any verb until it is released. It never waits for a sweep."""
     from ebbtide.inventory.information_schema import Inventory  # with pyarrow, which the other verbs do without
@@ -34,7 +35,7 @@ def add_hold(
     table_id = known_owner(project, Inventory.open(project.inventory, outdated=True), dataset)
     if not owner.strip() or not reason.strip():
         raise InputError("a hold needs an owner and a reason", hint="say them with --owner and --reason")
-    ledger, now = open_for_writing(project, as_of)
+    ledger, now = open_for_writing(project, quiet(context, as_of=as_of))
     if dry_run:
         return {"id": None, "dataset": table_id, "first_day": first_day and str(first_day),
                 "last_day": last_day and str(last_day), "owner": owner, "reason": reason}  # fmt: skip
@@ -55,16 +56,22 @@ def add_hold(
 
 
 def release_hold(
-    project: Project, hold_id: str, *, as_of: datetime | None = None, dry_run: bool = False
+    project: Project,
+    hold_id: str,
+    *,
+    as_of: datetime | None = None,
+    dry_run: bool = False,
+    context: RunContext | None = None,
 ) -> dict[str, Any]:
     """End a hold; policies act on what it covered again."""
-    ledger, now = open_for_writing(project, as_of)
+    context = quiet(context, as_of=as_of)
+    ledger, now = open_for_writing(project, context)
     if dry_run:
         with ledger.database.reader() as state:
             hold = state.get_hold(hold_id)
             return _told(hold, state.actor_name(hold.owner))
     with ledger.writing() as step:
-        who = step.state.actor(actor())
+        who = step.state.actor(context.actor)
         hold = step.state.release_hold(hold_id, actor=who, at=now)
         step.append(HoldReleased(at=now, hold=hold.id, actor=who))
         return _told(hold, step.state.actor_name(hold.owner))

@@ -24,6 +24,7 @@ from ebbtide.ledger.prune import Pruning, plan_pruning, served_bodies
 from ebbtide.ledger.prune import prune as prune_ledger
 from ebbtide.ledger.tree import leaf_hash
 from ebbtide.ledger.witness import ask_witness
+from ebbtide.run import RunContext
 from ebbtide.state.database import Database
 from ebbtide.state.keys import KeyFolder
 
@@ -71,9 +72,9 @@ def open_ledger(project: Project | Path, *, as_of: datetime | None = None) -> Le
     return Ledger(database, home, Clock(lambda: as_of or datetime.now(UTC), project.clock == "simulated"))
 
 
-def open_for_writing(project: Project, as_of: datetime | None) -> tuple[Ledger, datetime]:
+def open_for_writing(project: Project, context: RunContext) -> tuple[Ledger, datetime]:
     """The ledger, and the time that counts: the real one, or `--as-of` where the project's clock is simulated."""
-    ledger = open_ledger(project, as_of=as_of)
+    ledger = open_ledger(project, as_of=context.clock.as_of)
     return ledger, ledger.clock.now()
 
 

@@ -7,8 +7,10 @@ from pathlib import Path
 
 from ebbtide.app.ledger import open_for_writing
 from ebbtide.app.round import Round, plan_round, sweeper
+from ebbtide.app.runs import recorded
 from ebbtide.config import Project
 from ebbtide.config.project import Limits
+from ebbtide.run import RunContext, quiet
 from ebbtide.state.lease import Lease
 from ebbtide.sweep.act_planning import decided
 from ebbtide.sweep.limits import left_out, refuse_over
@@ -23,35 +25,43 @@ def run_mark(
     plan_file: Path | None = None,
     limits: Limits | None = None,
     dry_run: bool = False,
+    context: RunContext | None = None,
 ) -> MarkReport:
     """Plan on a fresh inventory and mark. Marking again changes nothing (spec §1)."""
-    ledger, now = open_for_writing(project, as_of)
+    context = quiet(context, as_of=as_of)
+    ledger, _ = open_for_writing(project, context)
     if dry_run:
-        with plan_round(project, ledger, now=now, plan_file=plan_file, limits=limits) as round_:
+        with plan_round(project, ledger, context, plan_file=plan_file, limits=limits) as round_:
             return would_mark(round_)
     with (
-        sweeper(ledger) as lease,
-        plan_round(project, ledger, now=now, plan_file=plan_file, limits=limits) as round_,
+        sweeper(ledger, context) as lease,
+        recorded(context, ledger, "mark", lease) as run,
+        plan_round(project, ledger, run.context, plan_file=plan_file, limits=limits) as round_,
     ):
-        return mark_round(round_, lease)
+        report = mark_round(round_, lease)
+        run.ended(exit_code(report), summary(report))
+        return report
 
 
 def mark_round(round_: Round, lease: Lease) -> MarkReport:
     """Carry out the plan's marks, and send back what it can no longer prove."""
     refuse_over(round_.plan, "mark")
     ledger, plan, inputs = round_.ledger, round_.plan, round_.inputs
-    run = round_.start("mark", lease)
+    round_.context.step("marking")
+    round_.declare(lease)
+    run = round_.run
     sent = send_back(ledger, lease, run, inputs.snapshot, decided(plan, "unmarked", "held"))
     proposals = propose(plan, inputs.policies, ledger.clock.now())
     dated = inputs.dated() if any(proposal.key.target == "partitions" for proposal in proposals) else frozenset()
     new, before, pinned = mark(ledger, lease, run, proposals, dated)
     before += len(inputs.snapshot.marks) - len(sent)
     over = left_out(plan, "mark")
-    report = MarkReport(run, tuple(new), before, tuple(pinned), tuple(sent), over, plan.warnings, round_.unread)
-    with ledger.sweeping(lease) as step:
-        summary = f"{len(new)} marked, {len(pinned)} pinned, {len(sent)} sent back"
-        step.state.finish_run(run, exit_code=exit_code(report), summary=summary, at=ledger.clock.now())
-    return report
+    return MarkReport(run, tuple(new), before, tuple(pinned), tuple(sent), over, plan.warnings, round_.unread)
+
+
+def summary(report: MarkReport) -> str:
+    """What the state keeps of it."""
+    return f"{len(report.marked)} marked, {len(report.pinned)} pinned, {len(report.sent_back)} sent back"
 
 
 def exit_code(report: MarkReport) -> int:

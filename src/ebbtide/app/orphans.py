@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ebbtide.app.actor import actor
 from ebbtide.app.scan import run_scan
 from ebbtide.config import Project
 from ebbtide.errors import InputError, RefusedError
@@ -25,8 +24,8 @@ from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.labelled import Labelled
 from ebbtide.inventory.listing import Listing, list_storage
 from ebbtide.inventory.orphans import Orphans, Unregistered, find_orphans
-from ebbtide.inventory.scan import Watcher
 from ebbtide.model.paths import is_inside, normalise
+from ebbtide.run import RunContext, quiet
 
 if TYPE_CHECKING:
     from ebbtide.plan.world import World
@@ -48,21 +47,25 @@ def exclusive_prefixes(project: Project) -> list[str]:
     return [normalise(warehouse.prefix) for warehouse in project.warehouses if warehouse.exclusive]
 
 
-def list_project(project: Project, *, now: datetime, watcher: Watcher | None = None) -> Listing:
+def list_project(project: Project, *, now: datetime, context: RunContext | None = None) -> Listing:
     """List everything that the project's datasets own, and its exclusive prefixes. Call it before the scan that counts.
 
     The first time, also after an upgrade, there must be an inventory first, to know what there is to list.
     """
     if (before := currents.load(project.inventory)) is None or before.outdated:
-        run_scan(project, now=now, watcher=watcher)
+        run_scan(project, now=now, context=context)
+    context = quiet(context)
+    context.step("listing the storage", unit="objects")
     current = Inventory.open(project.inventory).current
-    return list_storage(places(current, project.catalogs, exclusive_prefixes(project)), project.inventory)
+    with context.cancellation.at_once():
+        owned = places(current, project.catalogs, exclusive_prefixes(project))
+        return list_storage(owned, project.inventory, context)
 
 
-def look(project: Project, *, now: datetime, watcher: Watcher | None = None) -> Look:
+def look(project: Project, *, now: datetime, context: RunContext | None = None) -> Look:
     """List, scan, compare."""
-    listing = list_project(project, now=now, watcher=watcher)
-    run_scan(project, now=now, watcher=watcher)
+    listing = list_project(project, now=now, context=context)
+    run_scan(project, now=now, context=context)
     inventory = Inventory.open(project.inventory)
     return Look(listing, inventory, search(project, inventory, listing))
 
@@ -105,9 +108,14 @@ def unread(project: Project, current: Current, listing: Listing, *, now: datetim
     return [*reasons[:_MOST_ERRORS], f"and {more} more"] if more > 0 else reasons
 
 
-def list_orphans(project: Project, *, now: datetime, watcher: Watcher | None = None) -> dict[str, Any]:
+def list_orphans(project: Project, *, now: datetime, context: RunContext | None = None) -> dict[str, Any]:
     """Orphans by folder, whatever their age, and the tables that no catalog lists."""
-    found = look(project, now=now, watcher=watcher)
+    from ebbtide.app.runs import watched
+
+    with watched(quiet(context), project, "orphans list") as run:
+        found = look(project, now=now, context=run.context)
+        not_read = unread(project, found.inventory.current, found.listing, now=now)
+        run.ended(4 if not_read else 0, f"{found.orphans.files.num_rows} files")
     grouped = found.orphans.files.group_by(["table_id", "folder"]).aggregate(
         [([], "count_all"), ("bytes", "sum"), ("modified_at", "max")]
     )
@@ -120,7 +128,7 @@ def list_orphans(project: Project, *, now: datetime, watcher: Watcher | None = N
             for row in rows
         ],
         "unregistered": [_as_dict(each) for each in found.orphans.unregistered],
-        "unread": unread(project, found.inventory.current, found.listing, now=now),
+        "unread": not_read,
     }  # fmt: skip
 
 
@@ -143,15 +151,21 @@ def _condemned(project: Project) -> list[Condemned]:
 
 
 def condemn(
-    project: Project, path: str, *, now: datetime, unsafe: bool = False, dry_run: bool = False
+    project: Project,
+    path: str,
+    *,
+    now: datetime,
+    unsafe: bool = False,
+    dry_run: bool = False,
+    context: RunContext | None = None,
 ) -> dict[str, Any]:
     """Say of a table that no catalog lists that it may go: from the next plan on its files are orphans."""
     from ebbtide.app.ledger import open_ledger
     from ebbtide.ledger.entries import FolderCondemned, salted
     from ebbtide.ledger.redaction import dataset_in_ledger
 
-    place = normalise(path)
-    found = look(project, now=now)
+    context, place = quiet(context), normalise(path)
+    found = look(project, now=now, context=context)
     folder = _condemnable(project, found, place, now=now, unsafe=unsafe)
     dataset = owner_of(place, folder.format, found.inventory.current, project.catalogs)
     answer = {**_as_dict(folder), "dataset": dataset, "dry_run": dry_run}
@@ -160,7 +174,7 @@ def condemn(
     ledger = open_ledger(project)
     ledger.open()
     with ledger.writing() as step:
-        who = step.state.actor(actor())
+        who = step.state.actor(context.actor)
         word = step.state.condemn(place, dataset, actor=who, at=ledger.clock.now())
         step.append(
             FolderCondemned(

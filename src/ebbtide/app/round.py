@@ -7,14 +7,13 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ebbtide.app.actor import actor
 from ebbtide.app.ledger import Ledger
 from ebbtide.app.orphans import list_project
 from ebbtide.app.scan import run_scan, start_session
@@ -27,6 +26,7 @@ from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.listing import last_listing
 from ebbtide.model.durations import add, parse_duration
 from ebbtide.model.times import as_text
+from ebbtide.run import RunContext
 from ebbtide.state.lease import Lease
 from ebbtide.sweep.declared import record_declarations
 
@@ -44,8 +44,9 @@ changed metadata.
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What one run of `mark` or `sweep` was made from."""
+    """What one run of `mark` or `sweep` was made from. `context` is the run's."""
 
+    context: RunContext
     ledger: Ledger
     inputs: Inputs
     plan: Plan
@@ -65,20 +66,25 @@ class Round:
         """Who may reference files of others unknown to anybody, as this inventory has it."""
         return names_to_wait_for(in_doubt(self.inputs.project, inventory, now=self.plan.as_of))
 
-    def start(self, verb: str, lease: Lease) -> str:
-        """Begin a run of a verb that writes; gives its id. What the project file declares is in the ledger by then."""
-        project, at = self.inputs.project, self.ledger.clock.now()
+    @property
+    def run(self) -> str:
+        """The id of a run that writes."""
+        assert self.context.run is not None
+        return self.context.run
+
+    def declare(self, lease: Lease) -> None:
+        """Before a verb writes: what the project file declares is in the ledger."""
+        project, at, actor = self.inputs.project, self.ledger.clock.now(), self.context.actor
         with self.ledger.sweeping(lease) as step:
-            record_declarations(step, project.catalogs, project.ignore, actor=actor(), as_of=self.plan.as_of, at=at)
-            return step.state.start_run(verb, at=at).id
+            record_declarations(step, project.catalogs, project.ignore, actor=actor, as_of=self.plan.as_of, at=at)
 
     def rescan(self) -> Inventory:
         """Read what changed since, and open the inventory as it is now."""
-        _in_turn(lambda: run_scan(self.inputs.project, now=datetime.now(UTC)))
+        _in_turn(lambda: run_scan(self.inputs.project, now=datetime.now(UTC), context=self.context), self.context)
         return Inventory.open(self.inputs.project.inventory)
 
 
-def _in_turn(read: Callable[[], _T]) -> _T:
+def _in_turn(read: Callable[[], _T], context: RunContext) -> _T:
     """Read when a scan of somebody else is over."""
     until = time.monotonic() + _PATIENCE
     while True:
@@ -87,6 +93,7 @@ def _in_turn(read: Callable[[], _T]) -> _T:
         except BusyError:
             if time.monotonic() > until:
                 raise
+            context.step("waiting for another scan")
             time.sleep(1)
 
 
@@ -94,13 +101,13 @@ def _in_turn(read: Callable[[], _T]) -> _T:
 def plan_round(
     project: Project,
     ledger: Ledger,
+    context: RunContext,
     *,
-    now: datetime,
     plan_file: Path | None = None,
     limits: Limits | None = None,
 ) -> Iterator[Round]:
     """Scan, read the state, plan. With a plan file: at its time, and only if the world is still what it was."""
-    policies = some_policies(project)
+    policies, now = some_policies(project), ledger.clock.now()
     asked = _read(plan_file) if plan_file is not None else None
     if asked is not None:
         now = _time_of(asked, now, project.tick)
@@ -108,13 +115,16 @@ def plan_round(
     # List first, read references second. A plan file was made from the listing before it, or from none.
     listing = last_listing(project.inventory) if plan_file is not None else None
     if plan_file is None and needs_listing(policies, snapshot):
-        listing = _in_turn(lambda: list_project(project, now=datetime.now(UTC)))
-    _in_turn(lambda: run_scan(project, now=datetime.now(UTC)))
-    inputs = read_inputs(project, policies, snapshot, Inventory.open(project.inventory), listing, now=now)
-    with inputs.plan(now=now, limits=limits) as plan:
+        listing = _in_turn(lambda: list_project(project, now=datetime.now(UTC), context=context), context)
+    _in_turn(lambda: run_scan(project, now=datetime.now(UTC), context=context), context)
+    with ExitStack() as stack:
+        context.step("planning")
+        with context.cancellation.at_once():
+            inputs = read_inputs(project, policies, snapshot, Inventory.open(project.inventory), listing, now=now)
+            plan = stack.enter_context(inputs.plan(now=now, limits=limits))
         if asked is not None:
             _refuse_another(asked, plan)
-        yield Round(ledger, inputs, plan, limits or project.limits)
+        yield Round(context, ledger, inputs, plan, limits or project.limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +177,9 @@ def _refuse_another(asked: _Asked, plan: Plan) -> None:
         raise RefusedError(f"{asked.path}.files was changed: they are not the files of the plan", hint=hint)
 
 
-def sweeper(ledger: Ledger) -> Lease:
-    """The lease of the one sweeper of this project, in this process's name."""
-    return Lease.acquire(ledger.database, holder=f"{actor()} on {socket.gethostname()}, process {os.getpid()}")
+@contextmanager
+def sweeper(ledger: Ledger, context: RunContext) -> Iterator[Lease]:
+    """The lease of the one sweeper of this project, in this process's name. Whatever ends the work gives it back."""
+    holder = f"{context.actor} on {socket.gethostname()}, process {os.getpid()}"
+    with context.cancellation.at_boundaries(), Lease.acquire(ledger.database, holder=holder) as lease:
+        yield lease

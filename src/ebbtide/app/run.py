@@ -10,12 +10,15 @@ from datetime import datetime
 from ebbtide.app.ledger import open_for_writing
 from ebbtide.app.mark import exit_code as mark_exit_code
 from ebbtide.app.mark import mark_round, would_mark
+from ebbtide.app.mark import summary as mark_summary
 from ebbtide.app.round import Round, plan_round, sweeper
-from ebbtide.app.sweep import exit_code, sweep_round, would_sweep
+from ebbtide.app.runs import recorded
+from ebbtide.app.sweep import exit_code, summary, sweep_round, would_sweep
 from ebbtide.config import Project
 from ebbtide.config.project import Limits
 from ebbtide.errors import EbbtideError, InputError, RefusedError, UnreadableError
 from ebbtide.model.durations import Duration
+from ebbtide.run import RunContext, quiet
 from ebbtide.sweep.limits import refuse_over
 from ebbtide.sweep.mark import MarkReport
 from ebbtide.sweep.values import SweepReport
@@ -41,16 +44,23 @@ def run_once(
     as_of: datetime | None = None,
     limits: Limits | None = None,
     dry_run: bool = False,
-    tell: Callable[[str], None] = lambda _: None,
+    context: RunContext | None = None,
 ) -> RunReport:
     """Mark what is due and sweep what is past its grace, by one plan. The lake's limit on either stops both."""
+    context = quiet(context, as_of=as_of)
     try:
-        ledger, now = open_for_writing(project, as_of)
+        ledger, _ = open_for_writing(project, context)
         if dry_run:
-            with plan_round(project, ledger, now=now, limits=limits) as round_:
+            with plan_round(project, ledger, context, limits=limits) as round_:
                 return _both(round_, lambda: would_mark(round_), lambda: would_sweep(round_))
-        with sweeper(ledger) as lease, plan_round(project, ledger, now=now, limits=limits) as round_:
-            return _both(round_, lambda: mark_round(round_, lease), lambda: sweep_round(round_, lease, tell))
+        with (
+            sweeper(ledger, context) as lease,
+            recorded(context, ledger, "run", lease) as run,
+            plan_round(project, ledger, run.context, limits=limits) as round_,
+        ):
+            report = _both(round_, lambda: mark_round(round_, lease), lambda: sweep_round(round_, lease))
+            run.ended(report.exit_code, _summary(report))
+            return report
     except EbbtideError as error:
         return RunReport(None, None, error.exit_code, error)
 
@@ -71,27 +81,35 @@ def _both(round_: Round, mark: Callable[[], MarkReport], sweep: Callable[[], Swe
     return RunReport(marked, swept, code, refused, round_.plan.warnings, round_.unread)
 
 
+def _summary(report: RunReport) -> str:
+    marked = report.marked and mark_summary(report.marked)
+    swept = report.swept and summary(report.swept)
+    return "; ".join(said for said in (marked, swept, report.error and report.error.message) if said)
+
+
 def run_for_ever(
     project: Project,
     every: Duration,
     *,
     limits: Limits | None = None,
     dry_run: bool = False,
-    tell: Callable[[str], None] = lambda _: None,
+    context: RunContext | None = None,
     after: Callable[[RunReport], None],
     rounds: int | None = None,
 ) -> None:
     """A round every so often, from begin to begin; errors of a round are told, and the next one comes."""
     if every.exact.total_seconds() <= 0:
         raise InputError(f"--every {every} is no time", hint="write 1h or 1d")
+    context = quiet(context)
     while rounds is None or rounds > 0:
         began = time.monotonic()
         try:
-            report = run_once(project, limits=limits, dry_run=dry_run, tell=tell)
+            report = run_once(project, limits=limits, dry_run=dry_run, context=context)
         except Exception as error:
             # Whatever a store, a catalog or Spark raised this time: the next round begins from what is there then.
             report = RunReport(None, None, 4, UnreadableError.unexpected("this round", error))
         after(report)
         rounds = None if rounds is None else rounds - 1
         if rounds != 0:
-            time.sleep(max(0.0, every.exact.total_seconds() - (time.monotonic() - began)))
+            with context.cancellation.at_once():
+                time.sleep(max(0.0, every.exact.total_seconds() - (time.monotonic() - began)))

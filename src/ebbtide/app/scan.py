@@ -10,18 +10,11 @@ from ebbtide.config import Project
 from ebbtide.errors import SetupError
 from ebbtide.formats.base import Depth
 from ebbtide.inventory.information_schema import Inventory
-from ebbtide.inventory.scan import ScanReport, Watcher, scan
+from ebbtide.inventory.scan import ScanReport, scan
+from ebbtide.run import RunContext, keep_handlers, quiet
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-class Unwatched:
-    """Nobody looks on."""
-
-    def begin(self, datasets: int, to_read: int) -> None: ...
-
-    def advance(self, datasets: int) -> None: ...
 
 
 def start_session(project: Project) -> SparkSession:
@@ -35,7 +28,8 @@ def start_session(project: Project) -> SparkSession:
                 hint="use the default profile, Spark 3.5",
             )
     theirs = project.theirs if isinstance(project, Opened) else None
-    return session(project.catalogs.values(), master=project.spark.master, conf=project.spark.conf, theirs=theirs)
+    with keep_handlers():
+        return session(project.catalogs.values(), master=project.spark.master, conf=project.spark.conf, theirs=theirs)
 
 
 def start_plan_session(project: Project, inventory: Inventory) -> SparkSession:
@@ -45,16 +39,42 @@ def start_plan_session(project: Project, inventory: Inventory) -> SparkSession:
     return plan_session(start_session(project), few_rows=inventory.is_small)
 
 
+def scan_project(
+    project: Project,
+    *,
+    now: datetime,
+    depth: Depth = Depth.FILES,
+    full: bool = False,
+    context: RunContext | None = None,
+) -> ScanReport:
+    """`ebbtide scan`, as a run that others can watch."""
+    from ebbtide.app.runs import watched
+
+    with watched(quiet(context), project, "scan") as run:
+        report = run_scan(project, now=now, depth=depth, full=full, context=run.context)
+        broken = report.current.error_count
+        run.ended(4 if broken else 0, f"{len(report.read)} of {len(report.current.entries)} read, {broken} errors")
+        return report
+
+
 def run_scan(
-    project: Project, *, now: datetime, depth: Depth = Depth.FILES, full: bool = False, watcher: Watcher | None = None
+    project: Project,
+    *,
+    now: datetime,
+    depth: Depth = Depth.FILES,
+    full: bool = False,
+    context: RunContext | None = None,
 ) -> ScanReport:
     """Scan all catalogs of the project."""
-    return scan(
-        list(project.catalogs.values()),
-        project.inventory,
-        lambda: start_session(project),
-        now=now,
-        depth=depth,
-        full=full,
-        watcher=watcher or Unwatched(),
-    )
+    context = quiet(context)
+    # Until one rename makes it current, nobody sees anything of a scan.
+    with context.cancellation.at_once():
+        return scan(
+            list(project.catalogs.values()),
+            project.inventory,
+            lambda: start_session(project),
+            now=now,
+            depth=depth,
+            full=full,
+            context=context,
+        )

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import cache
 from pathlib import Path
 
 from ebbtide.acts.engine import Lake
-from ebbtide.app.actor import actor
 from ebbtide.app.ledger import open_for_writing
 from ebbtide.app.round import Round, plan_round, sweeper
+from ebbtide.app.runs import recorded
 from ebbtide.config import Project
 from ebbtide.config.project import Limits
-from ebbtide.run import RunContext, Silent
+from ebbtide.run import RunContext, quiet
 from ebbtide.state.lease import Lease
 from ebbtide.sweep.act_planning import decided
 from ebbtide.sweep.foresee import foresee
@@ -30,50 +30,46 @@ def run_sweep(
     plan_file: Path | None = None,
     limits: Limits | None = None,
     dry_run: bool = False,
-    tell: Callable[[str], None] = lambda _: None,
+    context: RunContext | None = None,
 ) -> SweepReport:
     """Plan on a fresh inventory, and carry out what it says. A dry run plans the same way and stops there."""
-    ledger, now = open_for_writing(project, as_of)
+    context = quiet(context, as_of=as_of)
+    ledger, _ = open_for_writing(project, context)
     if dry_run:
-        with plan_round(project, ledger, now=now, plan_file=plan_file, limits=limits) as round_:
+        with plan_round(project, ledger, context, plan_file=plan_file, limits=limits) as round_:
             return would_sweep(round_)
     with (
-        sweeper(ledger) as lease,
-        plan_round(project, ledger, now=now, plan_file=plan_file, limits=limits) as round_,
+        sweeper(ledger, context) as lease,
+        recorded(context, ledger, "sweep", lease) as run,
+        plan_round(project, ledger, run.context, plan_file=plan_file, limits=limits) as round_,
     ):
-        return sweep_round(round_, lease, tell)
+        report = sweep_round(round_, lease)
+        run.ended(exit_code(report), summary(report))
+        return report
 
 
-def sweep_round(round_: Round, lease: Lease, tell: Callable[[str], None]) -> SweepReport:
+def sweep_round(round_: Round, lease: Lease) -> SweepReport:
     """Carry out what the plan says is past its grace, and prove it."""
     refuse_over(round_.plan, "sweep")
     ledger, inputs = round_.ledger, round_.inputs
-    run = round_.start("sweep", lease)
+    round_.context.step("sweeping")
+    round_.declare(lease)
     catalogs, prove = inputs.project.catalogs, lambda touched: _prove(round_, touched)
     lake = Lake(cache(lambda: round_.spark), round_.rescan, prove, round_.waits_for)
-    report = Sweeper(
-        catalogs, lake, ledger, lease, RunContext(actor(), progress=_Telling(tell), run=run), round_.limits
-    ).sweep(round_.plan, inputs.inventory, inputs.policies, inputs.snapshot)
-    report = replace(
+    report = Sweeper(catalogs, lake, ledger, lease, round_.context, round_.limits).sweep(
+        round_.plan, inputs.inventory, inputs.policies, inputs.snapshot
+    )
+    return replace(
         report,
         over=(*left_out(round_.plan, "sweep"), *report.over),
         warnings=round_.plan.warnings,
         unread=round_.unread,
     )
-    with ledger.sweeping(lease) as step:
-        summary = f"{report.removed_files} files, {report.removed_bytes} bytes, {len(report.errors)} errors"
-        step.state.finish_run(run, exit_code=exit_code(report), summary=summary, at=ledger.clock.now())
-    return report
 
 
-@dataclass(frozen=True, slots=True)
-class _Telling(Silent):
-    """Progress as lines."""
-
-    tell: Callable[[str], None]
-
-    def start(self, step: str, total: int | None = None, *, unit: str = "") -> None:
-        self.tell(step if total is None else f"{step}: {total:,} {unit}")
+def summary(report: SweepReport) -> str:
+    """What the state keeps of it."""
+    return f"{report.removed_files} files, {report.removed_bytes} bytes, {len(report.errors)} errors"
 
 
 def exit_code(report: SweepReport) -> int:

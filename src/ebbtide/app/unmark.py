@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from ebbtide.app.actor import actor
 from ebbtide.app.datasets import known_object, known_owner, parse_object
 from ebbtide.app.ledger import open_for_writing
 from ebbtide.config import Project
@@ -14,6 +13,7 @@ from ebbtide.inventory.information_schema import Inventory
 from ebbtide.ledger.entries import Unmarked, UnmarkReleased, salted
 from ebbtide.ledger.redaction import dataset_in_ledger
 from ebbtide.model.times import as_text
+from ebbtide.run import RunContext, quiet
 
 
 def unmark_object(
@@ -24,12 +24,14 @@ def unmark_object(
     until: datetime | None = None,
     as_of: datetime | None = None,
     dry_run: bool = False,
+    context: RunContext | None = None,
 ) -> dict[str, Any]:
     """Pin the object's native id: no policy removes it, as whatever target, until it is released or `until` comes."""
+    context = quiet(context, as_of=as_of)
     dataset, target, object_id = parse_object(text)
     inventory = Inventory.open(project.inventory, outdated=True)
     known_owner(project, inventory, dataset)
-    ledger, now = open_for_writing(project, as_of)
+    ledger, now = open_for_writing(project, context)
     if until is not None and until <= now:
         raise InputError("an unmark that has expired already", hint="give a later --until, or none")
     with ledger.database.reader() as state:
@@ -41,7 +43,7 @@ def unmark_object(
             marks = [m for m in state.marks(datasets=[dataset]) if m.key.object == object_id]
         return _told(dataset, target, object_id, until, [m.key.target for m in marks])
     with ledger.writing() as step:
-        who = step.state.actor(actor())
+        who = step.state.actor(context.actor)
         pin, closed = step.state.unmark(dataset, object_id, actor=who, reason=reason, until=until, at=now)
         # What a person rescues may be a partition of a person: the ledger holds its salted hash.
         step.append(
@@ -55,11 +57,17 @@ def unmark_object(
 
 
 def release_object(
-    project: Project, text: str, *, as_of: datetime | None = None, dry_run: bool = False
+    project: Project,
+    text: str,
+    *,
+    as_of: datetime | None = None,
+    dry_run: bool = False,
+    context: RunContext | None = None,
 ) -> dict[str, Any]:
     """Let policies act on the object again."""
+    context = quiet(context, as_of=as_of)
     dataset, target, object_id = parse_object(text)
-    ledger, now = open_for_writing(project, as_of)
+    ledger, now = open_for_writing(project, context)
     if dry_run:
         with ledger.database.reader() as state:
             pins = [p for p in state.unmarks(dataset=dataset) if p.object == object_id and p.active(now)]
@@ -67,7 +75,7 @@ def release_object(
             raise InputError("the object is not unmarked", hint="`history` shows the state of each transaction")
     else:
         with ledger.writing() as step:
-            who = step.state.actor(actor())
+            who = step.state.actor(context.actor)
             for pin in step.state.release_unmark(dataset, object_id, actor=who, at=now):
                 step.append(UnmarkReleased(at=now, unmark=pin.id, actor=who))
     return {"dataset": dataset, "target": target, "object": object_id, "released": True}

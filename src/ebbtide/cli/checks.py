@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ebbtide.cli import render
+from ebbtide.cli import render, running
 from ebbtide.cli.options import JsonOption, ProjectOption, open_project, time_or_now
 from ebbtide.cli.render import escape
 from ebbtide.cli.visible import visible
@@ -44,7 +44,8 @@ def check(
     _one_of(json, csv)
     tide, now = open_project(ctx, project), time_or_now(as_of)
     failed, found, rows = 0, [], []
-    for outcome in run_checks(tide.project, names or [], now=now, time_limit=time_limit):
+    context = running.context()
+    for outcome in run_checks(tide.project, names or [], now=now, time_limit=time_limit, context=context):
         failed += outcome.fails_the_run
         found.append(as_json(outcome))
         rows += [{"check": outcome.check.name, "row": row} for row in outcome.result.rows]
@@ -93,7 +94,8 @@ def report(
     rows: list[dict[str, Any]] = []
     columns: list[str] = []
     loaded = open_project(ctx, project).project
-    for day, result in run_report(loaded, name, days, now=now, time_limit=time_limit):
+    context = running.context()
+    for day, result in run_report(loaded, name, days, now=now, time_limit=time_limit, context=context):
         columns = [_DAY, *result.columns] if many else list(result.columns)
         rows += [{_DAY: day, **row} if many else row for row in result.rows]
     if json:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ebbtide.cli import checks, governance, ledger, orphans, people, plan, render, retention, show, state
+from ebbtide.cli import checks, governance, ledger, orphans, people, plan, render, retention, running, runs, show, state
 from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, open_project, project_file
 
 app = typer.Typer(
@@ -18,6 +18,7 @@ app = typer.Typer(
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(state.app, name="state")
 app.add_typer(orphans.app, name="orphans")
+app.add_typer(runs.app, name="runs")
 governance.register(app)
 people.register(app)
 checks.register(app)
@@ -81,8 +82,8 @@ def scan(
     Tables whose contract says `enforce: true` are repaired where their settings differ from it.
     """
     tide = open_project(ctx, project)
-    with render.ScanProgress() as progress:
-        report = tide.scan(history_only=history_only, full=full, watcher=progress)
+    with running.shown("asking the catalogs") as context:
+        report = tide.scan(history_only=history_only, full=full, context=context)
     agreed = tide.enforce_contracts()
     errors = tide.errors()
     entries = report.current.entries.values()

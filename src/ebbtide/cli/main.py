@@ -18,10 +18,15 @@ def run() -> None:
     gc.set_threshold(100_000)  # what is loaded stays: looking through it again and again is a tenth of the start
     from ebbtide.cli.commands import app
     from ebbtide.cli.render import complain
-    from ebbtide.errors import EbbtideError
+    from ebbtide.cli.running import stoppable
+    from ebbtide.errors import Cancelled, EbbtideError
 
     try:
-        app(prog_name="ebbtide", standalone_mode=True)
+        with stoppable():
+            app(prog_name="ebbtide", standalone_mode=True)
+    except Cancelled as cancelled:
+        complain(f"{cancelled.message}: {cancelled.hint}", None)
+        sys.exit(cancelled.exit_code)
     except EbbtideError as error:
         complain(error.message, error.hint)
         sys.exit(error.exit_code)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ebbtide.cli import render
+from ebbtide.cli import render, running
 from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, open_project
 from ebbtide.cli.render import escape
 
@@ -16,8 +16,8 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Files that 
 @app.command("list")
 def list_(ctx: typer.Context, project: ProjectOption = None, json: JsonOption = False) -> None:
     """List the storage, scan, and show what nothing references. Exit 4 where something could not be read."""
-    with render.ScanProgress() as progress:
-        found = open_project(ctx, project).orphans(watcher=progress)
+    with running.shown("asking the catalogs") as context:
+        found = open_project(ctx, project).orphans(context=context)
     if json:
         render.write_json(found)
     else:

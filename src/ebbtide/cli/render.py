@@ -88,46 +88,33 @@ def table(*columns: str, title: str | None = None) -> Table:
     return made
 
 
-class ScanProgress:
-    """A progress bar on stderr while datasets are read."""
+class Bar:
+    """Progress on stderr: the step that long work is at, and how far it is where that is known."""
 
-    def __init__(self) -> None:
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-        self._progress = Progress(*columns, TimeElapsedColumn(), console=err(), transient=True)
-        self._task = self._progress.add_task("asking the catalogs", total=None)
-
-    def __enter__(self) -> ScanProgress:
-        self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
-
-    def begin(self, datasets: int, to_read: int) -> None:
-        self._progress.update(self._task, description=f"reading {to_read} of {datasets} datasets", total=to_read)
-
-    def advance(self, datasets: int) -> None:
-        self._progress.advance(self._task, datasets)
-
-
-class Working:
-    """A spinner on stderr that says which step long work is at."""
-
-    def __init__(self, step: str) -> None:
+    def __init__(self, first: str) -> None:
         from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-        columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-        self._progress = Progress(*columns, console=err(), transient=True)
-        self._task = self._progress.add_task(step, total=None)
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), TextColumn("{task.fields[far]}"))
+        self._progress = Progress(*columns, TimeElapsedColumn(), console=err(), transient=True)
+        self._task = self._progress.add_task(escape(first), total=None, far="")
+        self._unit = ""
 
-    def __enter__(self) -> Working:
+    def __enter__(self) -> Bar:
         self._progress.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._progress.stop()
 
-    def tell(self, step: str) -> None:
-        self._progress.update(self._task, description=escape(step))
+    def start(self, step: str, total: int | None = None, *, unit: str = "") -> None:
+        self._unit = unit
+        self._progress.update(self._task, description=escape(step), total=total, completed=0, far="")
+
+    def advance(self, n: int = 1) -> None:
+        self._progress.advance(self._task, n)
+        task = self._progress.tasks[0]
+        of = "" if task.total is None else f"/{task.total:.0f}"
+        self._progress.update(self._task, far=f"{task.completed:.0f}{of} {self._unit}".rstrip())
+
+    def stop(self) -> None:
+        """The verb's end clears the line."""

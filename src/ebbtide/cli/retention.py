@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ebbtide.cli import render
+from ebbtide.cli import render, running
 from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, UnsafeOption, open_project, time_of
 from ebbtide.cli.render import escape
 from ebbtide.model.ids import object_name
@@ -71,8 +71,8 @@ def mark(
 
     loaded = open_project(ctx, project, unsafe=unsafe).project
     limits = _limits(loaded, max_share, max_objects)
-    with render.Working("scan, plan, mark"):
-        report = run_mark(loaded, as_of=time_of(as_of), plan_file=plan_file, limits=limits, dry_run=dry_run)
+    with running.shown("scan, plan, mark", as_of=time_of(as_of)) as context:
+        report = run_mark(loaded, plan_file=plan_file, limits=limits, dry_run=dry_run, context=context)
     if json:
         render.write_json(_marked(report))
     render.warn(report.warnings)
@@ -103,11 +103,9 @@ def sweep(
 
     loaded = open_project(ctx, project, unsafe=unsafe).project
     _sure(yes, dry_run)
-    with render.Working("scan, plan, sweep") as working:
-        report = run_sweep(
-            loaded, as_of=time_of(as_of), plan_file=plan_file, limits=_limits(loaded, max_share, max_objects),
-            dry_run=dry_run, tell=working.tell,
-        )  # fmt: skip
+    limits = _limits(loaded, max_share, max_objects)
+    with running.shown("scan, plan, sweep", as_of=time_of(as_of)) as context:
+        report = run_sweep(loaded, plan_file=plan_file, limits=limits, dry_run=dry_run, context=context)
     if json:
         render.write_json(_swept(report))
     else:
@@ -156,14 +154,14 @@ def run(
             render.complain(report.error.message, report.error.hint)
 
     if every is None:
-        with render.Working("scan, plan, mark, sweep") as working:
-            report = run_once(loaded, as_of=time_of(as_of), limits=limits, dry_run=dry_run, tell=working.tell)
+        with running.shown("scan, plan, mark, sweep", as_of=time_of(as_of)) as context:
+            report = run_once(loaded, limits=limits, dry_run=dry_run, context=context)
         tell(report)
         raise typer.Exit(report.exit_code)
     if as_of is not None:
         raise InputError("--every runs by the real clock", hint="leave out --as-of")
     rhythm = parse_duration(every, hours=True)
-    run_for_ever(loaded, rhythm, limits=limits, dry_run=dry_run, tell=render.note, after=tell)
+    run_for_ever(loaded, rhythm, limits=limits, dry_run=dry_run, context=running.context(), after=tell)
 
 
 def unmark(
@@ -182,14 +180,12 @@ def unmark(
     """Rescue an object from every target until it is released, or until a time."""
     from ebbtide.app.unmark import release_object, unmark_object
 
-    loaded = open_project(ctx, project).project
+    loaded, context = open_project(ctx, project).project, running.context(as_of=time_of(as_of))
     if release:
-        found = release_object(loaded, object_, as_of=time_of(as_of), dry_run=dry_run)
+        found = release_object(loaded, object_, dry_run=dry_run, context=context)
         said = "policies act on it again"
     else:
-        found = unmark_object(
-            loaded, object_, reason=reason, until=time_of(until), as_of=time_of(as_of), dry_run=dry_run
-        )
+        found = unmark_object(loaded, object_, reason=reason, until=time_of(until), dry_run=dry_run, context=context)
         closed = ", ".join(found["closed_marks"])
         said = (
             (f"its mark as {closed} is closed" if closed else "it was not marked")
@@ -220,7 +216,7 @@ def add(
     days = [None if text is None else _day(text) for text in (first_day, last_day)]
     found = add_hold(
         open_project(ctx, project).project, dataset, owner=owner, reason=reason, first_day=days[0], last_day=days[1],
-        as_of=time_of(as_of), dry_run=dry_run,
+        dry_run=dry_run, context=running.context(as_of=time_of(as_of)),
     )  # fmt: skip
     if json:
         render.write_json(found)
@@ -241,7 +237,8 @@ def release_(
     """End a hold."""
     from ebbtide.app.hold import release_hold
 
-    found = release_hold(open_project(ctx, project).project, hold_id, as_of=time_of(as_of), dry_run=dry_run)
+    context = running.context(as_of=time_of(as_of))
+    found = release_hold(open_project(ctx, project).project, hold_id, dry_run=dry_run, context=context)
     if json:
         render.write_json(found)
     render.note("would be released" if dry_run else "released")

@@ -13,6 +13,7 @@ from ebbtide.config.yaml import nearest
 from ebbtide.errors import InputError
 from ebbtide.governance.run import Result, run_statement
 from ebbtide.governance.statement import SHIPPED, Severity, Statement, read_statements
+from ebbtide.run import RunContext, quiet
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,17 @@ def _named(found: dict[str, Statement], name: str, kind: str) -> Statement:
     return found[name]
 
 
-def run_checks(spark: SparkSession, checks: Sequence[Statement], day: date, *, time_limit: float) -> Iterator[Outcome]:
+def run_checks(
+    spark: SparkSession,
+    checks: Sequence[Statement],
+    day: date,
+    *,
+    time_limit: float,
+    context: RunContext | None = None,
+) -> Iterator[Outcome]:
     """One check after the other; whoever looks on sees each as it ends."""
+    context = quiet(context)
     for check in checks:
-        yield Outcome(check, run_statement(spark, check, day, time_limit=time_limit))
+        asked = context.cancellation.check
+        yield Outcome(check, run_statement(spark, check, day, time_limit=time_limit, check=asked))
+        context.advance()

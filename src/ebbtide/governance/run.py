@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import threading
+import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -21,6 +22,8 @@ from ebbtide.governance.statement import Statement, read_only
 
 TIME_LIMIT = 600.0
 """Seconds that one query may take where nobody says otherwise."""
+_LOOK = 0.5
+"""Seconds between two looks at whether anybody asked a query to stop."""
 
 _WRITERS = (
     "org.apache.spark.sql.catalyst.plans.logical.Command",
@@ -39,13 +42,20 @@ class Result:
     rows: tuple[dict[str, Any], ...]
 
 
-def run_statement(spark: SparkSession, statement: Statement, day: date, *, time_limit: float = TIME_LIMIT) -> Result:
-    """The rows of a statement for one day. A query that does more than read never runs."""
+def run_statement(
+    spark: SparkSession,
+    statement: Statement,
+    day: date,
+    *,
+    time_limit: float = TIME_LIMIT,
+    check: Callable[[], None] = lambda: None,
+) -> Result:
+    """The rows of a statement for one day. A query that does more than read never runs. `check` ends it by raising."""
     text = statement.at(day)
     try:
         _refuse_writers(spark, text, statement)
         frame = spark.sql(text)
-        rows = _collect(frame, statement, time_limit)
+        rows = _collect(frame, statement, time_limit, check)
     except (ParseException, AnalysisException) as error:
         raise _wrong(error, statement) from None
     except (PySparkException, Py4JJavaError) as error:
@@ -72,7 +82,7 @@ def _nodes(plan: Any) -> Iterator[Any]:
         yield from _nodes(children.apply(n))
 
 
-def _collect(frame: DataFrame, statement: Statement, time_limit: float) -> list[Row]:
+def _collect(frame: DataFrame, statement: Statement, time_limit: float, check: Callable[[], None]) -> list[Row]:
     """All rows, in a thread of its own: what Spark cannot cancel is left behind rather than waited for."""
     context = frame.sparkSession.sparkContext
     group = f"ebbtide-{uuid.uuid4()}"
@@ -89,7 +99,14 @@ def _collect(frame: DataFrame, statement: Statement, time_limit: float) -> list[
     thread: threading.Thread = InheritableThread(target=work)
     thread.daemon = True
     thread.start()
-    thread.join(time_limit)
+    until = time.monotonic() + time_limit
+    try:
+        while thread.is_alive() and (left := until - time.monotonic()) > 0:
+            thread.join(min(left, _LOOK))
+            check()
+    except BaseException:
+        context.cancelJobGroup(group)
+        raise
     if thread.is_alive():
         context.cancelJobGroup(group)
         raise EbbtideError(

@@ -7,7 +7,7 @@ It is made before a scan, so that whatever a writer commits meanwhile is referen
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,6 +25,7 @@ from ebbtide.inventory.current import Current
 from ebbtide.kernel.engine import table_of
 from ebbtide.model.paths import is_inside
 from ebbtide.private import private_file
+from ebbtide.run import RunContext, quiet
 from ebbtide.storage.listing import Listed, clock_of, list_below, list_folder
 
 _SCHEMA = pa.schema(
@@ -74,19 +75,20 @@ def outermost(places: Mapping[str, Options]) -> dict[str, Options]:
     return kept
 
 
-def list_storage(places: Mapping[str, Options], inventory: Path) -> Listing:
+def list_storage(places: Mapping[str, Options], inventory: Path, context: RunContext | None = None) -> Listing:
     """List every folder of `places` (normalised, with the options of its store). One that fails leaves the others."""
+    context = quiet(context)
     with currents.only_one(inventory):
         last = currents.load(inventory)
-        listing = _list(outermost(places), inventory, last.scan_id if last else "")
+        listing = _list(outermost(places), inventory, last.scan_id if last else "", context.advance)
         _save(inventory, listing)
         return listing
 
 
-def _list(roots: Mapping[str, Options], inventory: Path, after_scan: str) -> Listing:
+def _list(roots: Mapping[str, Options], inventory: Path, after_scan: str, seen: Callable[[int], None]) -> Listing:
     file = private_file(inventory / f"{_START}{uuid4().hex[:12]}.parquet", like=inventory)
     with ThreadPoolExecutor(_THREADS) as pool, pq.ParquetWriter(file, _SCHEMA) as writer:
-        sheet = _Sheet(writer)
+        sheet = _Sheet(writer, seen)
         clocks = dict(zip(roots, pool.map(partial(_clock, roots), roots), strict=True))
         failed = {root: told for root, told in clocks.items() if isinstance(told, str)}
         work = [(root, root) for root in roots if root not in failed]
@@ -108,10 +110,10 @@ def _list(roots: Mapping[str, Options], inventory: Path, after_scan: str) -> Lis
 
 
 class _Sheet:
-    """Takes objects from several threads, and writes them some ten thousand at a time."""
+    """Takes objects from several threads, and writes them some ten thousand at a time. `seen` hears how many came."""
 
-    def __init__(self, writer: pq.ParquetWriter) -> None:
-        self._writer, self._lock = writer, Lock()
+    def __init__(self, writer: pq.ParquetWriter, seen: Callable[[int], None]) -> None:
+        self._writer, self._lock, self._seen = writer, Lock(), seen
         self._rows: list[tuple[str, str, int, datetime, bool]] = []
 
     def add(self, root: str, objects: Iterable[Listed]) -> None:
@@ -120,6 +122,7 @@ class _Sheet:
             self._rows += rows
             if len(self._rows) >= _ROWS:
                 self.close()
+        self._seen(len(rows))
 
     def close(self) -> None:
         self._writer.write_table(table_of(self._rows, _SCHEMA))

@@ -22,6 +22,7 @@ from ebbtide.formats.registry import load_format
 from ebbtide.inventory.rows import rows_of
 from ebbtide.inventory.segments import SegmentWriter
 from ebbtide.model.dataset import Catalog, Found
+from ebbtide.run import RunContext
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,7 +31,6 @@ _WORTH_A_JOB = 24
 _WORTH_A_SESSION = 600  # starting one takes as long as reading these here
 _THREADS = 4
 
-Progress = Callable[[int], None]
 Sessions = Callable[[], "SparkSession"]
 """Starts the session, or gets the one that runs; asked only when something needs it."""
 
@@ -66,7 +66,7 @@ class Outcome:
 Work = tuple[Catalog, Found]
 
 
-def read_all(work: Sequence[Work], order: Order, sessions: Sessions, progress: Progress) -> Iterator[Outcome]:
+def read_all(work: Sequence[Work], order: Order, sessions: Sessions, context: RunContext) -> Iterator[Outcome]:
     """Read every dataset of `work`; one that fails is an outcome with an error and leaves the others alone."""
     in_tasks = [item for item in work if load_format(item[0].format).reads_in_tasks]
     on_driver = [item for item in work if not load_format(item[0].format).reads_in_tasks]
@@ -74,8 +74,8 @@ def read_all(work: Sequence[Work], order: Order, sessions: Sessions, progress: P
     if spark is None or len(in_tasks) < _WORTH_A_JOB:
         on_driver, in_tasks = [*in_tasks, *on_driver], []
     else:
-        yield from _in_tasks(in_tasks, order, spark, progress)
-    yield from _on_driver(on_driver, order, spark, progress)
+        yield from _in_tasks(in_tasks, order, spark, context)
+    yield from _on_driver(on_driver, order, spark, context)
 
 
 def _running_session() -> SparkSession | None:
@@ -84,38 +84,48 @@ def _running_session() -> SparkSession | None:
     return SparkSession.getActiveSession()
 
 
-def _on_driver(work: Sequence[Work], order: Order, spark: SparkSession | None, progress: Progress) -> Iterator[Outcome]:
+def _on_driver(
+    work: Sequence[Work], order: Order, spark: SparkSession | None, context: RunContext
+) -> Iterator[Outcome]:
     if not work:
         return
     writer = SegmentWriter(order.inventory, f"{order.scan_id}-driver")
     with ThreadPoolExecutor(min(_THREADS, len(work))) as pool:
         readings = [pool.submit(_read, item, order, spark) for item in work]
-        for reading in as_completed(readings):
-            yield _keep(reading.result(), writer)
-            progress(1)
+        try:
+            for reading in as_completed(readings):
+                yield _keep(reading.result(), writer)
+                context.advance()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)  # the pool's end would wait for all that is left to read
+            raise
     writer.close()
 
 
-def _in_tasks(work: Sequence[Work], order: Order, spark: SparkSession, progress: Progress) -> Iterator[Outcome]:
-    context = spark.sparkContext
-    slices = min(len(work), context.defaultParallelism * 4)
+def _in_tasks(work: Sequence[Work], order: Order, spark: SparkSession, context: RunContext) -> Iterator[Outcome]:
+    cluster = spark.sparkContext
+    slices = min(len(work), cluster.defaultParallelism * 4)
     group = f"ebbtide-scan-{order.scan_id}"
 
     def run() -> list[Outcome]:
-        context.setJobGroup(group, "ebbtide scan")
-        tasks = context.parallelize(work, slices).mapPartitions(lambda items: _read_slice(items, order))
+        cluster.setJobGroup(group, "ebbtide scan")
+        tasks = cluster.parallelize(work, slices).mapPartitions(lambda items: _read_slice(items, order))
         outcomes: list[Outcome] = tasks.collect()
         return outcomes
 
     with ThreadPoolExecutor(1) as pool:
         job = pool.submit(run)
         done = 0
-        while not job.done():
-            sleep(0.05)
-            finished = _finished_tasks(spark, group) * len(work) // slices
-            progress(finished - done)
-            done = finished
-        progress(len(work) - done)
+        try:
+            while not job.done():
+                sleep(0.05)
+                finished = _finished_tasks(spark, group) * len(work) // slices
+                context.advance(finished - done)
+                done = finished
+        except BaseException:
+            cluster.cancelJobGroup(group)  # the pool's end would wait for all of it
+            raise
+        context.advance(len(work) - done)
         yield from job.result()
 
 

@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
 from uuid import uuid4
 
 from ebbtide.errors import EbbtideError, UnreadableError
@@ -24,14 +23,7 @@ from ebbtide.inventory.renames import with_identities
 from ebbtide.inventory.segments import remove_unused
 from ebbtide.model.dataset import Catalog, Found, NotFound
 from ebbtide.model.ids import DatasetId
-
-
-class Watcher(Protocol):
-    """Who looks on while a scan runs."""
-
-    def begin(self, datasets: int, to_read: int) -> None: ...
-
-    def advance(self, datasets: int) -> None: ...
+from ebbtide.run import RunContext, quiet
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +43,15 @@ def scan(
     now: datetime,
     depth: Depth = Depth.FILES,
     full: bool = False,
-    watcher: Watcher,
+    context: RunContext | None = None,
 ) -> ScanReport:
     """Bring the inventory up to date. A session is started only where something must be read that needs one.
 
     A dataset whose catalog gives the same token as last time is not opened at all.
     """
+    context = quiet(context)
     with currents.only_one(inventory):
+        context.step("asking the catalogs")
         before = currents.load(inventory) or Current()
         order = Order(inventory, f"{now:%Y%m%dT%H%M%S}-{uuid4().hex[:8]}", depth, now)
         with ThreadPoolExecutor(max(1, len(catalogs))) as pool:
@@ -70,13 +64,15 @@ def scan(
             for found in answer.found
             if full or _is_stale(before.entries.get(str(found.id)), found, depth)
         ]
-        watcher.begin(sum(len(answer.found) for answer in answers), len(work))
-        outcomes = {o.table_id: o for o in read_all(work, order, sessions, watcher.advance)}
+        known = sum(len(answer.found) for answer in answers)
+        context.step(f"reading {len(work)} of {known} datasets", len(work), unit="datasets")
+        outcomes = {o.table_id: o for o in read_all(work, order, sessions, context)}
+        context.cancellation.check()
         entries = _entries(answers, before, outcomes, work, order)
         locked = currents.without_disputed(currents.lock_shared_locations(entries))
         errors = (*_silent(answers), *_sharing(catalogs, locked))
-        known = with_identities(Inventory(inventory, before), locked)
-        after = Current(order.scan_id, now, locked, errors, _former(answers, known, locked))
+        named = with_identities(Inventory(inventory, before), locked)
+        after = Current(order.scan_id, now, locked, errors, _former(answers, named, locked))
         after = compact(inventory, after)
         currents.save(inventory, after)
         # Whoever loaded the state before this scan may still be reading its segments.
