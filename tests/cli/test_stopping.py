@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and `runs cancel`: one line, the exit code, a run that says how it ended, and a lease that is free."""
+"""Ctrl-C, SIGTERM and `runs cancel`: one line, the exit code, a run that says how it ended, and a free lease."""
 
 from __future__ import annotations
 
