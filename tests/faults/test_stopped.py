@@ -58,7 +58,7 @@ class _AtStep(Silent):
     ask: Callable[[], None]
 
     def start(self, step: str, total: int | None = None, *, unit: str = "") -> None:  # noqa: ARG002
-        if step.startswith("proof") or "files go" in step:
+        if step == "files":
             self.ask()
 
 
@@ -66,7 +66,8 @@ def _stopped(tide: Tide, number: signal.Signals, moment: Callable[[Callable[[], 
     """Sweep in a process of its own that gets a real signal at a moment; its last word is the exit code."""
 
     def work(say: Callable[[str], None]) -> None:
-        cancellation, asked = Cancellation(), []
+        cancellation = Cancellation()
+        asked: list[bool] = []
 
         def ask() -> None:
             if not asked:
