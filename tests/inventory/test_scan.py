@@ -24,6 +24,7 @@ from ebbtide.config.project import Ignored
 from ebbtide.errors import InputError, RefusedError, UnreadableError
 from ebbtide.formats.base import Depth
 from ebbtide.inventory import compact
+from ebbtide.inventory import current as currents
 from ebbtide.inventory.doubts import doubts
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.listing import list_storage
@@ -324,7 +325,27 @@ def test_a_second_scan_at_the_same_time_is_refused(lake: SmallLake, inventory: P
         with pytest.raises(RefusedError, match="another scan"):
             run(inventory, lake.catalog)
         other.stdin.close()
+    with currents.only_one(inventory), pytest.raises(RefusedError, match="another scan"):
+        run(inventory, lake.catalog)  # of the same process, too
     assert len(run(inventory, lake.catalog).read) == 3
+
+
+def test_the_lock_of_a_scan_goes_with_its_process(lake: SmallLake, inventory: Path) -> None:
+    program = (
+        "import pathlib, sys\nfrom ebbtide.inventory.current import only_one\n"
+        "with only_one(pathlib.Path(sys.argv[1])):\n    print('locked', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(inventory)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        with pytest.raises(RefusedError, match="another scan"):
+            run(inventory, lake.catalog)
+        other.kill()
+        other.wait()
+        assert len(run(inventory, lake.catalog).read) == 3
+    assert (inventory / "scan.lock").stat().st_mode & 0o077 == 0
 
 
 def test_a_scan_that_was_killed_changes_nothing(lake: SmallLake, inventory: Path) -> None:

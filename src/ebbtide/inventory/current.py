@@ -5,7 +5,6 @@ Readers see the state before a scan or after it, never one in between.
 
 from __future__ import annotations
 
-import fcntl
 import json
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
@@ -123,12 +122,20 @@ _SCHEMA = pa.schema(
 def only_one(inventory: Path) -> Iterator[None]:
     """Hold the inventory for a scan or a listing: neither runs beside another, so their order is certain."""
     private_folder(inventory)
-    with private_file(inventory / "scan.lock", like=inventory).open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise BusyError("another scan of this project is running", hint="wait for it to finish") from None
+    # Late, because commands that only read the inventory lock nothing.
+    from filelock import FileLock, Timeout
+
+    # The kernel's lock, which goes with the process however that ends. Never one by a file's mere presence: what a
+    # crash leaves would lock everybody out.
+    lock = FileLock(private_file(inventory / "scan.lock", like=inventory), blocking=False, fallback_to_soft=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise BusyError("another scan of this project is running", hint="wait for it to finish") from None
+    try:
         yield
+    finally:
+        lock.release()
 
 
 def load(inventory: Path) -> Current | None:
