@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,6 @@ from ebbtide.app.world import orders_of, read_state, state_views, tick_of, world
 from ebbtide.config import Project
 from ebbtide.config.classifiers import load_classifiers
 from ebbtide.config.policies import load_policies
-from ebbtide.errors import InputError
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.labelled import Labelled, label_inventory
 from ebbtide.private import private_file
@@ -34,19 +33,6 @@ if TYPE_CHECKING:
     from ebbtide.state.values import Snapshot
 
 _PROBLEMS = pa.schema([(name, pa.string()) for name in ("kind", "place", "subject", "message", "hint")])
-
-
-def parse_days(text: str) -> list[date]:
-    """`--date`: a day, or `A..B` for every day from A to B."""
-    first, dots, last = text.partition("..")
-    try:
-        start = date.fromisoformat(first)
-        end = date.fromisoformat(last) if dots else start
-    except ValueError:
-        raise InputError(f"not a date or a range: {text!r}", hint="2026-01-31, or 2026-01-01..2026-01-31") from None
-    if end < start:
-        raise InputError(f"{text!r} ends before it begins", hint=f"write {last}..{first}")
-    return [start + timedelta(days=n) for n in range((end - start).days + 1)]
 
 
 def run_checks(

@@ -24,6 +24,7 @@ from ebbtide.ledger.prune import Pruning, plan_pruning, served_bodies
 from ebbtide.ledger.prune import prune as prune_ledger
 from ebbtide.ledger.tree import leaf_hash
 from ebbtide.ledger.witness import ask_witness
+from ebbtide.model.times import parse_time
 from ebbtide.run import RunContext
 from ebbtide.state.database import Database
 from ebbtide.state.keys import KeyFolder
@@ -150,7 +151,7 @@ def witness(ledger: Ledger, url: str, key: str) -> Note:
 
 def prune(ledger: Ledger, before: str, *, dry_run: bool = False) -> Pruning:
     """Remove bodies from before a date or an instant, or say which would go."""
-    moment = parse_moment(before)
+    moment = parse_time(before, needs_zone=True)
     with _existing(ledger):
         pass
     return plan_pruning(ledger, before=moment) if dry_run else prune_ledger(ledger, before=moment)
@@ -168,19 +169,6 @@ def export(ledger: Ledger, folder: Path) -> Exported:
         bodies = served_bodies(log, size)
         written = tiles.export(folder, note, bodies, log.get, log.signed_sizes(), minimum_index=begin)
     return Exported(written, begin)
-
-
-def parse_moment(text: str) -> datetime:
-    """A date, which is its first moment in UTC, or an instant with its time zone."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise InputError("not a date or an instant", hint="write 2026-01-31 or 2026-01-31T12:00:00Z") from None
-    if moment.tzinfo is None:
-        if len(text) > len("2026-01-31"):
-            raise InputError("an instant without a time zone", hint="end it with Z for UTC")
-        moment = moment.replace(tzinfo=UTC)
-    return moment.astimezone(UTC)
 
 
 @contextmanager

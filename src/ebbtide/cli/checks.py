@@ -83,7 +83,8 @@ def report(
     csv: _Csv = False,
 ) -> None:
     """Run a report: SQL whose rows are shown or exported. Over a range of days each row says its @date."""
-    from ebbtide.app.checks import parse_days, run_report
+    from ebbtide.app.checks import run_report
+    from ebbtide.model.times import parse_days
 
     _one_of(json, csv)
     if date and as_of:

@@ -212,8 +212,9 @@ def add(
 ) -> None:
     """Hold a dataset, or a range of its partitions: nothing inside goes by any verb."""
     from ebbtide.app.hold import add_hold
+    from ebbtide.model.times import parse_day
 
-    days = [None if text is None else _day(text) for text in (first_day, last_day)]
+    days = [None if text is None else parse_day(text) for text in (first_day, last_day)]
     found = add_hold(
         open_project(ctx, project).project, dataset, owner=owner, reason=reason, first_day=days[0], last_day=days[1],
         dry_run=dry_run, context=running.context(as_of=time_of(as_of)),
@@ -258,17 +259,6 @@ def list_(ctx: typer.Context, project: ProjectOption = None, json: JsonOption = 
         shown.add_row(*(escape(row[name] or "") for name in ("id", "dataset", "first_day", "last_day", "owner")),
                       escape(row["reason"]), row["created_at"][:19].replace("T", " "))  # fmt: skip
     render.out().print(shown)
-
-
-def _day(text: str) -> Any:
-    from datetime import date
-
-    from ebbtide.errors import InputError
-
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        raise InputError(f"not a day: {text!r}", hint="write 2026-11-15") from None
 
 
 def _key(key: Any) -> dict[str, str]:

@@ -14,9 +14,10 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyspark.sql import SparkSession
 
 from ebbtide import Ebbtide
-from ebbtide.app.checks import parse_days, run_checks, run_report
+from ebbtide.app.checks import run_checks, run_report
 from ebbtide.app.init import init_project
 from ebbtide.app.plan import make_plan
+from ebbtide.model.times import parse_days
 from tests.scenarios.sdf.tables import TABLES
 
 HERE = Path(__file__).parent

@@ -1,0 +1,33 @@
+"""One parser of what people write for a time."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+
+import pytest
+
+from ebbtide.errors import InputError
+from ebbtide.model.times import parse_day, parse_days, parse_time
+
+
+def test_a_date_is_its_first_moment_and_an_instant_is_in_utc() -> None:
+    noon = datetime(2026, 1, 31, 12, tzinfo=UTC)
+    assert parse_time("2026-01-31") == datetime(2026, 1, 31, tzinfo=UTC)
+    assert parse_time("2026-01-31T12:00:00") == noon
+    assert parse_time("2026-01-31T13:00:00+01:00") == noon
+    assert parse_time("2026-01-31T13:00:00+01:00").tzinfo is UTC
+
+
+def test_what_is_removed_for_good_is_not_removed_up_to_a_time_of_an_unknown_zone() -> None:
+    assert parse_time("2026-01-31", needs_zone=True) == datetime(2026, 1, 31, tzinfo=UTC)
+    assert parse_time("2026-01-31T12:00:00Z", needs_zone=True) == datetime(2026, 1, 31, 12, tzinfo=UTC)
+    with pytest.raises(InputError, match="without a time zone"):
+        parse_time("2026-01-31T12:00:00", needs_zone=True)
+
+
+def test_days() -> None:
+    assert parse_day("2028-02-29") == date(2028, 2, 29)
+    assert parse_days("2028-02-28..2028-03-01") == [date(2028, 2, 28), date(2028, 2, 29), date(2028, 3, 1)]
+    for wrong in ("yesterday", "2027-02-29", "2027-02-01..", "2027-02-02..2027-02-01"):
+        with pytest.raises(InputError):
+            parse_days(wrong)
