@@ -17,7 +17,11 @@ _PAUSE = 0.1
 T = TypeVar("T")
 
 
-def tried(subject: str, conflicts: Collection[str], attempt: Callable[[], T]) -> T:
+class WriterWasFasterError(Exception):
+    """Raised by an attempt that saw a writer's commit come between, where no exception of the engine says so."""
+
+
+def retry_on_conflict(subject: str, conflicts: Collection[str], attempt: Callable[[], T]) -> T:
     """The answer of the first attempt that no writer got in the way of.
 
     `conflicts` are simple names of Java exceptions. An attempt reads the dataset anew and proves that it may go on, so
@@ -26,6 +30,8 @@ def tried(subject: str, conflicts: Collection[str], attempt: Callable[[], T]) ->
     for n in range(ATTEMPTS):
         try:
             return attempt()
+        except WriterWasFasterError:
+            pass
         except (Py4JJavaError, PySparkException) as error:
             names = list(_causes(error))
             if not set(conflicts).intersection(names):
@@ -34,7 +40,7 @@ def tried(subject: str, conflicts: Collection[str], attempt: Callable[[], T]) ->
                     f"{subject}: the engine failed with {' of '.join(names) or type(error).__name__}",
                     hint="see the engine's log; the next run goes on from what is there",
                 ) from error
-            time.sleep(_PAUSE * 2**n)
+        time.sleep(_PAUSE * 2**n)
     raise ConflictError(
         f"{subject}: writers were faster {ATTEMPTS} times; nothing was forced", hint="run again when it is quieter"
     )

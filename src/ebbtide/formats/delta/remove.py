@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 
 from ebbtide.errors import RefusedError
 from ebbtide.formats.base import Depth
-from ebbtide.formats.conflicts import tried
+from ebbtide.formats.conflicts import retry_on_conflict
 from ebbtide.formats.delta.drops import drop_partitions
 from ebbtide.formats.delta.java import CONFLICTS, JavaTable
 from ebbtide.formats.delta.log import FOLDER, Log, list_log
@@ -43,9 +43,9 @@ def commit(removal: Removal, catalog: Catalog, spark: SparkSession) -> Committed
     table = JavaTable(removal.found.location, catalog, spark)
     sent_back: dict[str, str] = {}
     if removal.drops:
-        sent_back |= tried(subject, CONFLICTS, lambda: drop_partitions(table, removal.drops))
+        sent_back |= retry_on_conflict(subject, CONFLICTS, lambda: drop_partitions(table, removal.drops))
     for rows in removal.rows:
-        why = tried(f"{subject} rows", CONFLICTS, lambda rows=rows: delete_rows(spark, table.name, rows))  # type: ignore[misc]
+        why = retry_on_conflict(f"{subject} rows", CONFLICTS, lambda rows=rows: delete_rows(spark, table.name, rows))  # type: ignore[misc]
         if why is not None:
             sent_back[rows.object] = why
     sent_back |= dict.fromkeys(removal.branches, "Delta has one line of versions")

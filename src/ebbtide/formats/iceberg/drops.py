@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ebbtide.formats.conflicts import tried
+from ebbtide.formats.conflicts import retry_on_conflict
 from ebbtide.formats.iceberg.avro import Status
 from ebbtide.formats.iceberg.java import CONFLICTS, Base, JavaTable
 from ebbtide.formats.iceberg.partitions import PartitionNames
@@ -29,7 +29,7 @@ def drop_files(table: JavaTable, drops: Sequence[Drop]) -> dict[str, str]:
     sent_back: dict[str, str] = {}
     for branch, each in sorted(by_branch.items()):
         subject = f"{table.found.id} on {branch}"
-        sent_back |= tried(subject, CONFLICTS, lambda branch=branch, each=each: _drop(table, branch, each))  # type: ignore[misc]
+        sent_back |= retry_on_conflict(subject, CONFLICTS, lambda branch=branch, each=each: _drop(table, branch, each))  # type: ignore[misc]
     return sent_back
 
 

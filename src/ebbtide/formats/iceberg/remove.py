@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pyiceberg.table.metadata import TableMetadata
 
 from ebbtide.errors import RefusedError
-from ebbtide.formats.conflicts import tried
+from ebbtide.formats.conflicts import retry_on_conflict
 from ebbtide.formats.iceberg.drops import drop_files
 from ebbtide.formats.iceberg.java import CONFLICTS, JavaTable, drop_from_catalog, open_table
 from ebbtide.formats.iceberg.metadata import MetadataFiles
@@ -69,7 +69,8 @@ class _Work:
     def drop_branches(self) -> dict[str, str]:
         sent_back: dict[str, str] = {}
         for name in self.removal.branches:
-            why = tried(f"{self.removal.found.id} branch {name}", CONFLICTS, lambda name=name: self._drop(name))  # type: ignore[misc]
+            subject = f"{self.removal.found.id} branch {name}"
+            why = retry_on_conflict(subject, CONFLICTS, lambda name=name: self._drop(name))  # type: ignore[misc]
             if why is not None:
                 sent_back[name] = why
         return sent_back
@@ -93,7 +94,7 @@ class _Work:
         name = quote(id_.catalog, *id_.namespace, id_.table)
         sent_back: dict[str, str] = {}
         for rows in self.removal.rows:
-            why = tried(f"{id_} rows", CONFLICTS, lambda rows=rows: delete_rows(self.spark, name, rows))  # type: ignore[misc]
+            why = retry_on_conflict(f"{id_} rows", CONFLICTS, lambda rows=rows: delete_rows(self.spark, name, rows))  # type: ignore[misc]
             if why is not None:
                 sent_back[rows.object] = why
         return sent_back
@@ -101,7 +102,7 @@ class _Work:
     def remove_versions(self) -> dict[str, str]:
         if not self.removal.versions:
             return {}
-        return tried(f"{self.removal.found.id} versions", CONFLICTS, self._remove_versions)
+        return retry_on_conflict(f"{self.removal.found.id} versions", CONFLICTS, self._remove_versions)
 
     def _remove_versions(self) -> dict[str, str]:
         base = self.table.refresh()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from ebbtide.errors import ConflictError
+from ebbtide.formats.conflicts import WriterWasFasterError, retry_on_conflict
 from ebbtide.formats.paimon.discover import stands_as_found
 from ebbtide.formats.paimon.expire import Expirable, expirable, expire
 from ebbtide.formats.paimon.java import Changer, Library, open_changer, open_library
@@ -29,7 +29,6 @@ from ebbtide.storage.files import Store, open_store
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_TRIES = 5
 # A commit of Paimon's own writers cleans up as the table's settings say: snapshots always, the others where it is told
 # to. This one may not.
 _NO_EXPIRY = {f"snapshot.num-retained.{which}": str(2**31 - 1) for which in ("min", "max")}
@@ -148,15 +147,15 @@ def _drop(
         if drop.partition is None:
             sent_back[drop.object] = "Paimon drops whole partitions, not single files"
     wanted = [(number, _relative(found, path)) for number, drop in enumerate(whole) for path in drop.paths]
-    for _ in range(_TRIES):
+
+    def drop_at_head() -> dict[str, Any]:
         head = next((line.head for line in _lines(found, library).lines if line.name == branch), None)
         answer: dict[str, Any] = {} if head is None else changer.drop(branch, head, wanted)
-        if not answer.get("conflict"):
-            break
-    else:
-        raise ConflictError(
-            f"{found.id}: writers committed {_TRIES} times while partitions were dropped", hint="run it again later"
-        )
+        if answer.get("conflict"):
+            raise WriterWasFasterError
+        return answer
+
+    answer = retry_on_conflict(f"{found.id} branch {branch}", (), drop_at_head)
     for number, drop in enumerate(whole):
         live, missing, late = answer.get("counts", {}).get(str(number), (0, 0, 0))
         if late:
@@ -174,23 +173,23 @@ def _delete(found: Found, rows: RowDelete, spark: SparkSession) -> str | None:
     told = {row["key"] for row in quiet.sql(f"SHOW TBLPROPERTIES {table}").collect()}
     for name, value in (_NO_EXPIRY | {name: value for name, value in _NEITHER.items() if name in told}).items():
         quiet.conf.set(f"spark.paimon.{name}", value)
-    for attempt in range(_TRIES):
+
+    def delete_matching() -> str | None:
         matching = rows_of(rows, quiet.table(table))
         if isinstance(matching, str):
             return matching
         if matching.frame.isEmpty():
-            break
+            return None
         try:
             quiet.sql(f"DELETE FROM {table} WHERE {matching.predicate}")  # noqa: S608 (quoted, and a policy's own predicate)
-            break
         except (Py4JJavaError, PySparkException) as error:
-            if "conflict" not in str(error).lower():
-                raise
-            if attempt == _TRIES - 1:
-                raise ConflictError(
-                    f"{found.id}: writers committed {_TRIES} times while rows were deleted", hint="run it again later"
-                ) from error
-    return None
+            # Paimon 0.9 has no exception of its own for it: a RuntimeException, and these words.
+            if "conflict" in str(error).lower():
+                raise WriterWasFasterError from error
+            raise
+        return None
+
+    return retry_on_conflict(f"{found.id} rows", (), delete_matching)
 
 
 def _drop_table(
