@@ -1,4 +1,7 @@
-"""What people do with the ledger: one function a verb of `ebbtide ledger` (`check` is in `ledger_check.py`)."""
+"""What people do with the ledger: one function a verb of `ebbtide ledger` (`check` is in `ledger_check.py`).
+
+Every command that reads the state opens its ledger: what a single verb needs is loaded by that verb.
+"""
 
 from __future__ import annotations
 
@@ -8,26 +11,25 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ebbtide.config import Project, load_project
 from ebbtide.errors import InputError, RefusedError
-from ebbtide.ledger import tiles
-from ebbtide.ledger.audit import AuditReport
-from ebbtide.ledger.audit import audit as audit_ledger
 from ebbtide.ledger.keys import Trust
 from ebbtide.ledger.ledger import Clock, Home
 from ebbtide.ledger.ledger import Ledger as Ledger
 from ebbtide.ledger.log import Log
 from ebbtide.ledger.note import Checkpoint, Note, VerifierKey
-from ebbtide.ledger.proof import TlogProof
-from ebbtide.ledger.prune import Pruning, plan_pruning, served_bodies
-from ebbtide.ledger.prune import prune as prune_ledger
 from ebbtide.ledger.tree import leaf_hash
-from ebbtide.ledger.witness import ask_witness
 from ebbtide.model.times import parse_time
 from ebbtide.run import RunContext
 from ebbtide.state.database import Database
 from ebbtide.state.keys import KeyFolder
+
+if TYPE_CHECKING:
+    from ebbtide.ledger.audit import AuditReport
+    from ebbtide.ledger.proof import TlogProof
+    from ebbtide.ledger.prune import Pruning
 
 _HASHES_READ_TOGETHER = 4096
 
@@ -121,6 +123,8 @@ def entry(ledger: Ledger, index: int) -> Logged:
 
 def prove(ledger: Ledger, index: int) -> TlogProof:
     """The proof that an entry is in the ledger, under its last checkpoint; checked before it is handed out."""
+    from ebbtide.ledger.proof import TlogProof
+
     with _existing(ledger) as log:
         if not 0 <= index < log.size:
             raise InputError(f"no entry {index} in a ledger of {log.size}", hint="indexes count from 0")
@@ -137,6 +141,8 @@ def rotate(ledger: Ledger) -> VerifierKey:
 
 def audit(ledger: Ledger) -> AuditReport:
     """Everything in the database against everything that was signed."""
+    from ebbtide.ledger.audit import audit as audit_ledger
+
     with _existing(ledger):
         pass
     return audit_ledger(ledger)
@@ -144,6 +150,8 @@ def audit(ledger: Ledger) -> AuditReport:
 
 def witness(ledger: Ledger, url: str, key: str) -> Note:
     """Ask a witness for its cosignature on the last checkpoint."""
+    from ebbtide.ledger.witness import ask_witness
+
     parsed = VerifierKey.parse(key)
     ledger.open()
     return ask_witness(ledger, url, parsed)
@@ -151,6 +159,9 @@ def witness(ledger: Ledger, url: str, key: str) -> Note:
 
 def prune(ledger: Ledger, before: str, *, dry_run: bool = False) -> Pruning:
     """Remove bodies from before a date or an instant, or say which would go."""
+    from ebbtide.ledger.prune import plan_pruning
+    from ebbtide.ledger.prune import prune as prune_ledger
+
     moment = parse_time(before, needs_zone=True)
     with _existing(ledger):
         pass
@@ -159,6 +170,9 @@ def prune(ledger: Ledger, before: str, *, dry_run: bool = False) -> Pruning:
 
 def export(ledger: Ledger, folder: Path) -> Exported:
     """Write the ledger as a folder of tiles, each checked before it is written."""
+    from ebbtide.ledger import tiles
+    from ebbtide.ledger.prune import served_bodies
+
     with _existing(ledger):
         pass
     note = ledger.sign()

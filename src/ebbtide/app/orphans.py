@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ebbtide.app.scan import run_scan
 from ebbtide.config import Project
 from ebbtide.errors import InputError, RefusedError
 from ebbtide.inventory import current as currents
@@ -52,6 +51,8 @@ def list_project(project: Project, *, now: datetime, context: RunContext | None 
 
     The first time, also after an upgrade, there must be an inventory first, to know what there is to list.
     """
+    from ebbtide.app.scan import run_scan
+
     if (before := currents.load(project.inventory)) is None or before.outdated:
         run_scan(project, now=now, context=context)
     context = quiet(context)
@@ -64,6 +65,8 @@ def list_project(project: Project, *, now: datetime, context: RunContext | None 
 
 def look(project: Project, *, now: datetime, context: RunContext | None = None) -> Look:
     """List, scan, compare."""
+    from ebbtide.app.scan import run_scan
+
     listing = list_project(project, now=now, context=context)
     run_scan(project, now=now, context=context)
     inventory = Inventory.open(project.inventory)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, TypeVar
 import pyarrow as pa
 
 from ebbtide.app.orphans import with_orphans
-from ebbtide.app.scan import start_session
 from ebbtide.config import Project
 from ebbtide.config.policies import PolicySet, load_policies
 from ebbtide.config.project import Limits
@@ -58,6 +57,7 @@ class Inputs:
 
     def plan(self, *, now: datetime, limits: Limits | None = None) -> Plan:
         """Decide on every object at `now`: in this process, or in Spark tasks where there is much to decide."""
+        from ebbtide.app.scan import start_session
         from ebbtide.plan.build import Tasks, build_plan
 
         project = self.project

@@ -84,7 +84,7 @@ class Classifiers:
 
 
 class _Classifier(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     name: str
     kind: Kind
     propagate: StrictBool
@@ -128,7 +128,7 @@ class _Classifier(BaseModel):
 
 
 class _File(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     classifiers: tuple[_Classifier, ...]
 
 

@@ -63,7 +63,7 @@ Texts = Annotated[tuple[str, ...], AfterValidator(_not_empty)]
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     @field_validator("*", mode="before")
     @classmethod

@@ -37,7 +37,7 @@ class _Strict(BaseModel):
 class CatalogSettings(BaseModel):
     """One catalog. Further keys go to the engine as they are."""
 
-    model_config = ConfigDict(extra="allow", frozen=True)
+    model_config = ConfigDict(extra="allow", frozen=True, defer_build=True)
     format: str
     warehouse: str
     type: str | None = None

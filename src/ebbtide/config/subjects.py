@@ -47,7 +47,7 @@ class Subject:
 
 
 class _Subject(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     columns: tuple[str, ...] = Field(min_length=1)
     left_at: str | None = None
     notice_before: Hours = NOTICE
@@ -55,7 +55,7 @@ class _Subject(BaseModel):
 
 
 class _File(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     subjects: dict[str, _Subject]
 
 

@@ -93,7 +93,7 @@ def _date_pattern(text: str) -> str:
 
 
 class _PartitionDate(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     column: str
     covers: Literal["leading", "trailing"] | None = None
     format: Annotated[str, AfterValidator(_date_pattern)] | None = None
@@ -102,7 +102,7 @@ class _PartitionDate(BaseModel):
 class _Reclassify(BaseModel):
     """Written as a list of labels, or as a map from label to label."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     instead: tuple[str, ...] | None = None
     changes: dict[str, str | None] = Field(default_factory=dict)
 
@@ -117,7 +117,7 @@ class _Reclassify(BaseModel):
 
 
 class _Contract(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     columns: dict[str, str] = Field(default_factory=dict)
     partitioned_by: tuple[str, ...] = ()
     key: tuple[str, ...] = ()
@@ -165,7 +165,7 @@ class _Contract(BaseModel):
 
 
 class _Table(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     name: str
     schedule: Period | None = None
     time_grain: Period | None = None
@@ -188,7 +188,7 @@ class _Table(BaseModel):
 
 
 class _File(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     tables: tuple[_Table, ...]
 
 

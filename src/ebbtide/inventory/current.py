@@ -150,7 +150,7 @@ def load(inventory: Path) -> Current | None:
             hint="use that version; what this folder knows of datasets that are gone cannot be scanned again",
         )
     outdated = head["layout"] < _LAYOUT
-    rows = pq.read_table(inventory / head["entries"]).to_pylist()
+    rows = pq.ParquetFile(inventory / head["entries"]).read().to_pylist()
     for row in rows:
         row |= {name: tuple(row.get(name) or ()) for name in _LISTS}
     entries = {row["table_id"]: Entry(**row) for row in rows}

@@ -89,10 +89,16 @@ def read_section(
     inventory: Path, section: str, segments: Iterable[str], *, table_id: str | None = None
 ) -> Iterator[pa.Table]:
     """The rows of a section, segment by segment, stale ones included; only those of one dataset where it is named."""
-    where = None if table_id is None else pc.field("table_id") == table_id
+    schema = SECTIONS[section]
     for segment in sorted(set(segments)):
-        if path := existing_file(inventory, section, segment):
-            yield pq.read_table(path, filters=where, schema=SECTIONS[section])
+        if (path := existing_file(inventory, section, segment)) is None:
+            continue
+        if table_id is not None:
+            where = pc.field("table_id") == table_id
+            yield pq.read_table(path, filters=where, schema=schema, partitioning=None)
+        else:  # all of it: without pyarrow's datasets, which take longer to load than a small section to read
+            rows = pa.concat_tables([schema.empty_table(), pq.ParquetFile(path).read()], promote_options="default")
+            yield rows.select(schema.names)
 
 
 def remove_unused(inventory: Path, used: set[str]) -> None:

@@ -103,7 +103,9 @@ def build_graph(flows: Iterable[Flow], columns: Mapping[str, Sequence[str]]) -> 
         deciding = [nodes.setdefault(ref, len(nodes)) for ref in flow.rows]
         parts.append(_all_pairs(deciding, filled, origin))
     table = np.array([tables.setdefault(ref.table_id, len(tables)) for ref in nodes], dtype=np.int64)
-    arrays = np.unique(np.concatenate([np.empty((0, 5), np.int64), *parts]), axis=0)
+    arrays = np.concatenate([np.empty((0, 5), np.int64), *parts])
+    if len(arrays):  # `unique` loads numpy's masked arrays, for nothing where there is no lineage
+        arrays = np.unique(arrays, axis=0)
     # A table that reads itself (an incremental model) brings nothing new into it.
     pairs = np.array(sorted(pair for pair in between if pair[0] != pair[1]), dtype=np.int64).reshape(-1, 2)
     return Graph(
