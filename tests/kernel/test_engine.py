@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ebbtide.kernel.engine import connection, hand_in, literal, save, scan
+from ebbtide.kernel.engine import beside, connection, hand_in, literal, save, scan
 
 ODD = ("table_id=zz", "[a]", "*", "?q", "läke ${x} [b]", "it's", "a%20b", "{x}")
 
@@ -51,3 +51,13 @@ def test_nothing_is_fetched_and_what_is_spilled_is_private() -> None:
 def test_a_literal_is_the_text(text: str) -> None:
     with connection() as engine:
         assert engine.execute(f"SELECT {literal(text)}").fetchall() == [(text,)]
+
+
+def test_connections_to_one_engine_do_not_see_each_others_tables() -> None:
+    with connection() as engine:
+        hand_in(engine, "rows", pa.table({"x": [1]}))
+        with beside(engine) as other:
+            assert other.execute("SELECT current_setting('TimeZone')").fetchall() == [("UTC",)]
+            hand_in(other, "rows", pa.table({"x": [2]}))
+            assert other.execute("SELECT x FROM rows").fetchall() == [(2,)]
+        assert engine.execute("SELECT x FROM rows").fetchall() == [(1,)]

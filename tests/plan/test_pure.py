@@ -16,6 +16,7 @@ import pytest
 
 from ebbtide.app.plan import as_json, write_plan
 from ebbtide.config.project import Limits
+from ebbtide.kernel.engine import connection
 from ebbtide.kernel.tasks import run_parts
 from ebbtide.plan.build import plan_part
 from ebbtide.plan.explain import explain
@@ -81,9 +82,10 @@ def test_a_plan_in_parts_is_the_same_plan(tmp_path: Path, rules: str) -> None:
     one = plan(policies_, world(*lake()), **state)
     assert one.counts["unmarked"] > 0
     assert one.counts["sweep"] + one.counts["wait"] > 0
-    parts = split(world(*lake()), orders(**state), rows=1)
-    work = partial(plan_part, policies_, now=NOW, limits=Limits(), folder=tmp_path)
-    done = run_parts(work, list(parts))
+    with connection() as engine:
+        parts = list(split(engine, world(*lake()), orders(**state), rows=1))
+        work = partial(plan_part, engine, policies_, now=NOW, limits=Limits(), folder=tmp_path)
+        done = run_parts(work, parts)
     assert len(done) == len(lake()) + 1, "and one for what names no dataset"
     root = objects_digest(pair for each in done for pair in each.digests)
     assert plan_digest(NOW, root, policies_.canonical()) == one.digest

@@ -54,6 +54,17 @@ def connection(*, memory: str = _MEMORY, threads: int | None = None) -> Iterator
             made.close()
 
 
+@contextmanager
+def beside(engine: DuckDBPyConnection) -> Iterator[DuckDBPyConnection]:
+    """Another connection to the same engine, with tables of its own. To start an engine costs as much as many steps."""
+    made = engine.cursor()
+    try:
+        made.execute("SET TimeZone = 'UTC'")
+        yield made
+    finally:
+        made.close()
+
+
 def table_of(rows: Iterable[Sequence[object]], schema: pa.Schema) -> pa.Table:
     """Rows of plain values, in the order of the columns."""
     import pyarrow as pa

@@ -24,7 +24,7 @@ import pyarrow as pa
 from ebbtide.config.policies import PolicySet
 from ebbtide.config.project import Limits
 from ebbtide.errors import InputError
-from ebbtide.kernel.engine import connection, hand_in, save, scan, table_of
+from ebbtide.kernel.engine import beside, connection, hand_in, save, scan, table_of
 from ebbtide.kernel.steps import run_steps
 from ebbtide.kernel.tasks import run_parts
 from ebbtide.model.durations import Duration
@@ -75,20 +75,23 @@ def build_plan(
     policies, limits = derive_auto(policies, world, tick=tick), limits or Limits()
     rows = rows_in(world)
     aside = tasks is not None and rows > tasks.rows
-    parts = list(split(world, orders)) if aside or rows > ROWS_OF_PART else [whole(world, orders)]
-    # 0700, as `mkdtemp` makes it: a plan names people's tables and files.
-    folder = Path(tempfile.mkdtemp(prefix="plan-", dir=tasks.folder if tasks is not None and aside else None))
-    work = partial(plan_part, policies, now=now, limits=limits, folder=folder)
+    with connection() as engine:
+        parts = list(split(engine, world, orders)) if aside or rows > ROWS_OF_PART else [whole(engine, world, orders)]
+        told = tuple(warnings(engine, policies, world))
+        # 0700, as `mkdtemp` makes it: a plan names people's tables and files.
+        folder = Path(tempfile.mkdtemp(prefix="plan-", dir=tasks.folder if tasks is not None and aside else None))
+        if not aside:
+            work = partial(plan_part, engine, policies, now=now, limits=limits, folder=folder)
+            done = run_parts(work, parts)
     if tasks is not None and aside:
-        done = run_parts(partial(work, threads=1, memory=tasks.memory), parts, tasks.session())
-    else:
-        done = run_parts(work, parts)
+        task = partial(_plan_alone, tasks.memory, policies, now=now, limits=limits, folder=folder)
+        done = run_parts(task, parts, tasks.session())
     counts = {name: sum(each.counts[name] for each in done) for name in DECISIONS}
     measured = together(each.measured for each in done)
     root = objects_digest(pair for each in done for pair in each.digests)
     return Plan(
         now, plan_digest(now, root, policies.canonical()), folder, counts, measured.totals,
-        over_limits(measured, counts, limits), tuple(warnings(policies, world)),
+        over_limits(measured, counts, limits), told,
     )  # fmt: skip
 
 
@@ -101,18 +104,25 @@ class Planned:
     measured: Measured
 
 
+def _plan_alone(
+    memory: str, policies: PolicySet, part: Part, *, now: datetime, limits: Limits, folder: Path
+) -> Planned:
+    """A task's work: the cores are shared out already."""
+    with connection(threads=1, memory=memory) as engine:
+        return plan_part(engine, policies, part, now=now, limits=limits, folder=folder)
+
+
 def plan_part(
+    among: DuckDBPyConnection,
     policies: PolicySet,
     part: Part,
     *,
     now: datetime,
     limits: Limits,
     folder: Path,
-    threads: int | None = None,
-    memory: str = "2GiB",
 ) -> Planned:
     """Plan some datasets, and write what was decided into the plan's folder."""
-    with connection(threads=threads, memory=memory) as engine:
+    with beside(among) as engine:
         load_facts(engine, policies, part.world, part.orders, now=now, limits=limits)
         hand_in(engine, "shared", part.shared)
         run_steps(engine, "ebbtide.plan", "sql/decide")

@@ -6,11 +6,11 @@ import tempfile
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ebbtide.config.policies import Policy, PolicySet
 from ebbtide.config.project import Limits
-from ebbtide.kernel.engine import connection
+from ebbtide.kernel.engine import beside, connection
 from ebbtide.model.durations import Duration
 from ebbtide.plan.build import plan_part
 from ebbtide.plan.parts import one_dataset
@@ -20,6 +20,9 @@ from ebbtide.plan.proof import TICK
 from ebbtide.plan.sections import load_tables
 from ebbtide.plan.select import conditions, looks_at_branches
 from ebbtide.plan.world import Orders, World
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +59,12 @@ def explain(
 ) -> Explanation:
     """Plan the dataset, with the references of all others, and tell what was decided and why."""
     policies = derive_auto(policies, world, tick=tick)
-    part = one_dataset(world, orders, dataset)
-    with tempfile.TemporaryDirectory(prefix="plan-") as folder:
-        plan_part(policies, part, now=now, limits=limits or Limits(), folder=Path(folder))
+    with connection() as engine, tempfile.TemporaryDirectory(prefix="plan-") as folder:
+        part = one_dataset(engine, world, orders, dataset)
+        plan_part(engine, policies, part, now=now, limits=limits or Limits(), folder=Path(folder))
         rows = rows_of_objects(Path(folder), "WHERE target = ? AND object = ?", (target, object_id))
         planned = next(iter(rows), None)
-    failed = _failed(policies, part.world)
+        failed = _failed(engine, policies, part.world)
     if failed is None:
         gone = tuple(Considered(p.name, "does not select", "no catalog lists the dataset") for p in policies.policies)
         return Explanation(dataset, target, object_id, planned, gone)
@@ -72,11 +75,11 @@ def explain(
     return Explanation(dataset, target, object_id, planned, tuple(considered))
 
 
-def _failed(policies: PolicySet, world: World) -> list[list[str]] | None:
+def _failed(among: DuckDBPyConnection, policies: PolicySet, world: World) -> list[list[str]] | None:
     """Per policy the keys of its selection that do not match the one dataset; None where there is no such dataset."""
     asked = [conditions(policy.select) for policy in policies.policies]
     terms = [term for of_policy in asked for term in of_policy.values()]
-    with connection() as engine:
+    with beside(among) as engine:
         load_tables(engine, world)
         columns = ", ".join(["true", *(sql for sql, _ in terms)])
         bound = [value for _, values in terms for value in values]

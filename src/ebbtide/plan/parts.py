@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ebbtide.kernel.engine import Parquet, connection, current, hand_in, scan
+from ebbtide.kernel.engine import Parquet, beside, current, hand_in, scan
 from ebbtide.plan.world import ORPHANS, Orders, Section, World
 
 if TYPE_CHECKING:
@@ -46,24 +46,24 @@ def _count(rows: Section) -> int:
     return sum(int(pq.read_metadata(file).num_rows) for file in rows.files)
 
 
-def whole(world: World, orders: Orders) -> Part:
+def whole(engine: DuckDBPyConnection, world: World, orders: Orders) -> Part:
     """The lake as one part."""
-    with connection() as engine:
-        _see_files(engine, world)
-        return Part(0, replace(world, orphans=_unreferenced(engine, world)), orders, _shared(engine))
+    with beside(engine) as mine:
+        _see_files(mine, world)
+        return Part(0, replace(world, orphans=_unreferenced(mine, world)), orders, _shared(mine))
 
 
-def one_dataset(world: World, orders: Orders, table_id: str) -> Part:
+def one_dataset(engine: DuckDBPyConnection, world: World, orders: Orders, table_id: str) -> Part:
     """One dataset, with the references of all others."""
-    every = whole(world, orders)
+    every = whole(engine, world, orders)
     return replace(every, world=every.world.only([table_id]), orders=every.orders.only([table_id]))
 
 
-def split(world: World, orders: Orders, *, rows: int = ROWS_OF_PART) -> Iterator[Part]:
+def split(engine: DuckDBPyConnection, world: World, orders: Orders, *, rows: int = ROWS_OF_PART) -> Iterator[Part]:
     """Parts of about so many rows. A large dataset is one by itself; what names no dataset is in the last one."""
-    with connection() as engine:
-        _see_files(engine, world)
-        shared, orphans, sizes = _shared(engine), _unreferenced(engine, world), _sizes(engine, world)
+    with beside(engine) as mine:
+        _see_files(mine, world)
+        shared, orphans, sizes = _shared(mine), _unreferenced(mine, world), _sizes(mine, world)
     world = replace(world, orphans=orphans)
     groups: list[list[str]] = [[]]
     size = 0

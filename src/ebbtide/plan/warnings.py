@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ebbtide.config.policies import Policy, PolicySet, Select
-from ebbtide.kernel.engine import connection, load
+from ebbtide.kernel.engine import beside, load
 from ebbtide.plan.bind import bind_selections
 from ebbtide.plan.sections import load_tables
 from ebbtide.plan.select import pattern, takes_branch
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 _MOST_NAMES = 3
 
 
-def warnings(policies: PolicySet, world: World) -> list[str]:
+def warnings(among: DuckDBPyConnection, policies: PolicySet, world: World) -> list[str]:
     """A line for every policy that selects no dataset, or no branch of those that it selects.
 
     Then for whatever else names tables of which there is none. By label, a floor may well wait for its first table.
     """
-    with connection() as engine:
+    with beside(among) as engine:
         load_tables(engine, replace(world, former=None))
         bind_selections(engine, policies)
         found = {number for (number,) in engine.execute("SELECT DISTINCT number FROM selected").fetchall()}
