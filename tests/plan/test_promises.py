@@ -12,10 +12,11 @@ import pytest
 from ebbtide.config.policies import PolicySet
 from ebbtide.errors import InputError
 from ebbtide.model.durations import Duration, parse_duration
-from ebbtide.plan.promises import Proof, derive_auto, gone_by_age, prove
+from ebbtide.plan.promises import Proof, derive_auto, gone_by_age
+from ebbtide.plan.views import plan_views
 from ebbtide.plan.world import ORPHANS_ONLY, Orders
 from tests.plan.simulator import Life, gone_at, later
-from tests.plan.worlds import EXACT, Table, day_partition, decisions, plan, policies, policy, world
+from tests.plan.worlds import EXACT, NOW, Table, day_partition, decisions, plan, policies, policy, world
 
 DAILY = {"schedule": "+1d", "time_grain": "+1d"}
 TARGETS = "partitions: {older_than: 90d, age_of: oldest}, versions: {older_than: 7d}"
@@ -34,7 +35,9 @@ def daily(name: str = "lake.app.events", days: int = 1, **more: object) -> Table
 def proofs(
     found: PolicySet, *tables: Table, tick: str = "1d", holds: tuple[tuple[object, ...], ...] = ()
 ) -> list[Proof]:
-    return prove(found, world(*tables), Orders.of(holds=holds), tick=parse_duration(tick, hours=True))
+    lake, every = world(*tables), parse_duration(tick, hours=True)
+    settled = derive_auto(found, lake, tick=every)
+    return list(plan_views(settled, lake, Orders.of(holds=holds), tick=every, now=NOW).proofs)
 
 
 def one(found: PolicySet, table: Table, tick: str = "1d") -> Proof:

@@ -84,7 +84,7 @@ def information_schema(project: Project, *, now: datetime) -> Iterator[SparkSess
     """A session of its own, in which every section of the information schema is a view."""
     from ebbtide.app.scan import start_plan_session
     from ebbtide.governance.views import register_views
-    from ebbtide.plan.promises import derive_auto, prove
+    from ebbtide.plan.promises import derive_auto
     from ebbtide.plan.views import plan_views
 
     policies, classifiers = load_policies(project.root, unsafe=True), load_classifiers(project.root / "classifiers")
@@ -92,11 +92,11 @@ def information_schema(project: Project, *, now: datetime) -> Iterator[SparkSess
     labelled = label_inventory(project, inventory)
     world, orders = world_of(labelled, inventory), orders_of(snapshot, inventory)
     policies = derive_auto(policies, world, tick=tick)
-    views, proofs = plan_views(policies, world, orders, tick=tick, now=now), prove(policies, world, orders, tick=tick)
+    views = plan_views(policies, world, orders, tick=tick, now=now)
     spark = start_plan_session(project, inventory)
     with tempfile.TemporaryDirectory(prefix="views-", dir=project.inventory) as folder:
         schema = _schema(spark, inventory, labelled, snapshot, views, Path(folder))
-        register_views(spark, schema, proofs, classifiers, now=now)
+        register_views(spark, schema, views.proofs, classifiers, now=now)
         yield spark
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ebbtide.config.policies import AUTO, PolicySet
 from ebbtide.errors import InputError
@@ -18,6 +18,9 @@ from ebbtide.model.durations import Duration
 from ebbtide.plan.proof import Bound, Facts, bound_of, lengths
 from ebbtide.plan.sections import load_facts
 from ebbtide.plan.world import ORPHANS_ONLY, Orders, World
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 _MONTH, _YEAR = range(27, 31), range(364, 366)
 _DERIVED = ("partitions", "rows")
@@ -37,13 +40,12 @@ class Proof:
     breaks: str | None
 
 
-def prove(policies: PolicySet, world: World, orders: Orders, *, tick: Duration) -> list[Proof]:
-    """Every promise for every table that it selects, in order of promise and table."""
+def prove(engine: DuckDBPyConnection, policies: PolicySet, *, tick: Duration) -> list[Proof]:
+    """Every promise for every table that it selects, in order of promise and table, from facts that were loaded."""
     if not policies.promises:
         return []
-    policies = derive_auto(policies, world, tick=tick)
     found = []
-    for facts, promised in _gather(policies, world, orders):
+    for facts, promised in _gathered(engine):
         bound = bound_of(facts, policies, tick)
         for n in promised:
             promise = policies.promises[n]
@@ -135,8 +137,12 @@ def _gather(policies: PolicySet, world: World, orders: Orders) -> list[tuple[Fac
     """A row per table: its facts, and the promises that select it. Nothing of it depends on the time."""
     with connection() as engine:
         load_facts(engine, policies, world, orders, now=_ANY_TIME)
-        run_steps(engine, "ebbtide.plan", "sql/promises")
-        rows = engine.sql("SELECT * FROM promise_facts ORDER BY table_id").to_arrow_table().to_pylist()
+        return _gathered(engine)
+
+
+def _gathered(engine: DuckDBPyConnection) -> list[tuple[Facts, tuple[int, ...]]]:
+    run_steps(engine, "ebbtide.plan", "sql/promises")
+    rows = engine.sql("SELECT * FROM promise_facts ORDER BY table_id").to_arrow_table().to_pylist()
     return [(_facts(row), tuple(row["promised"])) for row in rows]
 
 

@@ -11,6 +11,7 @@ from ebbtide.config.policies import PolicySet
 from ebbtide.kernel.engine import connection, hand_in
 from ebbtide.kernel.steps import run_steps
 from ebbtide.model.durations import Duration, as_hours, as_interval
+from ebbtide.plan.promises import Proof, prove
 from ebbtide.plan.sections import load_facts
 from ebbtide.plan.world import Orders, World
 
@@ -26,21 +27,24 @@ _TERMS = pa.schema(
 @dataclass(frozen=True, slots=True)
 class Views:
     """`tables` with why nothing of one may go (`blocked`); `partitions` with the days that they cover; `retention`, a
-    row per table and target that a policy owns on main.
+    row per table and target that a policy owns on main. `proofs` has every promise for every table that it selects.
     """
 
     tables: pa.Table
     partitions: pa.Table
     retention: pa.Table
+    proofs: tuple[Proof, ...]
 
 
 def plan_views(policies: PolicySet, world: World, orders: Orders, *, tick: Duration, now: datetime) -> Views:
+    """All of it from the same facts, which are loaded once. Every `auto` of the policies is settled."""
     with connection() as engine:
         load_facts(engine, policies, world, orders, now=now)
         hand_in(engine, "terms", pa.Table.from_pylist(_terms(policies, tick), _TERMS))
         run_steps(engine, "ebbtide.plan", "sql/views")
         names = ("tables_view", "partitions_view", "retention_view")
-        return Views(*(engine.sql(f"SELECT * FROM {name}").to_arrow_table() for name in names))
+        tables, partitions, retention = (engine.sql(f"SELECT * FROM {name}").to_arrow_table() for name in names)
+        return Views(tables, partitions, retention, tuple(prove(engine, policies, tick=tick)))
 
 
 def _terms(policies: PolicySet, tick: Duration) -> list[dict[str, object]]:

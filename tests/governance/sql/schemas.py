@@ -35,7 +35,6 @@ from ebbtide.model.contract import Contract, Drift
 from ebbtide.model.dataset import Partition
 from ebbtide.model.durations import Duration
 from ebbtide.model.history import Kind
-from ebbtide.plan.promises import prove
 from ebbtide.plan.views import plan_views
 from ebbtide.plan.world import Orders, World
 from tests.plan.worlds import NOW, Table, orders, world
@@ -152,8 +151,7 @@ def registered(
         width = type_.count(", ") + 1
         rows = [(*row, *[None] * (width - len(row))) for row in made.rows.get(name, ())]
         frames[name] = spark.createDataFrame(rows, type_)
-    proofs = prove(policies, made.world, made.orders, tick=tick)
-    register_views(spark, Schema(**frames), proofs, classifiers, now=now)
+    register_views(spark, Schema(**frames), views.proofs, classifiers, now=now)
     return spark
 
 
