@@ -27,7 +27,8 @@ from benchmarks.scan import timed
 from ebbtide.config.policies import PolicySet, load_policies
 from ebbtide.inventory.schema import SECTIONS
 from ebbtide.kernel.engine import Parquet, connection
-from ebbtide.plan.build import Tasks, build_plan
+from ebbtide.kernel.tasks import Tasks
+from ebbtide.plan.build import build_plan
 from ebbtide.plan.world import Orders, World
 from ebbtide.spark.session import session
 

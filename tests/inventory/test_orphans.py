@@ -10,7 +10,7 @@ import gzip
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from ebbtide.app.scan import run_scan, start_session
 from ebbtide.app.world import world_of
 from ebbtide.config import Project, load_project
 from ebbtide.config.policies import load_policies
+from ebbtide.config.project import PlanSettings
 from ebbtide.errors import InputError, RefusedError
 from ebbtide.inventory.areas import places
 from ebbtide.inventory.information_schema import Inventory
@@ -226,6 +227,15 @@ def test_what_nothing_references_is_found_in_every_format_and_nothing_else(lake:
 def _is_history(lake: Lake, path: str) -> bool:
     """Metadata files that Iceberg itself no longer names: it keeps the last two here, and forgets the others."""
     return path.startswith(uri(Path(lake.tables["iceberg"].location, "metadata"))) and path.endswith(".metadata.json")
+
+
+def test_in_tasks_the_same_files_are_found(lake: Lake, seen: Look) -> None:
+    aside = replace(lake.project, plan=PlanSettings(in_process=0))
+    found = search(aside, seen.inventory, seen.listing)
+    assert found.files.sort_by("path").equals(seen.orphans.files.sort_by("path"))
+    assert found.unregistered == seen.orphans.unregistered
+    assert found.former == seen.orphans.former
+    assert not list(lake.project.inventory.glob("orphans-*"))
 
 
 @pytest.mark.parametrize("format_", ["iceberg", "delta", "hudi", "paimon"])

@@ -12,7 +12,8 @@ from pyspark.sql import SparkSession
 from ebbtide.app.plan import write_plan
 from ebbtide.inventory.schema import SECTIONS
 from ebbtide.kernel.engine import Parquet
-from ebbtide.plan.build import Tasks, build_plan
+from ebbtide.kernel.tasks import Tasks
+from ebbtide.plan.build import build_plan
 from ebbtide.plan.world import World
 from tests.plan.test_pure import RULES, lake
 from tests.plan.worlds import NOW, ago, orders, policies, world

@@ -23,6 +23,7 @@ from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.labelled import Labelled
 from ebbtide.inventory.listing import Listing, list_storage
 from ebbtide.inventory.orphans import Orphans, Unregistered, find_orphans
+from ebbtide.kernel.tasks import Tasks
 from ebbtide.model.paths import is_inside, normalise
 from ebbtide.run import RunContext, quiet
 
@@ -78,7 +79,14 @@ def search(project: Project, inventory: Inventory, listing: Listing) -> Orphans:
     if not listing.is_before(inventory.current):
         raise RefusedError("references were not read after the listing", hint="list first, then scan")
     prefixes, condemned = exclusive_prefixes(project), _condemned(project)
-    return find_orphans(listing, inventory, project.catalogs, prefixes, condemned)
+    return find_orphans(listing, inventory, project.catalogs, prefixes, condemned, tasks=tasks_of(project))
+
+
+def tasks_of(project: Project) -> Tasks:
+    """Where plans and orphans are worked out when there is too much for one process."""
+    from ebbtide.app.scan import start_session
+
+    return Tasks(project.plan.in_process, project.inventory, lambda: start_session(project))
 
 
 def with_orphans(

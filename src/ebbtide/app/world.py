@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
-from ebbtide.app.orphans import with_orphans
+from ebbtide.app.orphans import tasks_of, with_orphans
 from ebbtide.config import Project
 from ebbtide.config.policies import PolicySet, load_policies
 from ebbtide.config.project import Limits
@@ -57,14 +57,12 @@ class Inputs:
 
     def plan(self, *, now: datetime, limits: Limits | None = None) -> Plan:
         """Decide on every object at `now`: in this process, or in Spark tasks where there is much to decide."""
-        from ebbtide.app.scan import start_session
-        from ebbtide.plan.build import Tasks, build_plan
+        from ebbtide.plan.build import build_plan
 
         project = self.project
-        tasks = Tasks(project.plan.in_process, project.inventory, lambda: start_session(project))
         made = build_plan(
             self.policies, self.world, self.orders(), now=now, limits=limits or project.limits, tick=tick_of(project),
-            tasks=tasks,
+            tasks=tasks_of(project),
         )  # fmt: skip
         return replace(made, warnings=(*made.warnings, *self.declared))
 

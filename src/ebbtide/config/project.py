@@ -95,7 +95,9 @@ class Limits(_Strict):
 
 
 class PlanSettings(_Strict):
-    """Up to `in_process` rows of transactions, files and partitions a plan is made without a JVM."""
+    """Up to `in_process` rows of transactions, files and partitions a plan is made without a JVM; and up to as many
+    listed and referenced files are searched for orphans.
+    """
 
     in_process: int = Field(2_000_000, strict=True, ge=0)
 

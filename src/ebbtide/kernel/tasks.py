@@ -6,6 +6,8 @@ Workers need our package and the paths that the work names; nothing else of the 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -13,6 +15,16 @@ if TYPE_CHECKING:
 
 _Part = TypeVar("_Part")
 _Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Tasks:
+    """Where work on more than `rows` rows is done: in tasks of a session, which write below `folder`."""
+
+    rows: int
+    folder: Path
+    session: Callable[[], SparkSession]
+    memory: str = "1GiB"
 
 
 def run_parts(

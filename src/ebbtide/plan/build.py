@@ -12,7 +12,7 @@ A small lake is planned in this process, a large one in Spark tasks: the same st
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -26,7 +26,7 @@ from ebbtide.config.project import Limits
 from ebbtide.errors import InputError
 from ebbtide.kernel.engine import beside, connection, hand_in, save, scan, table_of
 from ebbtide.kernel.steps import run_steps
-from ebbtide.kernel.tasks import run_parts
+from ebbtide.kernel.tasks import Tasks, run_parts
 from ebbtide.model.durations import Duration
 from ebbtide.plan.measure import Measured, measure, over_limits, together
 from ebbtide.plan.parts import ROWS_OF_PART, Part, rows_in, split, whole
@@ -39,7 +39,6 @@ from ebbtide.plan.world import Orders, World
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
-    from pyspark.sql import SparkSession
 
 _RELATIONS = {
     "files": "named_files", "sweeps": "files_to_sweep", "drops": "files_of_drops",
@@ -47,16 +46,6 @@ _RELATIONS = {
 }  # fmt: skip
 """The relations of a plan beside `objects`, and the tables of `sql/outcome` that they are."""
 _LIMITED = pa.schema({"table_id": pa.string(), "verb": pa.string(), "text": pa.string()})
-
-
-@dataclass(frozen=True, slots=True)
-class Tasks:
-    """Where a lake of more than `rows` rows is planned: in tasks of a session, which write below `folder`."""
-
-    rows: int
-    folder: Path
-    session: Callable[[], SparkSession]
-    memory: str = "1GiB"
 
 
 def build_plan(
