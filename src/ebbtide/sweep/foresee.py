@@ -5,7 +5,7 @@ What only the run itself can tell is left out: whether a row matches, a file can
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ebbtide.acts.abilities import forgets_versions, why_not_one_by_one
@@ -37,16 +37,18 @@ def foresee(
     batches: Sequence[Batch], inventory: Inventory, asked: Mapping[str, Rows], in_doubt: Sequence[str]
 ) -> Foreseen:
     """What would become of these batches if nothing failed. `in_doubt` may reference anything."""
+    unread = next(iter(in_doubt), None)
+    ended = {batch.id: _as_if_done(batch, act_of(batch, asked, None), unread) for batch in batches}
+    files = {path: size for result in ended.values() for path, size in result.removed.items()}
+    by_dataset: dict[str, list[ActResult]] = {}
+    for each in ended.values():
+        by_dataset.setdefault(each.act.dataset, []).append(each)
     results: list[Result] = []
-    files: dict[str, int] = {}
-    stages = []
     for batch in batches:
-        act = act_of(batch, asked, None)
-        ended = _as_if_done(act, next(iter(in_doubt), None))
-        now = DatasetState(batch.dataset, inventory)
-        results += [_would(act, each) for each in results_in(batch, ended, _after(now, batch, act), now)]
-        files |= ended.removed
-        stages.append((batch.dataset, tuple(str(stage) for stage in act.stages)))
+        now, result = DatasetState(batch.dataset, inventory), ended[batch.id]
+        after = _after(now, batch, by_dataset[batch.dataset], files)
+        results += [_would(result.act, each) for each in results_in(batch, result, after, now)]
+    stages = [(each.act.dataset, tuple(str(stage) for stage in each.act.stages)) for each in ended.values()]
     return Foreseen(tuple(results), files, tuple(stages))
 
 
@@ -57,23 +59,42 @@ def _would(act: Act, result: Result) -> Result:
     return replace(result, state=_WOULD[result.state])
 
 
-def _as_if_done(act: Act, unread: str | None) -> ActResult:
-    """Every stage done as well as it can be: what lies outside stays, and everything where somebody cannot be read."""
-    stays = (
-        dict.fromkeys(outside(act), OUTSIDE)
-        if unread is None
-        else dict.fromkeys(act.paths, Reason(unread, Code.UNREAD))
-    )
+def _as_if_done(batch: Batch, act: Act, unread: str | None) -> ActResult:
+    """Every stage done as well as it can be: what others need stays, and everything where somebody cannot be read."""
+    if unread is not None:
+        stays = dict.fromkeys(act.paths, Reason(unread, Code.UNREAD))
+    else:
+        stays = dict.fromkeys(outside(act), OUTSIDE)
+        if batch.head is not None:  # which is a version like others then, and still has what leaves it
+            stays |= dict.fromkeys(_leaving(batch), Reason(f"version:{batch.head[0]}", Code.REFERENCED))
     kept = Freed(because=unread or why_not_one_by_one(act))
-    return ActResult(
-        act=act, needed=stays, unread=unread, freed=kept, there=frozenset(act.paths if kept.because else stays)
-    )
+    there = act.paths if kept.because else [path for path in act.paths if path in stays]
+    return ActResult(act=act, needed=stays, unread=unread, freed=kept, there=frozenset(there))
 
 
-def _after(now: DatasetState, batch: Batch, act: Act) -> DatasetState:
-    """The dataset as it would be: without what the format lets go of by a commit."""
-    removal = act.removal
-    if removal is None:
+def _leaving(batch: Batch) -> set[str]:
+    """The files that leave a head by a commit of this batch."""
+    if any(object_.key.target == "tables" for object_ in batch.objects):
+        return set()
+    return {
+        file.path
+        for object_ in batch.objects
+        for file in object_.files
+        if file.path in object_.in_head or {*file.in_heads} & {*object_.row["drops_from"]}
+    }
+
+
+def _after(now: DatasetState, batch: Batch, of_dataset: Iterable[ActResult], files: Mapping[str, int]) -> DatasetState:
+    """The dataset as it would be: without its table, or without what the format lets go of."""
+    removals = [result.act.removal for result in of_dataset if result.act.removal is not None]
+    if batch.leftover or not removals:
         return now
     partitions = {object_.key.object for object_ in batch.objects if object_.key.target == "partitions"}
-    return now.without(removal, partitions, versions=not forgets_versions(act.catalog))
+    gone = {version for removal in removals for version in removal.versions}
+    if not forgets_versions(batch.catalog):
+        # Listed until a log is cleaned; but one that lost a file can no longer be read, and counts as gone.
+        gone &= now.versions_of(files)
+    return now.without(
+        table=any(removal.table for removal in removals), versions=gone, partitions=partitions,
+        branches={name for removal in removals for name in removal.branches},
+    )  # fmt: skip

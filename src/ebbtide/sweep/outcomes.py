@@ -15,7 +15,6 @@ from ebbtide.acts.act import ActResult
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.model.dataset import BESIDE
 from ebbtide.model.reasons import CHANGELOG, Code, Reason
-from ebbtide.model.removal import Removal
 from ebbtide.state.values import ObjectKey
 from ebbtide.sweep.values import Batch, ExpiringObject, Result
 
@@ -57,16 +56,25 @@ class DatasetState:
         self.main = next((row["head"] for row in refs if row["main"]), None)
         self.partitions = {row["partition"] for row in after.rows("partitions", table_id=dataset)}
 
-    def without(self, removal: Removal, partitions: Collection[str], *, versions: bool) -> DatasetState:
-        """The dataset as it would be without what a removal names; with its versions where a format goes on to list
-        them.
-        """
+    def without(
+        self, *, table: bool, versions: Collection[str], partitions: Collection[str], branches: Collection[str]
+    ) -> DatasetState:
+        """The dataset as it would be without these, or without its table."""
         after = copy(self)
-        after.listed = self.listed and not removal.table
-        after.versions = {id_: row for id_, row in self.versions.items() if versions or id_ not in removal.versions}
-        after.branches = self.branches - {*removal.branches}
-        after.partitions = self.partitions - {*partitions}
+        after.listed = self.listed and not table
+        after.versions = {id_: row for id_, row in self.versions.items() if not table and id_ not in versions}
+        after.branches = set() if table else self.branches - {*branches}
+        after.partitions = set() if table else self.partitions - {*partitions}
         return after
+
+    def versions_of(self, paths: Collection[str]) -> set[str]:
+        """The versions that have one of these files."""
+        files = self._after.table("files", table_id=self._dataset).select(["path", "versions"])
+        lists = files.filter(pc.field("path").isin(sorted(paths)))["versions"].to_pylist()
+        runs = [(run["first"], run["last"]) for each in lists for run in each or ()]
+        return {
+            id_ for id_, row in self.versions.items() if any(first <= row["position"] <= last for first, last in runs)
+        }
 
     def before(self, moment: datetime) -> list[str]:
         """Versions that hold rows from before that moment: older ones, and those of branches that left main before it.
