@@ -386,7 +386,9 @@ def test_a_writer_that_is_always_faster_ends_in_a_conflict_and_a_whole_table(
 
 
 @pytest.mark.spark41
-@pytest.mark.parametrize(("type_", "cutoff"), [("DATE", "2026-02-01"), ("TIMESTAMP", "2026-02-01T00:00:00.000000Z")])
+@pytest.mark.parametrize(
+    ("type_", "cutoff"), deep_after_first(("DATE", "2026-02-01"), ("TIMESTAMP", "2026-02-01T00:00:00.000000Z"))
+)
 def test_rows_before_a_cutoff_go_and_null_stays(driver: DeltaDriver, type_: str, cutoff: str) -> None:
     table = driver.create(f"rows_{type_.lower()}", columns=f"id BIGINT, at {type_}")
     driver.spark.sql(

@@ -236,7 +236,9 @@ TIMED = {
 }
 
 
-@pytest.mark.parametrize(("name", "keys", "why"), [("none", {}, "record key"), ("timed", TIMED, "TimestampBased")])
+@pytest.mark.parametrize(
+    ("name", "keys", "why"), deep_after_first(("timed", TIMED, "TimestampBased"), ("none", {}, "record key"))
+)
 def test_rows_whose_keys_cannot_be_made_again_are_sent_back_and_nothing_is_begun(
     driver: HudiDriver, name: str, keys: Mapping[str, str], why: str
 ) -> None:

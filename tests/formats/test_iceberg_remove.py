@@ -314,7 +314,9 @@ ROWS = [(1, "'2026-01-01'"), (2, "'2026-03-01'"), (3, "NULL")]
 @pytest.mark.spark41
 @pytest.mark.parametrize(
     ("type_", "cutoff"),
-    [("DATE", "2026-02-01"), ("TIMESTAMP", "2026-02-01T00:00:00Z"), ("TIMESTAMP_NTZ", "2026-02-01T00:00:00.000000Z")],
+    deep_after_first(
+        ("TIMESTAMP", "2026-02-01T00:00:00Z"), ("DATE", "2026-02-01"), ("TIMESTAMP_NTZ", "2026-02-01T00:00:00.000000Z")
+    ),
 )
 def test_rows_before_a_cutoff_go_and_null_stays_under_two_partition_specs(
     jdbc: IcebergDriver, type_: str, cutoff: str

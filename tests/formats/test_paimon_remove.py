@@ -331,7 +331,7 @@ def test_what_a_consumer_has_still_to_read_stays(driver: PaimonDriver) -> None:
     assert versions(read(driver, table))[0] == "main/2"
 
 
-@pytest.mark.parametrize("producer", ["none", "input"])
+@pytest.mark.parametrize("producer", deep_after_first("input", "none"))
 def test_changelogs_that_are_kept_longer_outlive_expiry(driver: PaimonDriver, producer: str) -> None:
     kept = {"changelog-producer": producer, "changelog.num-retained.min": "100", "changelog.num-retained.max": "100"}
     kept |= {"changelog.time-retained": "10 d"}
@@ -394,7 +394,7 @@ def test_index_manifests_and_statistics_go_with_their_versions(
 
 @pytest.mark.parametrize(
     ("variant", "properties"),
-    [("append", VECTORS), ("key", {**VECTORS, "write-only": "false"}), ("key", {"bucket": "-1"})],
+    deep_after_first(("append", VECTORS), ("key", {**VECTORS, "write-only": "false"}), ("key", {"bucket": "-1"})),
     ids=["append", "key", "dynamic buckets"],
 )
 def test_a_dropped_partition_leaves_the_head_in_one_commit_and_no_file(
@@ -470,7 +470,7 @@ def test_a_drop_on_a_branch_leaves_main_alone_and_single_files_are_refused(drive
     assert [row.id for row in driver.rows(table)] == [1, 3]
 
 
-@pytest.mark.parametrize(("commits", "tries"), [(1, 2), (9, 5)])
+@pytest.mark.parametrize(("commits", "tries"), deep_after_first((1, 2), (9, 5)))
 def test_a_writer_that_commits_between_is_followed_and_one_that_never_stops_is_a_conflict(
     driver: PaimonDriver, monkeypatch: pytest.MonkeyPatch, commits: int, tries: int
 ) -> None:
