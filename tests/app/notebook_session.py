@@ -66,13 +66,13 @@ def start_configured(folder: Path) -> SparkSession:
 
 def prepare(spark: SparkSession) -> None:
     """Tables, a current database and a view of their own."""
-    spark.sql("CREATE NAMESPACE lake.shop")
-    spark.sql("CREATE TABLE lake.shop.Users (id BIGINT, Name STRING) USING iceberg")
-    spark.sql("INSERT INTO lake.shop.Users VALUES (1, 'theirs'), (2, 'theirs too')")
+    spark.sql("CREATE NAMESPACE lake.store")
+    spark.sql("CREATE TABLE lake.store.Users (id BIGINT, Name STRING) USING iceberg")
+    spark.sql("INSERT INTO lake.store.Users VALUES (1, 'theirs'), (2, 'theirs too')")
     spark.sql("CREATE DATABASE spark_catalog.own")
     spark.sql("CREATE TABLE spark_catalog.own.plain (id BIGINT) USING parquet")
     spark.sql("INSERT INTO spark_catalog.own.plain VALUES (7)")
-    spark.sql("USE lake.shop")
+    spark.sql("USE lake.store")
     spark.range(3).createOrReplaceTempView("few")
 
 

@@ -44,7 +44,7 @@ def test_a_session_of_somebody_else_is_worked_beside_and_left_as_it_was(tmp_path
     (folder / "ebbtide.yml").write_text(PROJECT)
     told = run("tests.app.notebook_session", str(folder))
     before, after = told["before"], told["after"]
-    assert before["current"] == ["lake", "shop"]
+    assert before["current"] == ["lake", "store"]
     assert before["rows"][0] == [[1, "theirs"], [2, "theirs too"]]
     for name in before:
         assert after[name] == before[name], name

@@ -9,8 +9,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from ebbtide.app.checks import information_schema
+from ebbtide.app.information_schema import information_schema
 from ebbtide.app.state import open_state
+from ebbtide.errors import InputError
+from ebbtide.governance.views import SECTIONS
 from ebbtide.state.lease import Lease
 from ebbtide.state.values import ObjectKey, Proposal
 from tests.governance.projects import NOW, SmallProject
@@ -29,8 +31,12 @@ LATER = NOW + timedelta(days=7)
 
 
 @pytest.fixture(scope="module")
-def views(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Iterator[SparkSession]:
-    project = SmallProject.make(tmp_path_factory.mktemp("views"), "viewed")
+def project(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> SmallProject:
+    return SmallProject.make(tmp_path_factory.mktemp("views"), "viewed")
+
+
+@pytest.fixture(scope="module")
+def views(project: SmallProject) -> Iterator[SparkSession]:
     project.table("events", pa.table({"uid": ["a"]}))
     project.table("counts", pa.table({"uid": ["a"]}))
     project.write({"lineage/viewed.app.counts.sql": "SELECT uid FROM viewed.app.events"})
@@ -94,3 +100,18 @@ def test_lineage_names_both_columns_and_where_it_is_from(views: SparkSession) ->
         "viewed.app.events.uid", "viewed.app.counts.uid", "direct",
     )  # fmt: skip
     assert "viewed.app.counts.sql" in edge.provenance
+
+
+def test_the_library_hands_out_the_sections_that_checks_see(views: SparkSession, project: SmallProject) -> None:
+    """Labels, the state and what policies make of tables included: there is one information schema."""
+    frames = {name: project.tide.information_schema(name, now=NOW) for name in SECTIONS}
+    for name, frame in frames.items():
+        assert frame.columns == views.table(name).columns, name
+        assert frame.sparkSession is not views
+        assert sorted(map(str, frame.collect())) == sorted(map(str, views.table(name).collect())), name
+
+
+def test_an_unknown_section_is_an_error_with_the_nearest_name(project: SmallProject) -> None:
+    with pytest.raises(InputError, match="no section 'transaction'") as error:
+        project.tide.information_schema("transaction")
+    assert error.value.hint == "did you mean 'transactions'?"

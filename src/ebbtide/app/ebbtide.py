@@ -15,6 +15,19 @@ from ebbtide.config import Project, load_project
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from ebbtide.app.ledger_verbs import LedgerVerbs
+    from ebbtide.app.results.retention import (
+        Explanation,
+        Hold,
+        MarkResult,
+        PlanResult,
+        Release,
+        RunResult,
+        SweepResult,
+        Unmark,
+    )
+    from ebbtide.app.results.shown import Rows
+    from ebbtide.config.project import Limits
     from ebbtide.inventory.scan import ScanReport
     from ebbtide.run import RunContext
 
@@ -52,6 +65,26 @@ class Ebbtide:
             from ebbtide.spark.session import profile
 
             refuse_lacking(spark, loaded.catalogs.values(), profile())
+
+    def __enter__(self) -> Ebbtide:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the database, and remove what DataFrames of the information schema read.
+
+        The session stays: starting one takes long, and somebody else may be using it.
+        """
+        self.project.connections.close()
+
+    @property
+    def ledger(self) -> LedgerVerbs:
+        """What was done, signed and provable by anyone."""
+        from ebbtide.app.ledger_verbs import LedgerVerbs
+
+        return LedgerVerbs(self.project)
 
     @_verb
     def scan(self, *, history_only: bool = False, full: bool = False, context: RunContext | None = None) -> ScanReport:
@@ -112,6 +145,162 @@ class Ebbtide:
             self.project, table, since=since, branch=branch, allow_retention=allow_retention, allow_marked=allow_marked
         )
         return self._handed_over(rows)
+
+    @_verb
+    def plan(self, *, as_of: datetime | None = None) -> PlanResult:
+        """What would be marked and swept, and why, by the last scan. Close it, or use it in a `with`."""
+        from ebbtide.app.plan import make_plan, told_of
+        from ebbtide.app.results.retention import PlanResult
+
+        made = make_plan(self.project, now=as_of or datetime.now(UTC))
+        return PlanResult.of(made, *told_of(self.project, now=datetime.now(UTC)))
+
+    @_verb
+    def explain(self, object_: str, *, as_of: datetime | None = None) -> Explanation:
+        """Every policy, every protection and the decision for one object, written `dataset#target:id`."""
+        from ebbtide.app.explain import explain_object
+        from ebbtide.app.results.retention import Considered, Explanation
+
+        found = explain_object(self.project, object_, now=as_of or datetime.now(UTC))
+        return Explanation(**{**found, "policies": tuple(Considered(**each) for each in found["policies"])})
+
+    @_verb
+    def mark(
+        self,
+        *,
+        plan_file: str | Path | None = None,
+        limits: Limits | None = None,
+        dry_run: bool = False,
+        as_of: datetime | None = None,
+        context: RunContext | None = None,
+    ) -> MarkResult:
+        """Schedule for deletion what the plan wants gone. Nothing is removed.
+
+        With a plan file: exactly that plan, or a `RefusedError` because the world changed.
+        """
+        from ebbtide.app.mark import run_mark
+        from ebbtide.app.results.retention import MarkResult
+
+        file = None if plan_file is None else Path(plan_file)
+        return MarkResult.of(
+            run_mark(self.project, as_of=as_of, plan_file=file, limits=limits, dry_run=dry_run, context=context)
+        )
+
+    @_verb
+    def sweep(
+        self,
+        *,
+        plan_file: str | Path | None = None,
+        limits: Limits | None = None,
+        dry_run: bool = False,
+        as_of: datetime | None = None,
+        context: RunContext | None = None,
+    ) -> SweepResult:
+        """Remove what is marked, past its grace and proved again. Nobody is asked: look with `dry_run` first."""
+        from ebbtide.app.results.retention import SweepResult
+        from ebbtide.app.sweep import run_sweep
+
+        file = None if plan_file is None else Path(plan_file)
+        return SweepResult.of(
+            run_sweep(self.project, as_of=as_of, plan_file=file, limits=limits, dry_run=dry_run, context=context)
+        )
+
+    @_verb
+    def run(
+        self,
+        *,
+        limits: Limits | None = None,
+        dry_run: bool = False,
+        as_of: datetime | None = None,
+        context: RunContext | None = None,
+    ) -> RunResult:
+        """Scan, plan, mark and sweep in one go. What stopped it is in the result, and not raised."""
+        from ebbtide.app.results.retention import RunResult
+        from ebbtide.app.run import run_once
+
+        return RunResult.of(run_once(self.project, as_of=as_of, limits=limits, dry_run=dry_run, context=context))
+
+    @_verb
+    def unmark(
+        self,
+        object_: str,
+        *,
+        reason: str = "",
+        until: datetime | None = None,
+        dry_run: bool = False,
+        as_of: datetime | None = None,
+        context: RunContext | None = None,
+    ) -> Unmark:
+        """Rescue an object, written `dataset#target:id`, from every target until it is released, or until a time."""
+        from ebbtide.app.results.retention import Unmark
+        from ebbtide.app.unmark import unmark_object
+
+        found = unmark_object(
+            self.project, object_, reason=reason, until=until, as_of=as_of, dry_run=dry_run, context=context
+        )
+        return Unmark(**{**found, "closed_marks": tuple(found["closed_marks"])})
+
+    @_verb
+    def release(
+        self,
+        object_: str,
+        *,
+        dry_run: bool = False,
+        as_of: datetime | None = None,
+        context: RunContext | None = None,
+    ) -> Release:
+        """Let policies act on an unmarked object again."""
+        from ebbtide.app.results.retention import Release
+        from ebbtide.app.unmark import release_object
+
+        return Release(**release_object(self.project, object_, as_of=as_of, dry_run=dry_run, context=context))
+
+    @_verb
+    def hold(
+        self,
+        dataset: str,
+        *,
+        owner: str,
+        reason: str,
+        first_day: date | None = None,
+        last_day: date | None = None,
+        dry_run: bool = False,
+        as_of: datetime | None = None,
+        context: RunContext | None = None,
+    ) -> Hold:
+        """A litigation hold on a dataset, or on a range of its partitions: nothing inside goes by any verb."""
+        from ebbtide.app.hold import add_hold
+        from ebbtide.app.results.retention import Hold
+
+        found = add_hold(
+            self.project, dataset, owner=owner, reason=reason, first_day=first_day, last_day=last_day, as_of=as_of,
+            dry_run=dry_run, context=context,
+        )  # fmt: skip
+        return Hold(**found)
+
+    @_verb
+    def release_hold(
+        self,
+        hold_id: str,
+        *,
+        dry_run: bool = False,
+        as_of: datetime | None = None,
+        context: RunContext | None = None,
+    ) -> Hold:
+        """End a hold; policies act on what it covered again."""
+        from ebbtide.app.hold import release_hold
+        from ebbtide.app.results.retention import Hold
+
+        return Hold(**release_hold(self.project, hold_id, as_of=as_of, dry_run=dry_run, context=context))
+
+    @_verb
+    def holds(self) -> Rows[Hold]:
+        """Every active hold."""
+        from ebbtide.app.hold import list_holds
+        from ebbtide.app.results.retention import Hold
+        from ebbtide.app.results.shown import Rows
+
+        return Rows(Hold(**row) for row in list_holds(self.project))
 
     @_verb
     def orphans(self, *, context: RunContext | None = None) -> dict[str, Any]:
@@ -194,12 +383,18 @@ class Ebbtide:
         return list(Inventory.open(self.project.inventory).errors())
 
     @_verb
-    def information_schema(self, section: str) -> DataFrame:
-        """A section of the information schema as a DataFrame of the project's session."""
-        from ebbtide.app.scan import start_session
-        from ebbtide.inventory.information_schema import Inventory
+    def information_schema(self, section: str, *, now: datetime | None = None) -> DataFrame:
+        """A section of the information schema as checks and reports see it, with labels and what policies make of it.
 
-        return self._handed_over(Inventory.open(self.project.inventory).frame(start_session(self.project), section))
+        A DataFrame of the project's session, or of the one that it was opened beside, which can be read until `close`.
+        """
+        from ebbtide.app.information_schema import section as section_of
+
+        project = self.project
+        frame = section_of(
+            project, section, lambda: project.connections.folder(project.inventory), now=now or datetime.now(UTC)
+        )
+        return self._handed_over(frame)
 
     def _handed_over(self, frame: DataFrame) -> DataFrame:
         from ebbtide.spark.foreign import handed_over

@@ -14,7 +14,7 @@ from ebbtide.ledger.entries import HoldPlaced, HoldReleased, salted
 from ebbtide.ledger.redaction import dataset_in_ledger
 from ebbtide.model.times import as_text
 from ebbtide.run import RunContext, quiet
-from ebbtide.state.values import Hold
+from ebbtide.state.values import Hold, HoldScope
 
 
 def add_hold(
@@ -37,8 +37,10 @@ def add_hold(
         raise InputError("a hold needs an owner and a reason", hint="say them with --owner and --reason")
     ledger, now = open_for_writing(project, quiet(context, as_of=as_of))
     if dry_run:
-        return {"id": None, "dataset": table_id, "first_day": first_day and str(first_day),
-                "last_day": last_day and str(last_day), "owner": owner, "reason": reason}  # fmt: skip
+        scope = HoldScope.DATASET if first_day is None and last_day is None else HoldScope.PARTITIONS
+        return {"id": None, "scope": str(scope), "dataset": table_id, "first_day": first_day and str(first_day),
+                "last_day": last_day and str(last_day), "owner": owner, "reason": reason, "created_at": None,
+                "released_at": None}  # fmt: skip
     with ledger.writing() as step:
         who = step.state.actor(owner)
         if first_day is None and last_day is None:

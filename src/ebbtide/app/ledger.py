@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ebbtide.app.opened import database_of
 from ebbtide.config import Project, load_project
 from ebbtide.errors import InputError, RefusedError
 from ebbtide.ledger.keys import Trust
@@ -23,7 +24,6 @@ from ebbtide.ledger.note import Checkpoint, Note, VerifierKey
 from ebbtide.ledger.tree import leaf_hash
 from ebbtide.model.times import parse_time
 from ebbtide.run import RunContext
-from ebbtide.state.database import Database
 from ebbtide.state.keys import KeyFolder
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def open_ledger(project: Project | Path, *, as_of: datetime | None = None) -> Le
             "what is written carries the real time", hint="only a project with `clock: simulated` takes --as-of here"
         )
     checkpoint = Path(project.ledger.checkpoint) if project.ledger.checkpoint else None
-    database = Database(project.state)
+    database = database_of(project)
     if checkpoint and database.folder and checkpoint.resolve().is_relative_to(database.folder.resolve()):
         raise InputError(
             f"ledger.checkpoint lies in {database.folder}, beside the state",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ebbtide.app.results.ledger import Audit, Export, Inclusion, Leaf, LedgerKey, Pruned, SignedCheckpoint
 from ebbtide.cli import render
 from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, project_file
 from ebbtide.errors import RefusedError
@@ -61,7 +62,7 @@ def init(
     key = use.init(ledger, origin=origin)
     _tell(ledger)
     if json:
-        render.write_json({"origin": key.name, "key": key.encode()})
+        render.write_json(LedgerKey.of(key).to_dict())
     else:
         _write(f"{key.encode()}\n".encode())
 
@@ -108,8 +109,7 @@ def checkpoint(
     note = use.checkpoint(ledger, adopt=adopt, up_to=up_to)
     _tell(ledger)
     if json:
-        origin, size, root = note.text.splitlines()[:3]
-        render.write_json({"origin": origin, "size": int(size), "root": root, "note": note.encode().decode()})
+        render.write_json(SignedCheckpoint.of(note).to_dict())
     else:
         _write(note.encode())
 
@@ -121,8 +121,7 @@ def entry(ctx: typer.Context, index: IndexArgument, project: ProjectOption = Non
 
     found = use.entry(_open(ctx, project), index)
     if json:
-        leaf = found.leaf.decode()
-        render.write_json({"index": index, "leaf_hash": found.leaf_hash.hex(), "leaf": leaf})
+        render.write_json(Leaf(index, found.leaf_hash.hex(), found.leaf.decode()).to_dict())
     else:
         _write(found.leaf)
 
@@ -134,7 +133,7 @@ def prove(ctx: typer.Context, index: IndexArgument, project: ProjectOption = Non
 
     proof = use.prove(_open(ctx, project), index)
     if json:
-        render.write_json({"index": index, "size": proof.checkpoint.size, "proof": proof.encode().decode()})
+        render.write_json(Inclusion(index, proof.checkpoint.size, proof.encode().decode()).to_dict())
     else:
         _write(proof.encode())
 
@@ -153,7 +152,7 @@ def rotate(
     new = use.rotate(ledger)
     _tell(ledger)
     if json:
-        render.write_json({"origin": new.name, "key": new.encode()})
+        render.write_json(LedgerKey.of(new).to_dict())
     else:
         _write(f"{new.encode()}\n".encode())
     render.note("give verifiers the keys that `ebbtide ledger key --all` prints")
@@ -166,11 +165,7 @@ def audit(ctx: typer.Context, project: ProjectOption = None, json: JsonOption = 
 
     report = use.audit(_open(ctx, project))
     if json:
-        findings = [{"where": item.where, "expected": item.expected, "found": item.found} for item in report.findings]
-        counts = {
-            name: getattr(report, name) for name in ("entries", "checkpoints", "attachments", "pruned", "unsigned")
-        }
-        render.write_json({"ok": bool(report), **counts, "copies": list(report.copies), "findings": findings})
+        render.write_json(Audit.of(report).to_dict())
     for finding in report.findings:
         render.complain(str(finding), None)
     render.note(
@@ -225,8 +220,7 @@ def prune(
         typer.confirm(f"Remove the bodies of {planned.bodies} entries?", abort=True, err=True)
     done = planned if dry_run or not planned.bodies else use.prune(ledger, before)
     if json:
-        ranges = [[item.first, item.last] for item in done.ranges]
-        render.write_json({"bodies": done.bodies, "ranges": ranges, "attachments": list(done.attachments)})
+        render.write_json(Pruned.of(done).to_dict())
     would = "would remove" if dry_run else "removed"
     render.note(f"{would} {done.bodies} bodies and {len(done.attachments)} attachments")
 
@@ -248,8 +242,7 @@ def export(
         return
     done = use.export(ledger, folder)
     if json:
-        found = {"folder": str(folder), "written": done.written, "minimum_index": done.minimum_index}
-        render.write_json(found)
+        render.write_json(Export(str(folder), done.written, done.minimum_index).to_dict())
     render.note(f"{done.written} new tiles in {folder}")
     if done.minimum_index:
         render.note(f"entries are served from index {done.minimum_index} on: bodies before it were pruned")

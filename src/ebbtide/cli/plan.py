@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,18 +33,13 @@ def plan(
     as_of: _AsOf = None,
 ) -> None:
     """Show what would be marked and swept, and why. Exit 3 past a limit, 4 where something could not be read."""
-    from datetime import UTC, datetime
-
-    from ebbtide.app.plan import as_json, make_plan, told_of, write_plan
-
-    tide = open_project(ctx, project, unsafe=unsafe)
-    with make_plan(tide.project, now=time_or_now(as_of)) as made:
+    with open_project(ctx, project, unsafe=unsafe).plan(as_of=time_or_now(as_of)) as found:
+        made, unread = found.plan, found.unread
         if output is not None:
-            write_plan(made, output)
+            found.write(output)
             render.note(f"wrote {output} and {output}.files")
-        age, unread = told_of(tide.project, now=datetime.now(UTC))
         if json:
-            render.write_json({**as_json(made), "unread": list(unread)})
+            render.write_json(found.to_dict())
         elif output is None:
             shown = render.table(
                 "dataset", "object", "decision", "policy", "because", "protected by", "leaves", ">frees", "kept by"
@@ -59,18 +54,18 @@ def plan(
                     escape(", ".join(_kept_by(row))),
                 )  # fmt: skip
             render.out().print(shown)
-        _tell_age(age, unread)
+        _tell_age(found.scanned, unread)
         _tell(made)
         if unread or made.over:
             raise typer.Exit(4 if unread else 3)
 
 
-def _why(row: dict[str, Any]) -> str:
+def _why(row: Mapping[str, Any]) -> str:
     waits = f" (waits for {', '.join(row['waits_for'])})" if row["waits_for"] else ""
     return f"{row['because']}{waits}"
 
 
-def _leaves(row: dict[str, Any]) -> list[str]:
+def _leaves(row: Mapping[str, Any]) -> list[str]:
     """What nobody reads any more, head by head; nothing where only the sweep will count it."""
     if row["leaves"] is None:
         return []
@@ -80,7 +75,7 @@ def _leaves(row: dict[str, Any]) -> list[str]:
     ] or ["no head"]
 
 
-def _kept_by(row: dict[str, Any]) -> list[str]:
+def _kept_by(row: Mapping[str, Any]) -> list[str]:
     return [f"{name}: {render.size(kept)}" for name, kept in (row["kept_by"] or {}).items()]
 
 
@@ -112,21 +107,20 @@ def explain(
     """Show every policy, every protection and the decision for one object."""
     from datetime import UTC, datetime
 
-    from ebbtide.app.explain import explain_object
     from ebbtide.app.plan import told_of
 
-    loaded = open_project(ctx, project).project
-    found = explain_object(loaded, object_, now=time_or_now(as_of))
-    _tell_age(*told_of(loaded, now=datetime.now(UTC)))
+    tide = open_project(ctx, project)
+    found = tide.explain(object_, as_of=time_or_now(as_of))
+    _tell_age(*told_of(tide.project, now=datetime.now(UTC)))
     if json:
-        render.write_json(found)
+        render.write_json(found.to_dict())
         return
     shown = render.table("policy", "outcome", "because")
-    for line in found["policies"]:
-        shown.add_row(escape(line["policy"]), line["outcome"], escape(line["because"]))
+    for each in found.policies:
+        shown.add_row(escape(each.policy), each.outcome, escape(each.because))
     console = render.out()
     console.print(shown)
-    planned = found["planned"]
+    planned = found.planned
     if planned is None:
         console.print("no policy owns it, or there is no such object: nothing is done")
         return

@@ -68,13 +68,14 @@ def mark(
     Exit 3 where a limit left a dataset out, 4 where a dataset or a catalog could not be read.
     """
     from ebbtide.app.mark import exit_code, run_mark
+    from ebbtide.app.results.retention import MarkResult
 
     loaded = open_project(ctx, project, unsafe=unsafe).project
     limits = _limits(loaded, max_share, max_objects)
     with running.shown("scan, plan, mark", as_of=time_of(as_of)) as context:
         report = run_mark(loaded, plan_file=plan_file, limits=limits, dry_run=dry_run, context=context)
     if json:
-        render.write_json(_marked(report))
+        render.write_json(MarkResult.of(report).to_dict())
     render.warn(report.warnings)
     _tell_marked(report, dry_run)
     _tell_unread(report)
@@ -99,6 +100,7 @@ def sweep(
     Exit 1 where the proof after it failed, 3 where a limit left a dataset out, 4 where something could not be removed
     or read.
     """
+    from ebbtide.app.results.retention import SweepResult
     from ebbtide.app.sweep import exit_code, run_sweep
 
     loaded = open_project(ctx, project, unsafe=unsafe).project
@@ -107,7 +109,7 @@ def sweep(
     with running.shown("scan, plan, sweep", as_of=time_of(as_of)) as context:
         report = run_sweep(loaded, plan_file=plan_file, limits=limits, dry_run=dry_run, context=context)
     if json:
-        render.write_json(_swept(report))
+        render.write_json(SweepResult.of(report).to_dict())
     else:
         _show(report)
     render.warn(report.warnings)
@@ -130,6 +132,7 @@ def run(
     as_of: _AsOf = None,
 ) -> None:
     """Scan, plan, mark and sweep in one go; with `--every` for ever, whatever single datasets do."""
+    from ebbtide.app.results.retention import RunResult
     from ebbtide.app.run import run_for_ever, run_once
     from ebbtide.errors import InputError
     from ebbtide.model.durations import parse_duration
@@ -140,11 +143,8 @@ def run(
 
     def tell(report: Any) -> None:
         if json:
-            found = {"mark": report.marked and _marked(report.marked), "sweep": report.swept and _swept(report.swept)}
-            told = {"warnings": list(report.warnings), "unread": list(report.unread), "exit_code": report.exit_code}
-            error = report.error and {"message": report.error.message, "hint": report.error.hint}
             # For ever: a round a line.
-            render.write_json({**found, **told, "error": error}, indent=2 if every is None else None)
+            render.write_json(RunResult.of(report).to_dict(), indent=2 if every is None else None)
         render.warn(report.warnings)
         for part, said in ((report.marked, _tell_marked), (report.swept, _tell_swept)):
             if part is not None:
@@ -178,22 +178,20 @@ def unmark(
     as_of: _AsOf = None,
 ) -> None:
     """Rescue an object from every target until it is released, or until a time."""
-    from ebbtide.app.unmark import release_object, unmark_object
-
-    loaded, context = open_project(ctx, project).project, running.context(as_of=time_of(as_of))
+    tide, context = open_project(ctx, project), running.context(as_of=time_of(as_of))
     if release:
-        found = release_object(loaded, object_, dry_run=dry_run, context=context)
+        found: Any = tide.release(object_, dry_run=dry_run, context=context)
         said = "policies act on it again"
     else:
-        found = unmark_object(loaded, object_, reason=reason, until=time_of(until), dry_run=dry_run, context=context)
-        closed = ", ".join(found["closed_marks"])
+        found = tide.unmark(object_, reason=reason, until=time_of(until), dry_run=dry_run, context=context)
+        closed = ", ".join(found.closed_marks)
         said = (
             (f"its mark as {closed} is closed" if closed else "it was not marked")
             + "; it stays until "
-            + (found["until"] or "it is released")
+            + (found.until or "it is released")
         )
     if json:
-        render.write_json(found)
+        render.write_json(found.to_dict())
     render.note(("would be: " if dry_run else "") + said)
 
 
@@ -211,18 +209,17 @@ def add(
     as_of: _AsOf = None,
 ) -> None:
     """Hold a dataset, or a range of its partitions: nothing inside goes by any verb."""
-    from ebbtide.app.hold import add_hold
     from ebbtide.model.times import parse_day
 
     days = [None if text is None else parse_day(text) for text in (first_day, last_day)]
-    found = add_hold(
-        open_project(ctx, project).project, dataset, owner=owner, reason=reason, first_day=days[0], last_day=days[1],
-        dry_run=dry_run, context=running.context(as_of=time_of(as_of)),
+    found = open_project(ctx, project).hold(
+        dataset, owner=owner, reason=reason, first_day=days[0], last_day=days[1], dry_run=dry_run,
+        context=running.context(as_of=time_of(as_of)),
     )  # fmt: skip
     if json:
-        render.write_json(found)
+        render.write_json(found.to_dict())
     else:
-        render.out().print(found["id"] or "")
+        render.out().print(found.id or "")
     render.note("would be held" if dry_run else "held until somebody releases it")
 
 
@@ -236,64 +233,25 @@ def release_(
     as_of: _AsOf = None,
 ) -> None:
     """End a hold."""
-    from ebbtide.app.hold import release_hold
-
     context = running.context(as_of=time_of(as_of))
-    found = release_hold(open_project(ctx, project).project, hold_id, dry_run=dry_run, context=context)
+    found = open_project(ctx, project).release_hold(hold_id, dry_run=dry_run, context=context)
     if json:
-        render.write_json(found)
+        render.write_json(found.to_dict())
     render.note("would be released" if dry_run else "released")
 
 
 @hold.command("list")
 def list_(ctx: typer.Context, project: ProjectOption = None, json: JsonOption = False) -> None:
     """Every active hold."""
-    from ebbtide.app.hold import list_holds
-
-    rows = list_holds(open_project(ctx, project).project)
+    found = open_project(ctx, project).holds()
     if json:
-        render.write_json(rows)
+        render.write_json(found.to_dicts())
         return
     shown = render.table("id", "dataset", "from", "to", "owner", "reason", "since (UTC)")
-    for row in rows:
-        shown.add_row(*(escape(row[name] or "") for name in ("id", "dataset", "first_day", "last_day", "owner")),
-                      escape(row["reason"]), row["created_at"][:19].replace("T", " "))  # fmt: skip
+    for row in found:
+        names = (row.id, row.dataset, row.first_day, row.last_day, row.owner, row.reason)
+        shown.add_row(*(escape(name or "") for name in names), (row.created_at or "")[:19].replace("T", " "))
     render.out().print(shown)
-
-
-def _key(key: Any) -> dict[str, str]:
-    return {"dataset": key.dataset, "target": key.target, "object": key.object}
-
-
-def _result(result: Any) -> dict[str, str]:
-    return {**_key(result.key), "state": result.state, "because": result.because}
-
-
-def _marked(report: Any) -> dict[str, Any]:
-    return {
-        "run": report.run,
-        "marked": [_key(key) for key in report.marked],
-        "marked_before": report.before,
-        "pinned": [_result(r) for r in report.pinned],
-        "sent_back": [_result(r) for r in report.sent_back],
-        "over_limits": list(report.over),
-        "warnings": list(report.warnings),
-        "unread": list(report.unread),
-    }
-
-
-def _swept(report: Any) -> dict[str, Any]:
-    return {
-        "run": report.run,
-        "objects": [_result(r) for r in report.results],
-        "removed": {"files": report.removed_files, "bytes": report.removed_bytes},
-        "errors": list(report.errors),
-        "findings": list(report.findings),
-        "over_limits": list(report.over),
-        "warnings": list(report.warnings),
-        "unread": list(report.unread),
-        "stages": [{"dataset": dataset, "stages": list(stages)} for dataset, stages in report.stages],
-    }
 
 
 def _show(report: Any) -> None:

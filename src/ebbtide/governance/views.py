@@ -66,17 +66,27 @@ class Schema:
     retention: DataFrame
 
 
+SECTIONS = (*(field.name for field in fields(Schema)), "classifiers", "promises")
+"""The names of all sections."""
+
+
+def sections(
+    spark: SparkSession, schema: Schema, proofs: Sequence[Proof], classifiers: Classifiers
+) -> dict[str, DataFrame]:
+    """Every section by its name."""
+    return {
+        **{field.name: getattr(schema, field.name) for field in fields(schema)},
+        "classifiers": small_frame(spark, _labels(classifiers), _CLASSIFIERS),
+        "promises": small_frame(spark, _rows(proofs), _PROMISES),
+    }
+
+
 def register_views(
     spark: SparkSession, schema: Schema, proofs: Sequence[Proof], classifiers: Classifiers, *, now: datetime
 ) -> None:
     """Make every section a temporary view of the frames' session, and give it the functions."""
     register_functions(spark, now=now)
-    views = {field.name: getattr(schema, field.name) for field in fields(schema)}
-    views |= {
-        "classifiers": small_frame(spark, _labels(classifiers), _CLASSIFIERS),
-        "promises": small_frame(spark, _rows(proofs), _PROMISES),
-    }
-    for name, frame in views.items():
+    for name, frame in sections(spark, schema, proofs, classifiers).items():
         frame.createOrReplaceTempView(name)
 
 

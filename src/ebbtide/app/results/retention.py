@@ -1,0 +1,275 @@
+"""What `plan`, `explain`, `mark`, `sweep`, `run`, `unmark` and `hold` answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from ebbtide.app.results.shown import Shown
+from ebbtide.model.ids import object_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ebbtide.app.run import RunReport
+    from ebbtide.plan.plan import Plan
+    from ebbtide.state.values import ObjectKey
+    from ebbtide.sweep.mark import MarkReport
+    from ebbtide.sweep.values import Result, SweepReport
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Object(Shown):
+    """An object that policies act on."""
+
+    dataset: str
+    target: str
+    object: str
+
+    @property
+    def name(self) -> str:
+        """As `unmark` and `explain` take it."""
+        return object_name(self.dataset, self.target, self.object)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ObjectResult(Object):
+    """What became of an object, and why."""
+
+    state: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class MarkResult(Shown):
+    """What was marked anew, was pinned by a person meanwhile, and was sent back. `run` is None for a dry run."""
+
+    run: str | None
+    marked: tuple[Object, ...]
+    marked_before: int
+    pinned: tuple[ObjectResult, ...]
+    sent_back: tuple[ObjectResult, ...]
+    over_limits: tuple[str, ...]
+    warnings: tuple[str, ...]
+    unread: tuple[str, ...]
+
+    @classmethod
+    def of(cls, report: MarkReport) -> MarkResult:
+        return cls(
+            report.run, tuple(map(_object, report.marked)), report.before, _results(report.pinned),
+            _results(report.sent_back), report.over, report.warnings, report.unread,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Removed(Shown):
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Stages(Shown):
+    """The stages that a dataset's act walks."""
+
+    dataset: str
+    stages: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SweepResult(Shown):
+    """What became of each object. `findings` is what the proof after it found wrong. `run` is None for a dry run."""
+
+    run: str | None
+    objects: tuple[ObjectResult, ...]
+    removed: Removed
+    errors: tuple[str, ...]
+    findings: tuple[str, ...]
+    over_limits: tuple[str, ...]
+    warnings: tuple[str, ...]
+    unread: tuple[str, ...]
+    stages: tuple[Stages, ...]
+
+    @classmethod
+    def of(cls, report: SweepReport) -> SweepResult:
+        removed = Removed(report.removed_files, report.removed_bytes)
+        return cls(
+            report.run, _results(report.results), removed, report.errors, report.findings, report.over,
+            report.warnings, report.unread, tuple(Stages(dataset, tuple(each)) for dataset, each in report.stages),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Failure(Shown):
+    message: str
+    hint: str | None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RunResult(Shown):
+    """One round: what it marked and swept, and the exit code that the command line would end with."""
+
+    mark: MarkResult | None
+    sweep: SweepResult | None
+    warnings: tuple[str, ...]
+    unread: tuple[str, ...]
+    exit_code: int
+    error: Failure | None
+
+    @classmethod
+    def of(cls, report: RunReport) -> RunResult:
+        return cls(
+            None if report.marked is None else MarkResult.of(report.marked),
+            None if report.swept is None else SweepResult.of(report.swept),
+            report.warnings,
+            report.unread,
+            report.exit_code,
+            None if report.error is None else Failure(report.error.message, report.error.hint),
+        )
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Unmark(Shown):
+    """An object that no policy removes until it is released, or until a time, and the marks that this closed."""
+
+    dataset: str
+    target: str
+    object: str
+    until: str | None
+    closed_marks: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Release(Shown):
+    """An object on which policies act again."""
+
+    dataset: str
+    target: str
+    object: str
+    released: bool
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Hold(Shown):
+    """A litigation hold. `id` is None for a dry run."""
+
+    id: str | None
+    scope: str
+    dataset: str | None
+    first_day: str | None
+    last_day: str | None
+    owner: str
+    reason: str
+    created_at: str | None
+    released_at: str | None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Considered(Shown):
+    """What one policy makes of an object."""
+
+    policy: str
+    outcome: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Explanation(Shown):
+    """Every policy's opinion on one object, and what the plan says of it; `planned` is None where no policy owns it."""
+
+    as_of: str
+    dataset: str
+    target: str
+    object: str
+    planned: Mapping[str, Any] | None
+    policies: tuple[Considered, ...]
+
+    @property
+    def decision(self) -> str | None:
+        return None if self.planned is None else str(self.planned["decision"])
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PlannedObject(Object):
+    """An object of a plan. `row` is everything that the plan file says of it."""
+
+    decision: str
+    policy: str | None
+    because: str
+    protected_by: tuple[str, ...]
+    waits_for: tuple[str, ...]
+    row: Mapping[str, Any] = field(compare=False, repr=False)
+
+    def whole(self) -> Mapping[str, Any]:
+        return self.row
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> PlannedObject:
+        return cls(
+            row["dataset"], row["target"], row["object"], row["decision"], row["policy"], row["because"],
+            tuple(row["protected_by"]), tuple(row["waits_for"]), row,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PlanResult(Shown):
+    """What would be marked and swept. Its objects lie in a folder, which goes when it is closed or the block ends."""
+
+    as_of: datetime
+    digest: str
+    counts: Mapping[str, int]
+    warnings: tuple[str, ...]
+    over_limits: tuple[str, ...]
+    scanned: str
+    """How old the inventory is that it was made from."""
+    unread: tuple[str, ...]
+    plan: Plan = field(compare=False, repr=False)
+
+    @classmethod
+    def of(cls, plan: Plan, scanned: str, unread: tuple[str, ...]) -> PlanResult:
+        over = tuple(f"{one.dataset or 'the lake'}: {one.text}" for one in plan.over)
+        return cls(plan.as_of, plan.digest, plan.counts, plan.warnings, over, scanned, unread, plan)
+
+    def objects(self, *decisions: str) -> Iterator[PlannedObject]:
+        """Every object in order of dataset, target and id; all, or those decided so (`mark`, `keep`, `sweep` …)."""
+        return map(PlannedObject.of, self.plan.rows(*decisions, codes=True))
+
+    def first_rows(self, most: int) -> tuple[str, list[PlannedObject]]:
+        """What is shown of it: what somebody should look at before `mark`."""
+        looked_at = [name for name in self.counts if name != "keep"]
+        is_there = self.plan.folder.exists()
+        return "objects that are not simply kept", list(islice(self.objects(*looked_at), most)) if is_there else []
+
+    def write(self, path: str | Path) -> None:
+        """The plan file, which `mark` and `sweep` take, and the files that it names beside it."""
+        from ebbtide.app.plan import write_plan
+
+        write_plan(self.plan, Path(path))
+
+    def whole(self) -> dict[str, Any]:
+        from ebbtide.app.plan import as_json
+
+        return {**as_json(self.plan), "unread": list(self.unread)}
+
+    def close(self) -> None:
+        self.plan.close()
+
+    def __enter__(self) -> PlanResult:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _object(key: ObjectKey) -> Object:
+    return Object(key.dataset, key.target, key.object)
+
+
+def _results(results: Iterable[Result]) -> tuple[ObjectResult, ...]:
+    return tuple(ObjectResult(r.key.dataset, r.key.target, r.key.object, r.state, r.because) for r in results)
