@@ -16,13 +16,13 @@ import numpy as np
 from benchmarks.results import Result
 from benchmarks.scan import PeakMemory, timed
 from ebbtide.config.classifiers import Classifier, Classifiers, Kind
-from ebbtide.inventory.declared import Declared
-from ebbtide.inventory.labels import Labels, propagate
-from ebbtide.inventory.lineage.cache import FlowCache
-from ebbtide.inventory.lineage.graph import Graph
-from ebbtide.inventory.lineage.models import Traced, sql_models, trace_models
-from ebbtide.inventory.lineage.values import ColumnRef
-from ebbtide.inventory.spread import Ints
+from ebbtide.lineage.cache import FlowCache
+from ebbtide.lineage.declared import Declared
+from ebbtide.lineage.graph import Graph
+from ebbtide.lineage.labels import Labels, propagate
+from ebbtide.lineage.models import Traced, sql_models, trace_models
+from ebbtide.lineage.spread import Ints
+from ebbtide.lineage.values import ColumnRef
 
 TABLES, COLUMNS, EDGES, LAYERS, MODELS = 10_000, 20, 1_000_000, 15, 1_000
 _NAMES = tuple(f"kind{n}" for n in range(8))

@@ -14,7 +14,7 @@ from ebbtide.errors import InputError
 from ebbtide.formats.base import Depth
 from ebbtide.governance.carriers import Carriers, carriers
 from ebbtide.inventory.information_schema import Inventory
-from ebbtide.inventory.labelled import label_inventory
+from ebbtide.lineage.labelled import label_inventory
 from tests.inventory.lakes import SmallLake
 
 PROJECT = """\

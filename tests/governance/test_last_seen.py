@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ebbtide.errors import InputError
 from ebbtide.governance.last_seen import accumulate, last_seen_sql
-from ebbtide.inventory.lineage.statements import outline
+from ebbtide.lineage.statements import outline
 
 FIRST = date(2027, 3, 1)  # the year has a 29 February
 DAYS = 366

@@ -31,10 +31,10 @@ from ebbtide.config.project import PlanSettings
 from ebbtide.errors import InputError, RefusedError
 from ebbtide.inventory.areas import places
 from ebbtide.inventory.information_schema import Inventory
-from ebbtide.inventory.labelled import label_inventory
 from ebbtide.inventory.listing import list_storage, look_again
 from ebbtide.inventory.markers import are_views
 from ebbtide.inventory.orphans import find_orphans
+from ebbtide.lineage.labelled import label_inventory
 from ebbtide.model.dataset import Catalog
 from ebbtide.plan.build import build_plan
 from ebbtide.plan.world import Orders

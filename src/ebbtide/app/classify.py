@@ -13,7 +13,7 @@ from ebbtide.config.classifiers import PII, load_classifiers
 from ebbtide.governance.patterns import load_tests
 from ebbtide.governance.suggest import suggest
 from ebbtide.inventory.information_schema import Inventory
-from ebbtide.inventory.labelled import label_inventory
+from ebbtide.lineage.labelled import label_inventory
 
 
 def suggest_labels(project: Project, tables: Sequence[str] = ()) -> dict[str, Any]:

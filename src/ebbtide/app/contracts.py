@@ -15,7 +15,7 @@ from ebbtide.config.yaml import nearest
 from ebbtide.errors import InputError
 from ebbtide.governance.contracts import Repair, contracts, create, drift, refuse_existing, repair
 from ebbtide.inventory.information_schema import Inventory
-from ebbtide.inventory.labelled import Labelled, label_inventory
+from ebbtide.lineage.labelled import Labelled, label_inventory
 from ebbtide.model.contract import Aspect, Drift
 from ebbtide.model.ids import DatasetId
 

@@ -18,8 +18,8 @@ from ebbtide.governance.carriers import Carriers, carriers
 from ebbtide.governance.departed import Departed, departed, promised
 from ebbtide.governance.filing import decide, destroy_left_keys, file_and_withdraw, open_requests
 from ebbtide.inventory.information_schema import Inventory
-from ebbtide.inventory.labelled import label_inventory
 from ebbtide.ledger.ledger import Ledger
+from ebbtide.lineage.labelled import label_inventory
 from ebbtide.model.times import as_text
 
 

@@ -23,7 +23,7 @@ from ebbtide.config.policies import load_policies
 from ebbtide.config.yaml import nearest
 from ebbtide.errors import InputError
 from ebbtide.inventory.information_schema import Inventory
-from ebbtide.inventory.labelled import Labelled, label_inventory
+from ebbtide.lineage.labelled import Labelled, label_inventory
 from ebbtide.private import private_file
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from ebbtide.app.datasets import known_dataset
 from ebbtide.app.labels import problem_rows
 from ebbtide.config import Project
 from ebbtide.inventory.information_schema import Inventory
-from ebbtide.inventory.labelled import label_inventory
+from ebbtide.lineage.labelled import label_inventory
 
 
 def list_lineage(project: Project, *, table: str | None = None) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from typing import Any
 
 from ebbtide.config import Project
 from ebbtide.errors import InputError
-from ebbtide.inventory.labelled import events_folder
-from ebbtide.inventory.lineage.openlineage import EventError, parse_event
+from ebbtide.lineage.labelled import events_folder
+from ebbtide.lineage.openlineage import EventError, parse_event
 
 _FACETS = ("columnLineage", "symlinks", "schema", "dataSource")
 

@@ -20,7 +20,6 @@ from ebbtide.inventory.areas import Condemned, owner_of, places
 from ebbtide.inventory.current import Current
 from ebbtide.inventory.doubts import doubts
 from ebbtide.inventory.information_schema import Inventory
-from ebbtide.inventory.labelled import Labelled
 from ebbtide.inventory.listing import Listing, list_storage
 from ebbtide.inventory.orphans import Orphans, Unregistered, find_orphans
 from ebbtide.kernel.tasks import Tasks

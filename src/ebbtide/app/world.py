@@ -17,10 +17,10 @@ from ebbtide.errors import InputError
 from ebbtide.inventory.doubts import WAY_OUT as WAY_OUT
 from ebbtide.inventory.doubts import Doubt, declarations, doubts, names_to_wait_for, unread
 from ebbtide.inventory.information_schema import Inventory
-from ebbtide.inventory.labelled import Labelled, label_inventory
 from ebbtide.inventory.listing import Listing, last_listing
 from ebbtide.inventory.partition_days import DeclaredDates, declared_dates, named_by_dates
 from ebbtide.inventory.renames import called_now
+from ebbtide.lineage.labelled import Labelled, label_inventory
 from ebbtide.model.durations import Duration, parse_duration
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from ebbtide.config.yaml import nearest
 from ebbtide.errors import InputError
 from ebbtide.governance.reading import Unread
 from ebbtide.inventory.information_schema import Inventory
-from ebbtide.inventory.labelled import Labelled
-from ebbtide.inventory.lineage.graph import Graph
-from ebbtide.inventory.lineage.values import WHOLE, ColumnRef
+from ebbtide.lineage.graph import Graph
+from ebbtide.lineage.labelled import Labelled
+from ebbtide.lineage.values import WHOLE, ColumnRef
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from ebbtide.errors import EbbtideError, InputError, RefusedError
 from ebbtide.formats.registry import load_contract_terms
 from ebbtide.formats.same_table import same_table
 from ebbtide.inventory.information_schema import Inventory
-from ebbtide.inventory.labelled import Labelled
+from ebbtide.lineage.labelled import Labelled
 from ebbtide.model.contract import Aspect, Contract, Drift
 from ebbtide.model.ids import DatasetId
 from ebbtide.state.values import Hold, HoldScope

@@ -9,13 +9,13 @@ from datetime import datetime
 from pathlib import Path
 from uuid import uuid4
 
+from ebbtide.config.label_properties import label_properties
 from ebbtide.errors import EbbtideError, UnreadableError
 from ebbtide.formats.base import Depth
 from ebbtide.formats.registry import load_format
 from ebbtide.inventory import current as currents
 from ebbtide.inventory.compact import compact
 from ebbtide.inventory.current import CatalogError, Current, Entry, Former
-from ebbtide.inventory.declared import label_properties
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.lost import Answer, Lost
 from ebbtide.inventory.read import Order, Outcome, Sessions, Work, read_all

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from ebbtide.config.classifiers import Classifier, Classifiers, Kind
-from ebbtide.inventory.declared import Declared
-from ebbtide.inventory.labels import propagate
-from ebbtide.inventory.lineage.cache import FlowCache
-from ebbtide.inventory.lineage.graph import Graph, build_graph, cycles
-from ebbtide.inventory.lineage.models import Traced, sql_models, trace_models
-from ebbtide.inventory.lineage.values import ColumnRef, EdgeKind
+from ebbtide.lineage.cache import FlowCache
+from ebbtide.lineage.declared import Declared
+from ebbtide.lineage.graph import Graph, build_graph, cycles
+from ebbtide.lineage.labels import propagate
+from ebbtide.lineage.models import Traced, sql_models, trace_models
+from ebbtide.lineage.values import ColumnRef, EdgeKind
 from tests.scenarios.sdf.tables import TABLES
 
 HERE = Path(__file__).parent

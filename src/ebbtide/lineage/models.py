@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ebbtide.errors import InputError
-from ebbtide.inventory.lineage.cache import FlowCache, Kept
-from ebbtide.inventory.lineage.fit import fitted
-from ebbtide.inventory.lineage.names import Names, Parts, written
-from ebbtide.inventory.lineage.values import Flow, Problem, ProblemKind
+from ebbtide.lineage.cache import FlowCache, Kept
+from ebbtide.lineage.fit import fitted
+from ebbtide.lineage.names import Names, Parts, written
+from ebbtide.lineage.values import Flow, Problem, ProblemKind
 from ebbtide.model.ids import DatasetId
 
 
@@ -95,8 +95,8 @@ def trace_models(
         fingerprint = _fingerprint(item, resolved, known)
         flow = cache.flow(item.model.provenance, fingerprint)
         if flow is None:
-            from ebbtide.inventory.lineage.sql import flow_of  # the parser takes a while to load
-            from ebbtide.inventory.lineage.statements import outline
+            from ebbtide.lineage.sql import flow_of  # the parser takes a while to load
+            from ebbtide.lineage.statements import outline
 
             traced += 1
             # Parsed a second time: holding the trees of all models until their turn comes takes far more than it saves.
@@ -124,7 +124,7 @@ def _read(model: Model, cache: FlowCache, problems: list[Problem]) -> _Work | No
     kept = cache.kept(model.provenance)
     if kept is not None and kept.digest == digest:
         return _Work(model, digest, kept.target, kept.references, kept.is_view)
-    from ebbtide.inventory.lineage.statements import outline
+    from ebbtide.lineage.statements import outline
 
     try:
         parsed = outline(model.text, where=model.where, dialect=model.dialect)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ebbtide.errors import InputError
-from ebbtide.inventory.lineage.statements import outline
-from tests.inventory.lineage.flows import TABLES, direct, rows, short, trace
+from ebbtide.lineage.statements import outline
+from tests.lineage.flows import TABLES, direct, rows, short, trace
 
 USERS = TABLES["lake.app.users"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ebbtide.inventory.lineage.graph import build_graph, cycles
-from ebbtide.inventory.lineage.values import ColumnRef, Edge, EdgeKind, Flow
+from ebbtide.lineage.graph import build_graph, cycles
+from ebbtide.lineage.values import ColumnRef, Edge, EdgeKind, Flow
 
 
 def flow(source: str, target: str, provenance: str = "sql:a", kind: EdgeKind = EdgeKind.DIRECT) -> Flow:

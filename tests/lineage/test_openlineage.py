@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from ebbtide.inventory.lineage.names import Names
-from ebbtide.inventory.lineage.openlineage import EventError, flows_of, parse_event, read_events
-from ebbtide.inventory.lineage.values import Flow, Problem, ProblemKind
-from tests.inventory.lineage.flows import direct, rows
+from ebbtide.lineage.names import Names
+from ebbtide.lineage.openlineage import EventError, flows_of, parse_event, read_events
+from ebbtide.lineage.values import Flow, Problem, ProblemKind
+from tests.lineage.flows import direct, rows
 
 COLUMNS = {"lake.app.users": ["uid", "Email", "country"], "lake.app.t": ["uid", "mail", "n"]}
 NAMES = Names(

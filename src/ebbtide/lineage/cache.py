@@ -10,8 +10,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from ebbtide.inventory.lineage.names import Parts
-from ebbtide.inventory.lineage.values import ColumnRef, Edge, EdgeKind, Flow, Problem, ProblemKind
+from ebbtide.lineage.names import Parts
+from ebbtide.lineage.values import ColumnRef, Edge, EdgeKind, Flow, Problem, ProblemKind
 from ebbtide.private import private_file, private_folder
 
 _LAYOUT = f"3 {version('sqlglot')}"  # another parser may trace otherwise

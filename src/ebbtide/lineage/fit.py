@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ebbtide.config import yaml
-from ebbtide.inventory.lineage.values import ColumnRef, Edge, Flow, Problem, ProblemKind
+from ebbtide.lineage.values import ColumnRef, Edge, Flow, Problem, ProblemKind
 
 
 def around(path: str, known: Collection[str]) -> list[str]:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from ebbtide.config.classifiers import Classifier, Classifiers, Kind
 from ebbtide.config.tables import Reclassify
-from ebbtide.inventory.declared import Declared
-from ebbtide.inventory.labels import propagate
-from ebbtide.inventory.lineage.graph import build_graph
-from ebbtide.inventory.lineage.values import ColumnRef, Edge, EdgeKind, Flow
-from ebbtide.inventory.why import Explainer, Why
+from ebbtide.lineage.declared import Declared
+from ebbtide.lineage.graph import build_graph
+from ebbtide.lineage.labels import propagate
+from ebbtide.lineage.values import ColumnRef, Edge, EdgeKind, Flow
+from ebbtide.lineage.why import Explainer, Why
 
 CLASSIFIERS = Classifiers.of(
     [

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from ebbtide.errors import InputError
-from ebbtide.inventory.lineage.models import Model
-from ebbtide.inventory.lineage.names import Parts, written
-from ebbtide.inventory.lineage.values import Problem, ProblemKind
+from ebbtide.lineage.models import Model
+from ebbtide.lineage.names import Parts, written
+from ebbtide.lineage.values import Problem, ProblemKind
 
 _VERSION = re.compile(r"/manifest/v(\d+)\.json$")
 _OLDEST, _NEWEST = 7, 12  # `compiled_code` came with 7

@@ -17,17 +17,17 @@ from ebbtide.config import Project
 from ebbtide.config.classifiers import PII, load_classifiers
 from ebbtide.config.tables import TableSettings, load_tables
 from ebbtide.errors import InputError
-from ebbtide.inventory.declared import Collector, Declared
 from ebbtide.inventory.information_schema import Inventory
-from ebbtide.inventory.labels import USER, Labels, propagate
-from ebbtide.inventory.lineage.cache import FlowCache
-from ebbtide.inventory.lineage.dbt import Dbt, read_dbt
-from ebbtide.inventory.lineage.graph import Graph, build_graph, cycles
-from ebbtide.inventory.lineage.models import Model, sql_models, trace_models
-from ebbtide.inventory.lineage.names import Names, written
-from ebbtide.inventory.lineage.openlineage import Event, flows_of, read_events
-from ebbtide.inventory.lineage.values import Flow, Problem
 from ebbtide.kernel.engine import table_of
+from ebbtide.lineage.cache import FlowCache
+from ebbtide.lineage.dbt import Dbt, read_dbt
+from ebbtide.lineage.declared import Collector, Declared
+from ebbtide.lineage.graph import Graph, build_graph, cycles
+from ebbtide.lineage.labels import USER, Labels, propagate
+from ebbtide.lineage.models import Model, sql_models, trace_models
+from ebbtide.lineage.names import Names, written
+from ebbtide.lineage.openlineage import Event, flows_of, read_events
+from ebbtide.lineage.values import Flow, Problem
 
 _CACHE = "lineage-cache.json"
 EVENTS = "lineage/openlineage"

@@ -11,20 +11,10 @@ from dataclasses import dataclass, field
 
 from ebbtide.config import yaml
 from ebbtide.config.classifiers import Classifiers, Kind
+from ebbtide.config.label_properties import column_of, label_properties
 from ebbtide.config.tables import Reclassify, TableSettings
 from ebbtide.errors import InputError
-from ebbtide.inventory.lineage.values import ColumnRef, Problem, ProblemKind
-
-_TABLE_PROPERTY, _COLUMN_PROPERTY, _END = "ebbtide.labels", "ebbtide.column.", ".labels"
-
-
-def label_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """Those of a table's properties that hold labels."""
-    return {
-        key: text
-        for key, text in properties.items()
-        if key == _TABLE_PROPERTY or (key.startswith(_COLUMN_PROPERTY) and key.endswith(_END))
-    }
+from ebbtide.lineage.values import ColumnRef, Problem, ProblemKind
 
 
 @dataclass(slots=True)
@@ -72,11 +62,11 @@ class Collector:
         for key, text in label_properties(properties).items():
             labels = [label.strip() for label in text.split(",") if label.strip()]
             where = f"{table_id}: property {key}"
-            if key == _TABLE_PROPERTY:
+            column = column_of(key)
+            if column is None:
                 self.table_labels(table_id, labels, where)
             else:
-                name = key[len(_COLUMN_PROPERTY) : -len(_END)]
-                self.column_labels(table_id, name, labels, where)
+                self.column_labels(table_id, column, labels, where)
 
     def table_labels(self, table_id: str, labels: Sequence[str], where: str) -> None:
         for label in labels:

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ebbtide.inventory.lineage.values import ColumnRef, EdgeKind, Flow, Problem, ProblemKind
-from ebbtide.inventory.spread import Arcs, Ints
+from ebbtide.lineage.spread import Arcs, Ints
+from ebbtide.lineage.values import ColumnRef, EdgeKind, Flow, Problem, ProblemKind
 
 LINEAGE = pa.schema(
     [

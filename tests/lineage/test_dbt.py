@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from ebbtide.errors import InputError
-from ebbtide.inventory.lineage.cache import FlowCache
-from ebbtide.inventory.lineage.dbt import Dbt, read_dbt
-from ebbtide.inventory.lineage.models import trace_models
-from ebbtide.inventory.lineage.names import written
-from ebbtide.inventory.lineage.values import Flow, ProblemKind
-from tests.inventory.lineage.flows import direct
+from ebbtide.lineage.cache import FlowCache
+from ebbtide.lineage.dbt import Dbt, read_dbt
+from ebbtide.lineage.models import trace_models
+from ebbtide.lineage.names import written
+from ebbtide.lineage.values import Flow, ProblemKind
+from tests.lineage.flows import direct
 
-DBT = Path(__file__).parents[3] / ".venv-dbt" / "bin" / "dbt"
+DBT = Path(__file__).parents[2] / ".venv-dbt" / "bin" / "dbt"
 MODELS = {
     "stg_users": "SELECT uid, lower(email) AS email, country FROM {{ ref('users') }}",
     "stg_orders": "{{ config(materialized='ephemeral') }} SELECT id, uid, amount FROM {{ ref('orders') }} "

@@ -13,11 +13,11 @@ from ebbtide.config import load_project
 from ebbtide.errors import InputError
 from ebbtide.formats.base import Depth
 from ebbtide.inventory.information_schema import Inventory
-from ebbtide.inventory.labelled import Labelled, label_inventory
-from ebbtide.inventory.lineage.values import ProblemKind
+from ebbtide.lineage.labelled import Labelled, label_inventory
+from ebbtide.lineage.values import ProblemKind
 from tests.inventory.lakes import SmallLake
-from tests.inventory.lineage.test_dbt import manifest, node, write
-from tests.inventory.lineage.test_openlineage import event, field
+from tests.lineage.test_dbt import manifest, node, write
+from tests.lineage.test_openlineage import event, field
 
 PROJECT = """\
 project: acme

@@ -14,10 +14,10 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from ebbtide.inventory.lineage.event_names import Key, facet_of, key_of, known_ids
-from ebbtide.inventory.lineage.fit import Fit
-from ebbtide.inventory.lineage.names import Names
-from ebbtide.inventory.lineage.values import WHOLE, ColumnRef, Edge, EdgeKind, Flow, Problem, ProblemKind
+from ebbtide.lineage.event_names import Key, facet_of, key_of, known_ids
+from ebbtide.lineage.fit import Fit
+from ebbtide.lineage.names import Names
+from ebbtide.lineage.values import WHOLE, ColumnRef, Edge, EdgeKind, Flow, Problem, ProblemKind
 
 _EVENT = re.compile(r"/spec/(\d+)-(\d+)-(\d+)/OpenLineage\.json")
 _FACET = re.compile(r"/(\d+)-\d+-\d+/ColumnLineageDatasetFacet\.json")

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from ebbtide.errors import InputError
-from ebbtide.inventory.lineage.cache import FlowCache
-from ebbtide.inventory.lineage.models import Traced, sql_models, trace_models
-from ebbtide.inventory.lineage.names import Names
-from ebbtide.inventory.lineage.values import Flow, ProblemKind
+from ebbtide.lineage.cache import FlowCache
+from ebbtide.lineage.models import Traced, sql_models, trace_models
+from ebbtide.lineage.names import Names
+from ebbtide.lineage.values import Flow, ProblemKind
 from ebbtide.model.ids import DatasetId
-from tests.inventory.lineage.flows import direct
+from tests.lineage.flows import direct
 
 COLUMNS = {
     "lake.raw.users": ["uid", "email"],

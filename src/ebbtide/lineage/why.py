@@ -9,8 +9,8 @@ from itertools import pairwise
 import numpy as np
 
 from ebbtide.config.classifiers import PII, TIME_GRAIN
-from ebbtide.inventory.labels import MACHINE, STATIC, USER, Content, Labels, Word, own_grain
-from ebbtide.inventory.spread import Arcs, Ints, shortest_path
+from ebbtide.lineage.labels import MACHINE, STATIC, USER, Content, Labels, Word, own_grain
+from ebbtide.lineage.spread import Arcs, Ints, shortest_path
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ebbtide.config.tables import Reclassify
-from tests.inventory.label_worlds import MACHINE, STATIC, USER, World
+from tests.lineage.label_worlds import MACHINE, STATIC, USER, World
 
 TABLES = "abcdefgh"
 COLUMNS = [f"{table}.{column}" for table in TABLES for column in "xy"]

@@ -7,11 +7,11 @@ import pytest
 from ebbtide.config.classifiers import Classifier, Classifiers, Kind
 from ebbtide.config.tables import Reclassify
 from ebbtide.errors import InputError
-from ebbtide.inventory.declared import Declared
-from ebbtide.inventory.labels import propagate
-from ebbtide.inventory.lineage.graph import build_graph
-from ebbtide.inventory.lineage.values import ColumnRef, Edge, EdgeKind, Flow
-from tests.inventory.label_worlds import CLASSIFIERS, MACHINE, STATIC, USER, World
+from ebbtide.lineage.declared import Declared
+from ebbtide.lineage.graph import build_graph
+from ebbtide.lineage.labels import propagate
+from ebbtide.lineage.values import ColumnRef, Edge, EdgeKind, Flow
+from tests.lineage.label_worlds import CLASSIFIERS, MACHINE, STATIC, USER, World
 
 CHAIN = ("a.x>b.x", "b.x>c.x", "c.x>d.y")
 

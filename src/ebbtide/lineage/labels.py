@@ -23,10 +23,10 @@ import numpy.typing as npt
 from ebbtide.config.classifiers import PII, TABLE_CONTENT, TIME_GRAIN, Classifiers
 from ebbtide.config.tables import Reclassify
 from ebbtide.errors import InputError
-from ebbtide.inventory.declared import Declared
-from ebbtide.inventory.lineage.graph import Graph
-from ebbtide.inventory.lineage.values import ColumnRef
-from ebbtide.inventory.spread import Arcs, Bits, Changes, Ints, spread_bits, spread_most
+from ebbtide.lineage.declared import Declared
+from ebbtide.lineage.graph import Graph
+from ebbtide.lineage.spread import Arcs, Bits, Changes, Ints, spread_bits, spread_most
+from ebbtide.lineage.values import ColumnRef
 from ebbtide.model.durations import as_interval, parse_duration
 
 USER, MACHINE, STATIC = (f"{TABLE_CONTENT}.{name}" for name in ("user_data", "machine_data", "static_data"))

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ebbtide.inventory.lineage.names import Names
-from ebbtide.inventory.lineage.values import Problem, ProblemKind
+from ebbtide.lineage.names import Names
+from ebbtide.lineage.values import Problem, ProblemKind
 
 Key = tuple[str, str]
 """Namespace and name, as the producer writes them."""

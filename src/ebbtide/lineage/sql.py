@@ -10,10 +10,10 @@ from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import Scope, build_scope, traverse_scope
 from sqlglot.schema import MappingSchema
 
-from ebbtide.inventory.lineage.names import Parts, written
-from ebbtide.inventory.lineage.statements import Outline, Part, is_base_table, parts_of, queries_of
-from ebbtide.inventory.lineage.trace import Output, Reads, Tracer
-from ebbtide.inventory.lineage.values import WHOLE, ColumnRef, Edge, EdgeKind, Flow, Problem, ProblemKind
+from ebbtide.lineage.names import Parts, written
+from ebbtide.lineage.statements import Outline, Part, is_base_table, parts_of, queries_of
+from ebbtide.lineage.trace import Output, Reads, Tracer
+from ebbtide.lineage.values import WHOLE, ColumnRef, Edge, EdgeKind, Flow, Problem, ProblemKind
 
 Resolved = Mapping[Parts, str]
 """Names as the statement writes them, in lower case, with the dataset of each."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ebbtide.inventory.lineage.names import Names
-from ebbtide.inventory.lineage.sql import flow_of
-from ebbtide.inventory.lineage.statements import outline
-from ebbtide.inventory.lineage.values import Edge, EdgeKind, Flow
+from ebbtide.lineage.names import Names
+from ebbtide.lineage.sql import flow_of
+from ebbtide.lineage.statements import outline
+from ebbtide.lineage.values import Edge, EdgeKind, Flow
 from ebbtide.model.ids import DatasetId
 
 TABLES: dict[str, list[str]] = {

@@ -14,7 +14,7 @@ from sqlglot.optimizer.normalize_identifiers import normalize_identifiers
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from ebbtide.errors import InputError
-from ebbtide.inventory.lineage.names import Parts
+from ebbtide.lineage.names import Parts
 
 # What it cannot parse as SQL it logs as a "command", with the text; we raise instead, without the text.
 logging.getLogger("sqlglot").setLevel(logging.ERROR)
