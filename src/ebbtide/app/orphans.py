@@ -23,6 +23,7 @@ from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.listing import Listing, list_storage
 from ebbtide.inventory.orphans import Orphans, Unregistered, find_orphans
 from ebbtide.kernel.tasks import Tasks
+from ebbtide.lineage.labelled import Labelled
 from ebbtide.model.paths import is_inside, normalise
 from ebbtide.run import RunContext, quiet
 
