@@ -9,8 +9,9 @@ from itertools import count
 import pytest
 from pyspark.sql import SparkSession
 
-from ebbtide.formats.base import Capability, Depth, Format, supports
+from ebbtide.formats.base import Depth, Format, supports
 from ebbtide.formats.registry import load_format
+from ebbtide.model.capabilities import Capability
 from ebbtide.model.dataset import Catalog, Found, NotFound, Reading
 from ebbtide.model.history import History, build_history
 from ebbtide.spark.session import formats_of_session

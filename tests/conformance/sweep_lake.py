@@ -12,8 +12,9 @@ from typing import cast
 
 from pyspark.sql import Row, SparkSession
 
-from ebbtide.formats.base import Capability, supports
+from ebbtide.formats.base import supports
 from ebbtide.formats.registry import load_format
+from ebbtide.model.capabilities import Capability
 from ebbtide.model.ids import DatasetId
 from ebbtide.spark.session import quote
 from ebbtide.sweep.mark import MarkReport

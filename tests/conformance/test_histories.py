@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ebbtide.formats.base import Capability, Depth
+from ebbtide.formats.base import Depth
+from ebbtide.model.capabilities import Capability
 from ebbtide.model.dataset import Role
 from ebbtide.model.history import Kind, RefKind, Transaction
 from tests.conformance.conftest import Bench

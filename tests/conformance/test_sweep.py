@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from ebbtide.formats.base import Capability, supports
+from ebbtide.formats.base import supports
 from ebbtide.formats.registry import load_format
+from ebbtide.model.capabilities import Capability
 from tests.conformance.one_lake import ALL, on
 from tests.conformance.sweep_lake import Swept, build
 

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from ebbtide.errors import RefusedError
-from ebbtide.formats.base import YES, Capability, Depth
+from ebbtide.formats.base import Depth
+from ebbtide.model.capabilities import YES, Capability
 from ebbtide.model.dataset import Catalog, FileRef, Found, Reading, Role
 from ebbtide.model.history import Kind, Ref, RefKind, Transaction
 from ebbtide.model.ids import DatasetId

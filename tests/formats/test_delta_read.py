@@ -21,10 +21,11 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from ebbtide.errors import UnreadableError
-from ebbtide.formats.base import Capability, Depth, supports
+from ebbtide.formats.base import Depth, supports
 from ebbtide.formats.delta import FORMAT
 from ebbtide.formats.delta.actions import data_file
 from ebbtide.inventory.spans import Spans
+from ebbtide.model.capabilities import Capability
 from ebbtide.model.dataset import Catalog, FileRef, Found, NotFound, Reading, Role
 from ebbtide.model.history import Kind, build_history
 from ebbtide.model.ids import DatasetId

@@ -21,8 +21,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import input_file_name
 
 from ebbtide.errors import EbbtideError, SetupError, UnreadableError
-from ebbtide.formats.base import Capability, Depth, supports
+from ebbtide.formats.base import Depth, supports
 from ebbtide.formats.hudi import FORMAT
+from ebbtide.model.capabilities import Capability
 from ebbtide.model.dataset import Catalog, FileRef, Found, NotFound, Reading, Role
 from ebbtide.model.history import Kind, RefKind
 from ebbtide.model.paths import normalise

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ebbtide.formats.base import Capability
 from ebbtide.formats.registry import load_format
+from ebbtide.model.capabilities import Capability
 
 FORMATS = ("iceberg", "delta", "hudi", "paimon")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ebbtide.formats.base import Capability
+from ebbtide.model.capabilities import Capability
 from tests.hazards.cells import Cannot, Group, Hazard, each, not_declared, tested
 from tests.hazards.places import ELSEWHERE, HERE, HUDI_IS_LOCKED, ORPHANS, READ, REMOVE, RULES, SWEEP
 

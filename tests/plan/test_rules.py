@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ebbtide.formats.base import Capability
+from ebbtide.model.capabilities import Capability
 from ebbtide.model.dataset import Column, Partition
 from ebbtide.model.history import Kind
 from ebbtide.plan.plan import Plan

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ebbtide.acts.act import Act
-from ebbtide.formats.base import Capability, supports
+from ebbtide.formats.base import supports
 from ebbtide.formats.registry import load_format
+from ebbtide.model.capabilities import Capability
 from ebbtide.model.dataset import Catalog
 
 

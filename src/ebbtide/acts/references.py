@@ -6,10 +6,11 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 from ebbtide.acts.act import Act, ActResult
-from ebbtide.formats.base import Capability, supports
+from ebbtide.formats.base import supports
 from ebbtide.formats.registry import load_format
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.reachability import still_referenced
+from ebbtide.model.capabilities import Capability
 from ebbtide.model.paths import is_inside
 from ebbtide.model.reasons import Code, Reason
 

@@ -1,4 +1,4 @@
-"""The protocol that every format implements, and the capabilities that it declares.
+"""The protocol that every format implements, with the capabilities that it declares (`model.capabilities`).
 
 What is not declared is refused before anything starts (design.md, invariant 2).
 """
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
+from ebbtide.model.capabilities import Capability, Support, no
 from ebbtide.model.contract import Contract, Drift
 from ebbtide.model.dataset import Catalog, Found, NotFound, Reading
 from ebbtide.model.history import Transaction
@@ -18,49 +19,6 @@ from ebbtide.model.removal import Committed, Freed, Removal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-
-class Capability(StrEnum):
-    BRANCHES = "branches"
-    TAGS = "tags"
-    STAGING = "staging"
-    CHERRY_PICK = "cherry-pick"
-    ROLLBACK = "rollback"
-    REPLACE_TABLE = "replace table"
-    MERGE_ON_READ = "merge on read"
-    PARTITION_EVOLUTION = "partition evolution"
-    SCHEMA_EVOLUTION = "schema evolution"
-    EMPTY_TABLE = "table without a commit"
-    DROPS_FILES = "drop exact data files"
-    DROPS_PARTITIONS = "drop whole partitions"
-    DELETES_ROWS = "delete rows"
-    DROPS_BRANCHES = "drop branches"
-    DROPS_TABLES = "drop tables"
-    EXPIRES = "expire versions"
-    ANY_ORDER = "remove versions in any order"
-    UNLISTS = "let versions go by a commit, before their files"
-    FORGETS = "no longer list a version once its files are gone"
-    SINGLE_FILES = "remove single files by their paths"
-    NEW_ROWS = "read what is new since a transaction"
-    ODD_NAMES = "names with spaces, dots, percent signs and unicode"
-
-
-@dataclass(frozen=True, slots=True)
-class Support:
-    """Whether a format can do something, and where not, why."""
-
-    supported: bool
-    reason: str = ""
-
-    def __bool__(self) -> bool:
-        return self.supported
-
-
-YES = Support(True)
-
-
-def no(reason: str) -> Support:
-    return Support(False, reason)
 
 
 class Depth(StrEnum):

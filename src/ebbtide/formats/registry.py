@@ -5,7 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 
 from ebbtide.errors import InputError
-from ebbtide.formats.base import Capability, ContractTerms, Format, NewRows, supports
+from ebbtide.formats.base import ContractTerms, Format, NewRows, supports
+from ebbtide.model.capabilities import Capability
 
 _MODULES = {
     "iceberg": "ebbtide.formats.iceberg",

@@ -11,8 +11,9 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from ebbtide.errors import FullReadNeededError, InputError, MarkedError
-from ebbtide.formats.base import Capability, Depth, Format, supports
+from ebbtide.formats.base import Depth, Format, supports
 from ebbtide.formats.registry import load_format, load_new_rows
+from ebbtide.model.capabilities import Capability
 from ebbtide.model.dataset import Catalog, Found, Reading
 from ebbtide.model.history import Kind, Ref, RefKind, Transaction
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from ebbtide.formats.base import YES, Capability, Depth, Support, no
+from ebbtide.formats.base import Depth
 from ebbtide.formats.warehouse import place_of
+from ebbtide.model.capabilities import YES, Capability, Support, no
 from ebbtide.model.dataset import Catalog, Found, NotFound, Reading
 from ebbtide.model.ids import DatasetId
 from ebbtide.model.removal import Committed, Freed, Removal

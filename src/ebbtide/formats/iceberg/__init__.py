@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
 
-from ebbtide.formats.base import YES, Capability, Depth
+from ebbtide.formats.base import Depth
 from ebbtide.formats.iceberg.discover import discover
 from ebbtide.formats.iceberg.read import read
+from ebbtide.model.capabilities import YES, Capability
 from ebbtide.model.dataset import Catalog, Found, NotFound, Reading
 from ebbtide.model.ids import DatasetId
 from ebbtide.model.removal import Committed, Freed, Removal
