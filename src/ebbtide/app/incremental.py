@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ebbtide.app.new_rows import incremental
 from ebbtide.app.scan import start_session
 from ebbtide.app.state import open_state
 from ebbtide.config import Project
@@ -11,7 +12,6 @@ from ebbtide.errors import InputError
 from ebbtide.formats.registry import load_format
 from ebbtide.model.dataset import Found
 from ebbtide.model.ids import DatasetId
-from ebbtide.readers.incremental import incremental
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

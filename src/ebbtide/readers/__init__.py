@@ -1,1 +1,0 @@
-"""Reading what is new, told about retention (spec §8)."""
