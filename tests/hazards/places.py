@@ -26,7 +26,7 @@ REMOVE = {name: f"tests/formats/test_{name}_remove.py::test_" for name in ("iceb
 ELSEWHERE = tested(HERE + "a_table_that_says_its_files_lie_elsewhere_is_not_fully_known")
 HUDI_IS_LOCKED = Cannot(
     "no file under a Hudi table is ever a candidate of a listing: only Hudi's own cleaner removes there",
-    ".venv/bin/python -c \"print('hudi' in open('src/ebbtide/inventory/sql/orphans/020_candidates.sql').read())\"",
+    ".venv/bin/python -c \"print('hudi' in open('src/ebbtide/inventory/sql/candidates/020_candidates.sql').read())\"",
     "False",
 )
 
