@@ -1,4 +1,4 @@
-"""`last_seen` over a year of daily runs: nobody who left stays past the grain, nobody active is lost."""
+"""`last_seen` over many daily runs: nobody who left stays past the grain, nobody active is lost."""
 
 from __future__ import annotations
 
@@ -13,21 +13,25 @@ from pyspark.sql import DataFrame, SparkSession
 from ebbtide.errors import InputError
 from ebbtide.governance.last_seen import accumulate, last_seen_sql
 from ebbtide.lineage.statements import outline
+from tests.tiers import deep_after_first
 
-FIRST = date(2027, 3, 1)  # the year has a 29 February
-DAYS = 366
-GRAIN = 90
+PERIODS = deep_after_first((date(2028, 1, 20), 50, 12), (date(2027, 3, 1), 366, 90))
+"""First day, days and grain: some weeks, and a year in the deep tier. Both have a 29 February."""
 TODAY, TABLE = "uid string, country string", "uid string, country string, last_seen date"
 
 
-def active_days(seed: int) -> dict[str, list[int]]:
+def active_days(seed: int, period: int, grain: int) -> dict[str, list[int]]:
     """When each person is seen: daily, now and then, until they leave, or with a long pause and a return."""
     chance = random.Random(seed)
-    days: dict[str, list[int]] = {"daily": list(range(DAYS)), "once": [0], "quarterly": list(range(0, DAYS, GRAIN - 1))}
+    days: dict[str, list[int]] = {
+        "daily": list(range(period)),
+        "once": [0],
+        "seldom": list(range(0, period, grain - 1)),
+    }
     for n in range(12):
-        left = chance.randrange(1, DAYS)
+        left = chance.randrange(1, period)
         days[f"left-{n}"] = sorted(chance.sample(range(left), min(left, chance.randrange(1, 30))))
-    days["returns"] = [*range(10), *range(10 + GRAIN + 20, DAYS)]
+    days["returns"] = [*range(10), *range(10 + grain + 20, period)]
     return days
 
 
@@ -39,14 +43,18 @@ def small(spark: SparkSession, rows: list[Any], schema: str) -> DataFrame:
     )
 
 
-def test_a_year_of_daily_runs_loses_nobody_active_and_keeps_nobody_who_left(spark: SparkSession) -> None:
-    seen = active_days(7)
+@pytest.mark.parametrize(("first", "period", "grain"), PERIODS)
+def test_daily_runs_lose_nobody_active_and_keep_nobody_who_left(
+    spark: SparkSession, first: date, period: int, grain: int
+) -> None:
+    seen = active_days(7, period, grain)
     table: list[Any] = []
     sql = last_seen_sql(
-        previous="accumulated", today="todays", columns=["uid", "country"], keys=["uid"], grain="+90d", date="{date}"
-    )
-    for n in range(DAYS):
-        today = FIRST + timedelta(days=n)
+        previous="accumulated", today="todays", columns=["uid", "country"], keys=["uid"], grain=f"+{grain}d",
+        date="{date}",
+    )  # fmt: skip
+    for n in range(period):
+        today = first + timedelta(days=n)
         present = [(uid, "DE" if n % 2 else "IN") for uid, days in seen.items() if n in set(days)]
         previous, now = small(spark, table, TABLE), small(spark, present, TODAY)
         if n % 30 in (0, 29):  # the macro on some of the days, against the function
@@ -55,16 +63,16 @@ def test_a_year_of_daily_runs_loses_nobody_active_and_keeps_nobody_who_left(spar
             by_sql = sorted(spark.sql(sql.format(date=f"DATE '{today}'")).collect())
         else:
             by_sql = None
-        table = sorted(accumulate(previous, now, keys=["uid"], date=today, grain="+90d").collect())
+        table = sorted(accumulate(previous, now, keys=["uid"], date=today, grain=f"+{grain}d").collect())
         assert by_sql in (None, table)
         expected = {
-            uid: FIRST + timedelta(days=last)
+            uid: first + timedelta(days=last)
             for uid, days in seen.items()
-            if (last := max((day for day in days if day <= n), default=None)) is not None and n - last < GRAIN
+            if (last := max((day for day in days if day <= n), default=None)) is not None and n - last < grain
         }
         assert {row.uid: row.last_seen for row in table} == expected
         assert len(table) == len(expected)
-    assert {"daily", "quarterly", "returns"} <= {row.uid for row in table}
+    assert {"daily", "seldom", "returns"} <= {row.uid for row in table}
     assert "once" not in {row.uid for row in table}
 
 
