@@ -10,6 +10,7 @@ from ebbtide.model.dataset import Role
 from ebbtide.model.history import Kind, RefKind, Transaction
 from tests.conformance.conftest import Bench
 from tests.conformance.driver import Table
+from tests.tiers import deep_after_first
 
 DAY = "2026-01-01"
 
@@ -179,7 +180,12 @@ def test_odd_partition_values_have_their_own_ids_and_make_the_date_a_doubt(bench
     assert all(Path(local_path(path) or "").is_file() for path in referenced.values())
 
 
-@pytest.mark.parametrize("name", ["with space", "per%cent", "per%20cent", "ünïcode", "dash-ed", "UPPER", "dot.ted"])
+ODD_NAMES = ("with space", "per%cent", "per%20cent", "ünïcode", "dash-ed", "UPPER", "dot.ted")
+ALL_AT_ONCE = " ".join(ODD_NAMES)
+"""What one part of it would break, it breaks here; which part it was, the deep tier tells."""
+
+
+@pytest.mark.parametrize("name", deep_after_first(ALL_AT_ONCE, *ODD_NAMES))
 def test_odd_names_are_found_and_read(any_bench: Bench, name: str) -> None:
     bench = any_bench
     bench.needs(Capability.ODD_NAMES)

@@ -22,6 +22,8 @@ from tests.conformance.drivers.iceberg import IcebergDriver
 from tests.oracle import iceberg_by_spark as oracle
 
 SEEDS = range(int(os.environ.get("EBBTIDE_PROPERTY_SEEDS", "12")))
+SHALLOW = 3
+"""So many of the histories run in `make test`, the others in `make test-deep`."""
 STEPS = 10
 _PERFORMED: Counter[str] = Counter()
 
@@ -105,7 +107,9 @@ def read(table: Table, catalog: Catalog) -> Reading:
     return adapter.read(found, catalog, Depth.FILES, None)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(
+    "seed", [pytest.param(seed, marks=pytest.mark.deep if seed >= SHALLOW else ()) for seed in SEEDS]
+)
 def test_kinds_views_and_references_agree_with_the_oracle(
     seed: int, spark: SparkSession, catalogs: Mapping[str, Catalog]
 ) -> None:
@@ -127,6 +131,7 @@ def test_kinds_views_and_references_agree_with_the_oracle(
 
 
 @pytest.mark.jvm
+@pytest.mark.deep
 def test_the_random_histories_performed_every_operation() -> None:
     """Runs after the others, in the same worker; a history that never branches would prove little."""
     if len(SEEDS) < 12:
