@@ -1,4 +1,7 @@
-"""Every test of state and ledger runs on both databases: import these fixtures into a conftest."""
+"""Every test of state and ledger runs on both databases: import these fixtures into a conftest.
+
+Those of the ledger run on PostgreSQL in the deep tier: what it asks of a database is tested on both with the state.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import pytest
 
 from ebbtide.state.database import Database
 from tests.state.postgres import server
+from tests.tiers import deep_after_first
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -27,7 +31,7 @@ def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "state.db"
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=deep_after_first("sqlite", "postgresql"))
 def migrated_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """A state with all its tables and no rows: a copy, since making the tables takes longer than most tests."""
     if request.param == "sqlite":
