@@ -75,7 +75,7 @@ SEED ?= $(shell date +%Y%m%d)
 .PHONY: nightly
 nightly: setup ## Sweep 10,000 random histories (HISTORIES=600 for fewer, SEED=…) and write benchmarks/PROPERTY.md
 	@EBBTIDE_HISTORIES=$(HISTORIES) EBBTIDE_SEED=$(SEED) EBBTIDE_RECORD=benchmarks/PROPERTY.md \
-	$(PYTEST) -s -W ignore tests/property
+	PYTEST_DEBUG_TEMPROOT=$(or $(TMPDIR),/tmp) $(PYTEST) -s -W ignore tests/property
 
 .PHONY: test-spark41
 test-spark41: setup-spark41 ## Run the marked subset on Spark 4.1 (Iceberg and Delta)
