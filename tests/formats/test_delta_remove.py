@@ -367,6 +367,7 @@ def test_a_compaction_that_began_before_its_partition_went_cannot_bring_it_back(
     assert ids_of(driver, table) == [2], "one that began after it commits, and has nothing to bring"
 
 
+@pytest.mark.deep
 def test_a_writer_that_is_always_faster_ends_in_a_conflict_and_a_whole_table(
     driver: DeltaDriver, meanwhile: Meanwhile
 ) -> None:
