@@ -5,6 +5,7 @@
     ├── FullReadNeededError      exit 4: what is new cannot be told from what is left; read the whole table
     ├── InputError               exit 2: what a person wrote is wrong
     ├── ProofError               exit 1: a proof, signature or hash was read and is false
+    ├── QueryError               exit 4: a query that a person wrote failed while it ran
     ├── RefusedError             exit 3: refused for safety
     │   ├── MarkedError          a reader met a transaction that is scheduled for deletion
     │   ├── LeaseError           another sweeper is at work, or this one's lease is over
@@ -24,6 +25,8 @@ render them; no error ever carries personal data.
 
 from __future__ import annotations
 
+import re
+
 
 class EbbtideError(Exception):
     """The root. `exit_code` is what the command line ends with."""
@@ -33,6 +36,11 @@ class EbbtideError(Exception):
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         self.message, self.hint = message, hint
         super().__init__(message)
+
+    @property
+    def kept(self) -> str:
+        """What of the message may be kept in the state."""
+        return self.message
 
     def __reduce__(self) -> tuple[object, ...]:
         # Errors cross process borders (Spark tasks); the default pickling would drop keyword arguments.
@@ -64,6 +72,20 @@ class ProofError(EbbtideError):
     def __init__(self, what: str, *, expected: str, found: str, hint: str | None = None) -> None:
         self.what, self.expected, self.found = what, expected, found
         super().__init__(f"{what}: expected {expected}, found {found}", hint=hint)
+
+
+class QueryError(EbbtideError):
+    """A query that a person wrote failed while it ran. The engine's words may quote values: whoever ran it reads them,
+    and nobody keeps them.
+    """
+
+    def __init__(self, name: str, reason: str, *, hint: str | None = None) -> None:
+        self.name = name
+        super().__init__(f"{name} failed: {reason}", hint=hint)
+
+    @property
+    def kept(self) -> str:
+        return f"{self.name} failed"
 
 
 class SetupError(EbbtideError):
@@ -150,9 +172,19 @@ class UnreadableError(EbbtideError):
         super().__init__(f"{subject}: {reason}", hint=hint)
 
     @classmethod
+    def of(cls, subject: str, error: Exception) -> EbbtideError:
+        """An error that becomes a row: our own as it is, any other as one that nobody expected."""
+        if not isinstance(error, EbbtideError):
+            return cls.unexpected(subject, error)
+        keep_trace(error)
+        return error
+
+    @classmethod
     def unexpected(cls, subject: str, error: Exception) -> UnreadableError:
         """For whatever an adapter did not foresee: one broken place must not end the work on the others."""
-        return cls(subject, in_a_line(error), hint="please report this: the adapter did not expect it")
+        keep_trace(error)
+        hint = "please report this: the adapter did not expect it (`ebbtide --log-file FILE` keeps where it came from)"
+        return cls(subject, kind_of(error), hint=hint)
 
 
 class Cancelled(BaseException):
@@ -168,10 +200,42 @@ class Cancelled(BaseException):
 
 
 def told(error: Exception) -> str:
-    """What an error says to people: our own words where it is ours, one line of it where not."""
-    return error.message if isinstance(error, EbbtideError) else in_a_line(error)
+    """What an error says to people: our own words where it is ours, its kind where not. The debug log says where."""
+    keep_trace(error)
+    return error.message if isinstance(error, EbbtideError) else kind_of(error)
 
 
-def in_a_line(error: Exception) -> str:
-    """An error of somebody else's as its kind and the first line of what it says."""
-    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"
+def kind_of(error: BaseException) -> str:
+    """What may be said of an error of somebody else's. Its text may quote what was read, or partitions' paths: only the
+    system's own words and the name of a Java class are taken from it.
+    """
+    kind = type(error).__name__
+    if isinstance(error, OSError) and error.strerror:
+        return f"{kind}: {error.strerror}"
+    java = re.search(r"^: ([\w.$]+)", str(error), re.MULTILINE) if kind == "Py4JJavaError" else None
+    return f"{kind}: {java[1]}" if java else kind
+
+
+def keep_trace(error: BaseException) -> None:
+    """An error becomes a row, and the work goes on: the debug log keeps where it came from."""
+    import logging  # late, as `ledger check` needs none of it
+
+    logger = logging.getLogger(__name__)
+    if logger.isEnabledFor(logging.DEBUG):
+        logger.debug("%s\n%s", type(error).__name__, trace_of(error), stacklevel=3)
+
+
+def trace_of(error: BaseException) -> str:
+    """The way that an error took: places in the code, and kinds of errors, never the words of somebody else's."""
+    import traceback
+
+    parts: list[str] = []
+    at: BaseException | None = error
+    while at is not None and len(parts) < _MOST_CAUSES:
+        said = f": {at.message}" if isinstance(at, EbbtideError) else ""
+        parts.append("".join(traceback.format_tb(at.__traceback__)) + f"{type(at).__name__}{said}")
+        at = at.__cause__ or at.__context__
+    return "\ncaused by:\n".join(parts)
+
+
+_MOST_CAUSES = 10

@@ -23,6 +23,9 @@ from typing import Protocol
 
 from ebbtide.errors import Cancelled
 
+# A library says nothing unless whoever uses it asks for its log.
+logging.getLogger("ebbtide").addHandler(logging.NullHandler())
+
 _SIGNALS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -82,7 +83,9 @@ def lake(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Small
     return project
 
 
-def test_columns_are_proposed_with_their_share_in_a_bounded_sample(lake: SmallProject, spark: SparkSession) -> None:
+def test_columns_are_proposed_with_their_share_in_a_bounded_sample(
+    lake: SmallProject, spark: SparkSession, caplog: pytest.LogCaptureFixture
+) -> None:
     """Of two broken tables one has no metadata and one has lost its file; both are named, and the others are told."""
     lake.table("torn", pa.table({"mail": ["secret@example.org"]}))
     (data,) = (lake.root / "lake" / "app" / "torn" / "data").glob("*.parquet")
@@ -96,6 +99,7 @@ def test_columns_are_proposed_with_their_share_in_a_bounded_sample(lake: SmallPr
     }
     catalogs = lake.tide.project.catalogs
     session(catalogs.values(), master="local[1]")
+    caplog.set_level(logging.DEBUG, logger="ebbtide")
     found, unread = suggest(spark, catalogs, columns, CLASSIFIERS)
     assert {(one.column, one.kind, one.label, one.share, one.sampled) for one in found} == {
         ("mail", "email", "PII.email", 1.0, ROWS * 3 // 4),
@@ -105,6 +109,8 @@ def test_columns_are_proposed_with_their_share_in_a_bounded_sample(lake: SmallPr
     }
     assert sorted(one.place for one in unread) == ["crm.app.gone", "crm.app.torn"]
     assert "secret" not in str(unread)
+    assert "governance/reading.py" in caplog.text, "the log says where it could not be read"
+    assert "secret" not in caplog.text
     assert LEAST_SHARE > 0.1
 
 

@@ -91,7 +91,7 @@ def _followed(context: RunContext, database: Database, run: str, now: Callable[[
         running.ended(cancelled.exit_code, cancelled.message)
         raise
     except EbbtideError as error:
-        running.ended(error.exit_code, error.message)
+        running.ended(error.exit_code, error.kept)
         raise
     except GeneratorExit:
         running.ended(130, "whoever asked for it left before its end")

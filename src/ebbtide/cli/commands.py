@@ -41,7 +41,20 @@ def main(
     _version_asked: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version and end.")
     ] = False,
+    log_format: Annotated[
+        str, typer.Option("--log-format", metavar="text|json", help="How the log is written.")
+    ] = "text",
+    log_file: Annotated[
+        Path | None, typer.Option("--log-file", help="Keep the whole log in a file, with where errors came from.")
+    ] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", help="The whole log on stderr.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Only data and errors.")] = False,
 ) -> None:
+    from ebbtide.cli import logs
+
+    logs.configure(form=log_format, verbose=verbose, quiet=quiet, file=log_file)
+    render.be_quiet(quiet)
+    running.show_progress(not (verbose or quiet))
     ctx.obj = project
 
 

@@ -40,7 +40,18 @@ def complain(message: str, hint: str | None) -> None:
         console.print(f"[bold]hint:[/] {escape(hint)}", soft_wrap=True)
 
 
+_is_quiet = False
+
+
+def be_quiet(quiet: bool) -> None:
+    """Whether notes are left out; errors never are."""
+    global _is_quiet
+    _is_quiet = quiet
+
+
 def note(message: str) -> None:
+    if _is_quiet:
+        return
     err().print(escape(message), style="dim", soft_wrap=True)
 
 

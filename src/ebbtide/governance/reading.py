@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, TypeVar
 
+from ebbtide.errors import keep_trace
 from ebbtide.formats.registry import load_format
 from ebbtide.model.ids import DatasetId
 from ebbtide.spark.session import quote
@@ -64,6 +65,7 @@ def together(parts: Mapping[str, DataFrame], ask: Callable[[DataFrame], Answer])
 
 def fault_of(error: Exception) -> str:
     """What may be said of an error: its kind, never its text, which may quote values or partitions' paths."""
+    keep_trace(error)
     return f"it cannot be read ({type(error).__name__})"
 
 

@@ -17,7 +17,7 @@ from pyspark import InheritableThread
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from ebbtide.errors import EbbtideError, InputError
+from ebbtide.errors import EbbtideError, InputError, QueryError
 from ebbtide.governance.statement import Statement, read_only
 
 TIME_LIMIT = 600.0
@@ -60,7 +60,7 @@ def run_statement(
         raise _wrong(error, statement) from None
     except (PySparkException, Py4JJavaError) as error:
         reason = _first_line(error)
-        raise EbbtideError(f"{statement.name} failed: {reason}", hint=f"look at {statement.path}") from None
+        raise QueryError(statement.name, reason, hint=f"look at {statement.path}") from None
     return Result(tuple(frame.columns), tuple({key: plain(row[key]) for key in frame.columns} for row in rows))
 
 

@@ -19,7 +19,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ebbtide.errors import EbbtideError, UnreadableError
+from ebbtide.errors import UnreadableError
 from ebbtide.inventory import current as currents
 from ebbtide.inventory.current import Current
 from ebbtide.kernel.engine import table_of
@@ -185,7 +185,7 @@ def _rest(roots: Mapping[str, Options], sheet: _Sheet, work: Work) -> str | None
 
 
 def _told(subject: str, error: Exception) -> str:
-    known = error if isinstance(error, EbbtideError) else UnreadableError.unexpected(subject, error)
+    known = UnreadableError.of(subject, error)
     return known.message
 
 

@@ -16,7 +16,7 @@ from time import sleep
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from ebbtide.errors import EbbtideError, UnreadableError
+from ebbtide.errors import UnreadableError
 from ebbtide.formats.base import Depth
 from ebbtide.formats.registry import load_format
 from ebbtide.inventory.rows import rows_of
@@ -155,7 +155,7 @@ def _read(item: Work, order: Order, spark: SparkSession | None) -> _Result:
         capabilities = sorted(str(c) for c, support in format_.capabilities.items() if support)
         sections = list(rows_of(reading, capabilities, order.scan_id, order.now))
     except Exception as error:
-        known = error if isinstance(error, EbbtideError) else UnreadableError.unexpected(str(found.id), error)
+        known = UnreadableError.of(str(found.id), error)
         return Outcome(str(found.id), found.location, "", known.message, known.hint), []
     outcome = Outcome(
         str(found.id), reading.location, "", doubt=reading.doubt, borrowed=reading.borrowed, identity=reading.identity,

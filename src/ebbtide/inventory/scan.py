@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from ebbtide.config.label_properties import label_properties
-from ebbtide.errors import EbbtideError, UnreadableError
+from ebbtide.errors import UnreadableError
 from ebbtide.formats.base import Depth
 from ebbtide.formats.registry import load_format
 from ebbtide.inventory import current as currents
@@ -24,6 +25,8 @@ from ebbtide.inventory.segments import remove_unused
 from ebbtide.model.dataset import Catalog, Found, NotFound
 from ebbtide.model.ids import DatasetId
 from ebbtide.run import RunContext, quiet
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,7 @@ def scan(
         currents.save(inventory, after)
         # Whoever loaded the state before this scan may still be reading its segments.
         remove_unused(inventory, after.segments | before.segments)
+    _logger.info("scan %s: %d of %d datasets read", after.scan_id, len(outcomes), len(after.entries))
     return ScanReport(after, tuple(sorted(outcomes)), tuple(sorted(before.entries.keys() - after.entries.keys())))
 
 
@@ -103,10 +107,8 @@ def _sharing(catalogs: Iterable[Catalog], entries: Mapping[str, Entry]) -> Itera
 def _ask(catalog: Catalog) -> Answer:
     try:
         answers = list(load_format(catalog.format).discover(catalog))
-    except EbbtideError as error:
-        return Answer(catalog, error=error)
     except Exception as error:
-        return Answer(catalog, error=UnreadableError.unexpected(catalog.name, error))
+        return Answer(catalog, error=UnreadableError.of(catalog.name, error))
     found = tuple(answer for answer in answers if isinstance(answer, Found))
     return Answer(catalog, found, tuple(answer for answer in answers if isinstance(answer, NotFound)))
 

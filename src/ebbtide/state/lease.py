@@ -11,6 +11,7 @@ Time is the database's, so that hosts need not agree; `--as-of` never touches it
 
 from __future__ import annotations
 
+import logging
 import threading
 from datetime import datetime, timedelta
 from types import TracebackType
@@ -23,6 +24,7 @@ from ebbtide.model.canonical import parse_timestamp
 from ebbtide.state.database import Database
 from ebbtide.state.tables import leases
 
+_logger = logging.getLogger(__name__)
 SWEEPER = "sweeper"
 SECONDS = 60
 
@@ -72,6 +74,7 @@ class Lease:
                 if record
                 else insert(leases).values(row | {"name": SWEEPER})
             )
+        _logger.debug("lease %d taken by %s", fence, holder)
         return cls(database, fence=fence, holder=holder, seconds=seconds)
 
     def prove(self, connection: Connection) -> timedelta:
@@ -129,9 +132,11 @@ class Lease:
         while not self._done.wait(self.seconds / 3):
             try:
                 self.renew()
-            except LeaseError:
+            except LeaseError as error:
+                _logger.warning("%s", error.message)
                 return
-            except EbbtideError:
+            except EbbtideError as error:
+                _logger.info("the lease was not renewed: %s", error.message)
                 # The database did not answer. The lease goes on by its own time, and every write proves it.
                 continue
 

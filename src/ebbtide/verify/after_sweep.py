@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow.orc as orc
 import pyarrow.parquet as pq
 
-from ebbtide.errors import EbbtideError, UnreadableError, in_a_line
+from ebbtide.errors import UnreadableError, keep_trace, told
 from ebbtide.formats.reading import load_reader
 from ebbtide.model.dataset import Catalog, FileRef, Found, Reading, Role
 from ebbtide.storage.files import Store, open_store
@@ -99,7 +99,8 @@ def _as_listed_now(work: Sequence[Work]) -> list[Work]:
     for catalog in {catalog.name: catalog for catalog, _ in work}.values():
         try:
             answers = list(load_reader(catalog.format).discover(catalog))
-        except Exception:  # noqa: S112 - then it is looked at as it was
+        except Exception as error:  # then it is looked at as it was
+            keep_trace(error)
             continue
         now |= {str(answer.id): answer for answer in answers if isinstance(answer, Found)}
     return [(catalog, now.get(str(found.id), found)) for catalog, found in work]
@@ -130,7 +131,7 @@ def _references(item: Work, spark: SparkSession | None) -> Sequence[FileRef] | s
     try:
         return list(_needed(load_reader(catalog.format).read_files(found, catalog, spark)))
     except Exception as error:
-        known = error if isinstance(error, EbbtideError) else UnreadableError.unexpected(str(found.id), error)
+        known = UnreadableError.of(str(found.id), error)
         return known.message
 
 
@@ -158,7 +159,7 @@ def _look(dataset: str, store: Store, file: FileRef) -> Missing | Unreadable | N
             return Unreadable(dataset, file.path, f"it has {entry.bytes} bytes, recorded are {file.bytes}")
         reason = next((check(store, file.path) for kind, check in _CHECKS if kind(file.path)), None)
     except Exception as error:
-        return Unreadable(dataset, file.path, in_a_line(error))
+        return Unreadable(dataset, file.path, told(error))
     return None if reason is None else Unreadable(dataset, file.path, reason)
 
 

@@ -128,6 +128,7 @@ def test_a_query_that_fails_while_it_runs_is_no_silent_success(spark: SparkSessi
     with pytest.raises(EbbtideError, match=r"a failed: .*no such thing") as caught:
         run_statement(spark, query("SELECT raise_error('no such thing') FROM range(2)"), DAY)
     assert caught.value.exit_code == 4
+    assert caught.value.kept == "a failed", "what the engine quotes is not kept"
 
 
 def test_a_report_that_never_ends_is_stopped_and_the_session_goes_on(spark: SparkSession) -> None:

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from ebbtide.errors import InputError, UnreadableError
+from ebbtide.errors import InputError, UnreadableError, keep_trace
 from ebbtide.formats.warehouse import open_warehouse
 from ebbtide.model.dataset import Catalog, Found, NotFound
 from ebbtide.model.ids import DatasetId
@@ -136,6 +136,7 @@ def _service(catalog: Catalog) -> Iterator[Found | NotFound]:
             said = f"the catalog lists it and does not find it: {error}"
             return NotFound(id_, said, hint="restore its metadata") if _lists(service, name) else None
         except Exception as error:
+            keep_trace(error)
             return NotFound(id_, str(error))
 
     with ThreadPoolExecutor(8) as pool:
