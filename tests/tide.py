@@ -102,8 +102,8 @@ class Tide:
         """State and message of every transaction in the dataset's history."""
         self.app.scan()
         told = self.app.history(str(table.id))
-        rows = [t for branch in told["branches"] for t in branch["transactions"]] + told["unreachable"]
-        return {row["id"]: (row["state"], row["message"]) for row in rows}
+        rows = [t for branch in told.branches for t in branch.transactions] + [*told.unreachable]
+        return {row.id: (row.state, row.message) for row in rows}
 
     def files(self) -> set[str]:
         """Every file under the warehouses, as paths relative to the project."""

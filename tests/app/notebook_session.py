@@ -142,12 +142,12 @@ def main(folder: Path) -> dict[str, Any]:
     joined = spark.sql("SELECT u.id, u.Name, g.name FROM Users u JOIN gained g ON u.id = g.id").collect()
     others = spark.table("few").join(gained, "id").collect()
     spark.catalog.dropTempView("gained")
-    checks = {check["name"]: check["passed"] for check in tide.check()}
+    checks = {check.name: check.passed for check in tide.check()}
     return {
         "before": before,
         "after": seen(spark),
-        "scanned": sorted(report.current.entries),
-        "errors": report.current.error_count,
+        "scanned": sorted(report.read),
+        "errors": len(report.errors),
         "tables": sorted(row.table_id for row in tables.collect()),
         "is_theirs": [gained.sparkSession is spark, tables.sparkSession is spark],
         "joined": [list(row) for row in joined],

@@ -74,7 +74,7 @@ def project(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Sm
 
 
 def drift_of(project: SmallProject, table: str) -> dict[str, dict[str, Any]]:
-    return {row["aspect"]: row for row in project.tide.contract_drift() if row["table_id"] == table}
+    return {row["aspect"]: row for row in project.tide.contract_drift().to_dicts() if row["table_id"] == table}
 
 
 @pytest.mark.parametrize("catalog", sorted(FORMATS))
@@ -151,7 +151,7 @@ def test_the_check_of_statistics_says_of_a_struct_what_the_contract_says(
 
     def flagged() -> list[str]:
         (check,) = project.tide.check("pii_statistics")
-        return [row["column_id"] for row in check["rows"] if row["table_id"] == "cice.app.nested"]
+        return [row["column_id"] for row in check.rows if row["table_id"] == "cice.app.nested"]
 
     try:
         project.tide.scan()

@@ -97,7 +97,7 @@ def test_a_table_that_became_unreadable_keeps_its_labels(root: Path) -> None:
     SmallLake(root).metadata_file("daily").unlink()
     tide.scan(history_only=True, full=True)
     assert tide.errors()
-    assert "TableContent.user_data" in tide.labels("lake.db.daily")["labels"]
+    assert "TableContent.user_data" in tide.explain_labels("lake.db.daily").labels
 
 
 @pytest.mark.parametrize("key", ["sql: nowhere/", "dbt: nowhere", "openlineage: nowhere/"])
@@ -118,8 +118,8 @@ def test_labels_in_table_properties_count_and_flow(root: Path) -> None:
     assert tables["lake.db.users"]["own_labels"] == ["Domain.growth"]
     assert tables["lake.db.daily"]["labels"] == ["Domain.growth", "TableContent.user_data"]
     assert found.problems == []
-    (why,) = next(c for c in Ebbtide(root).labels("lake.db.daily")["columns"] if c["column"] == "name")["why"]
-    assert "lake.db.users: property ebbtide.column.NAME.labels" in json.dumps(why)
+    (why,) = next(c for c in Ebbtide(root).explain_labels("lake.db.daily").columns if c.column == "name").why
+    assert "lake.db.users: property ebbtide.column.NAME.labels" in json.dumps(why.to_dict())
     set_properties(root, "users", {"ebbtide.column.NAME.labels": "", "ebbtide.labels": ""})
     assert column_labels(labelled_in(root))["lake.db.daily.name"] == []
 
@@ -167,10 +167,10 @@ def test_dbt_reaches_the_graph_and_its_meta_the_labels(root: Path) -> None:
     assert ("lake.db.stg.key", "lake.db.daily.id") in {(e["source_column"], e["target_column"]) for e in edges}
     labels = column_labels(found)
     assert labels["lake.db.users.name"] == labels["lake.db.daily.name"] == ["PII.tag"]
-    told = Ebbtide(root).labels("lake.db.daily")
-    assert told["labels"] == ["Domain.growth", "TableContent.user_data"]
-    assert told["own_labels"] == ["Domain.growth"]
-    assert told["depends"] == ["lake.db.stg", "lake.db.users"]
+    told = Ebbtide(root).explain_labels("lake.db.daily")
+    assert told.labels == ("Domain.growth", "TableContent.user_data")
+    assert told.own_labels == ("Domain.growth",)
+    assert told.depends == ("lake.db.stg", "lake.db.users")
     assert [(p.kind, p.subject) for p in found.problems] == [(ProblemKind.UNMATCHED, "lake.db.stg")]
 
 

@@ -164,8 +164,8 @@ def test_a_transaction_whose_file_came_back_is_not_called_deleted(lake: Lake) ->
     states = lake.tide.states(lake.tables["back"])
     assert states[first] == ("expired", None)
     told = lake.tide.app.history(str(lake.tables["back"].id))
-    (row,) = [t for branch in told["branches"] for t in branch["transactions"] if t["id"] == first]
-    assert row["carried_into"] == [again]
+    (row,) = [t for branch in told.branches for t in branch.transactions if t.id == first]
+    assert row.carried_into == (again,)
 
 
 def test_the_marks_of_a_renamed_table_say_so(lake: Lake) -> None:

@@ -46,8 +46,8 @@ def test_rows_go_though_two_sweeps_met_a_conflict(
     assert [row.id for row in driver.rows(table)] == [2, 3, 4], "nobody took the failed deletes for done"
     assert result.state == "waiting"
     tide.app.scan()
-    history = {row["id"]: row for row in tide.app.history(str(table.id))["branches"][0]["transactions"]}
+    history = {row.id: row for row in tide.app.history(str(table.id)).branches[0].transactions}
     assert before in history
     (mark,) = (mark for mark in read_state(tide.project).marks if mark.key.target == "rows")
     assert mark.acted_at is not None
-    assert as_text(mark.acted_at) > history[before]["committed_at"], "the version just before the delete holds the rows"
+    assert as_text(mark.acted_at) > history[before].committed_at, "the version just before the delete holds the rows"

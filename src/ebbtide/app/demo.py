@@ -6,9 +6,11 @@ import shutil
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from ebbtide.app.ebbtide import Ebbtide
+from ebbtide.app.results.lake import History, Table
+from ebbtide.app.results.shown import Rows
 from ebbtide.errors import RefusedError
 from ebbtide.model.ids import object_name
 
@@ -22,9 +24,9 @@ class Story(Protocol):
 
     def step(self, text: str) -> None: ...
 
-    def tables(self, rows: list[dict[str, Any]]) -> None: ...
+    def tables(self, rows: Rows[Table]) -> None: ...
 
-    def history(self, found: dict[str, Any]) -> None: ...
+    def history(self, found: History) -> None: ...
 
 
 def run_demo(folder: Path, *, tell: Story) -> None:
@@ -41,7 +43,7 @@ def run_demo(folder: Path, *, tell: Story) -> None:
     _build(tide, tell)
     tell.chapter("2. One inventory of all of it")
     report = tide.scan()
-    tell.step(f"{len(report.current.entries)} datasets read, {report.current.error_count} errors")
+    tell.step(f"{report.datasets} datasets read, {len(report.errors)} errors")
     again = tide.scan()
     tell.step(f"a second scan reads only what changed: {len(again.read)} datasets")
     tell.tables(tide.tables())
@@ -75,12 +77,12 @@ def _govern(tide: Ebbtide, tell: Story) -> None:
     for name, text in GOVERNED.items():
         (root / name).parent.mkdir(exist_ok=True)
         (root / name).write_text(text)
-    derived = tide.labels("lake.app.daily_user_events")
-    tell.step(f"lake.app.daily_user_events is {', '.join(derived['labels'])}: its uid comes from a PII column")
+    derived = tide.explain_labels("lake.app.daily_user_events")
+    tell.step(f"lake.app.daily_user_events is {', '.join(derived.labels)}: its uid comes from a PII column")
     for check in tide.check():
-        if not check["passed"]:
-            said = "fails" if check["severity"] == "error" else "warns"
-            tell.step(f"check {check['name']} {said} with {len(check['rows'])} rows: {check['description']}")
+        if not check.passed:
+            said = "fails" if check.severity == "error" else "warns"
+            tell.step(f"check {check.name} {said} with {len(check.rows)} rows: {check.description}")
     for row in tide.report("partitions_to_delete"):
         tell.step(f"past its {row['keep']}: {row['table_id']} {row['partition']} ({row['class']})")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from functools import wraps
 from pathlib import Path
@@ -16,6 +16,25 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from ebbtide.app.ledger_verbs import LedgerVerbs
+    from ebbtide.app.results.governance import (
+        CheckResult,
+        DepartedResult,
+        Drift,
+        LabelExplanation,
+        LabelsResult,
+        LineageResult,
+        Repair,
+        SuggestionsResult,
+    )
+    from ebbtide.app.results.lake import (
+        CondemnedTable,
+        History,
+        OrphansResult,
+        RunRow,
+        ScanError,
+        ScanResult,
+        Table,
+    )
     from ebbtide.app.results.retention import (
         Explanation,
         Hold,
@@ -28,7 +47,6 @@ if TYPE_CHECKING:
     )
     from ebbtide.app.results.shown import Rows
     from ebbtide.config.project import Limits
-    from ebbtide.inventory.scan import ScanReport
     from ebbtide.run import RunContext
 
 _P = ParamSpec("_P")
@@ -87,42 +105,79 @@ class Ebbtide:
         return LedgerVerbs(self.project)
 
     @_verb
-    def scan(self, *, history_only: bool = False, full: bool = False, context: RunContext | None = None) -> ScanReport:
+    def scan(self, *, history_only: bool = False, full: bool = False, context: RunContext | None = None) -> ScanResult:
         """Bring the inventory up to date; only what changed is read, unless `full`.
 
-        `history_only` leaves out partitions and files: quicker, good for looking only.
+        `history_only` leaves out partitions and files: quicker, good for looking only. Tables whose contract says
+        `enforce: true` are repaired where their settings differ from it.
         """
+        from ebbtide.app.contracts import after_scan
+        from ebbtide.app.results.built import built_rows
+        from ebbtide.app.results.governance import Drift, Repair
+        from ebbtide.app.results.lake import ScanResult
         from ebbtide.app.scan import scan_project
         from ebbtide.formats.base import Depth
 
         depth = Depth.HISTORY if history_only else Depth.FILES
-        return scan_project(self.project, now=datetime.now(UTC), depth=depth, full=full, context=context)
+        found = scan_project(self.project, now=datetime.now(UTC), depth=depth, full=full, context=context)
+        agreed = after_scan(self.project)
+        entries = found.current.entries
+        return ScanResult(
+            scan_id=found.current.scan_id,
+            scanned_at=found.current.scanned_at,
+            datasets=len(entries),
+            read=found.read,
+            gone=found.gone,
+            locked={entry.table_id: tuple(entry.locked_by) for entry in entries.values() if entry.locked_by},
+            errors=self.errors(),
+            drift=built_rows(Drift, agreed["drift"]),
+            repaired=built_rows(Repair, agreed["repaired"]),
+        )
 
     @_verb
-    def tables(self) -> list[dict[str, Any]]:
+    def tables(self) -> Rows[Table]:
+        """Every dataset with its branches, transactions, files and bytes."""
+        from ebbtide.app.results.built import built_rows
+        from ebbtide.app.results.lake import Table
         from ebbtide.app.tables import list_tables
 
-        return list_tables(self.project)
+        return built_rows(Table, list_tables(self.project))
 
     @_verb
-    def history(self, dataset: str) -> dict[str, Any]:
+    def history(self, dataset: str) -> History:
+        """The transactions of a dataset, branch by branch, from oldest to newest."""
         from ebbtide.app.history import dataset_history
+        from ebbtide.app.results.built import built
+        from ebbtide.app.results.lake import History
 
-        return dataset_history(self.project, dataset)
-
-    @_verb
-    def labels(self, table: str | None = None) -> dict[str, Any]:
-        """The labels of every table, or of one with the way that each label took."""
-        from ebbtide.app.labels import list_labels, table_labels
-
-        return list_labels(self.project) if table is None else table_labels(self.project, table)
+        return built(History, dataset_history(self.project, dataset))
 
     @_verb
-    def lineage(self, *, table: str | None = None) -> dict[str, Any]:
+    def labels(self) -> LabelsResult:
+        """The labels of every table."""
+        from ebbtide.app.labels import list_labels
+        from ebbtide.app.results.built import built
+        from ebbtide.app.results.governance import LabelsResult
+
+        return built(LabelsResult, list_labels(self.project))
+
+    @_verb
+    def explain_labels(self, table: str) -> LabelExplanation:
+        """The labels of one table and of its columns, with the way that each label took."""
+        from ebbtide.app.labels import table_labels
+        from ebbtide.app.results.built import built
+        from ebbtide.app.results.governance import LabelExplanation
+
+        return built(LabelExplanation, table_labels(self.project, table))
+
+    @_verb
+    def lineage(self, *, table: str | None = None) -> LineageResult:
         """The edges of all lineage, or those into and out of one table, and what could not be told."""
         from ebbtide.app.lineage import list_lineage
+        from ebbtide.app.results.built import built
+        from ebbtide.app.results.governance import LineageResult
 
-        return list_lineage(self.project, table=table)
+        return built(LineageResult, list_lineage(self.project, table=table))
 
     @_verb
     def incremental(
@@ -303,25 +358,32 @@ class Ebbtide:
         return Rows(Hold(**row) for row in list_holds(self.project))
 
     @_verb
-    def orphans(self, *, context: RunContext | None = None) -> dict[str, Any]:
+    def orphans(self, *, context: RunContext | None = None) -> OrphansResult:
         """List the storage, scan, and tell what nothing references, and which tables no catalog lists."""
         from ebbtide.app.orphans import list_orphans
+        from ebbtide.app.results.built import built
+        from ebbtide.app.results.lake import OrphansResult
 
-        return list_orphans(self.project, now=datetime.now(UTC), context=context)
+        return built(OrphansResult, list_orphans(self.project, now=datetime.now(UTC), context=context))
 
     @_verb
-    def condemn(self, path: str, *, unsafe: bool = False, dry_run: bool = False) -> dict[str, Any]:
+    def condemn(self, path: str, *, unsafe: bool = False, dry_run: bool = False) -> CondemnedTable:
         """Let policies treat a table that no catalog lists as orphans."""
         from ebbtide.app.orphans import condemn
+        from ebbtide.app.results.built import built
+        from ebbtide.app.results.lake import CondemnedTable
 
-        return condemn(self.project, path, now=datetime.now(UTC), unsafe=unsafe, dry_run=dry_run)
+        found = condemn(self.project, path, now=datetime.now(UTC), unsafe=unsafe, dry_run=dry_run)
+        return built(CondemnedTable, found)
 
     @_verb
-    def suggest_labels(self, *tables: str) -> dict[str, Any]:
+    def suggest_labels(self, *tables: str) -> SuggestionsResult:
         """PII labels for columns that look personal: of the named tables, or of all."""
         from ebbtide.app.classify import suggest_labels
+        from ebbtide.app.results.built import built
+        from ebbtide.app.results.governance import SuggestionsResult
 
-        return suggest_labels(self.project, tables)
+        return built(SuggestionsResult, suggest_labels(self.project, tables))
 
     @_verb
     def create_tables(self, *tables: str, dry_run: bool = False) -> list[str]:
@@ -331,56 +393,79 @@ class Ebbtide:
         return create_tables(self.project, tables, dry_run=dry_run)
 
     @_verb
-    def contract_drift(self) -> list[dict[str, Any]]:
+    def contract_drift(self) -> Rows[Drift]:
         """Where tables differ from their contracts, by the last scan."""
         from ebbtide.app.contracts import check_contracts
+        from ebbtide.app.results.built import built_rows
+        from ebbtide.app.results.governance import Drift
 
-        return check_contracts(self.project)
+        return built_rows(Drift, check_contracts(self.project))
 
     @_verb
-    def repair_tables(self, *tables: str, dry_run: bool = False) -> list[dict[str, Any]]:
+    def repair_tables(self, *tables: str, dry_run: bool = False) -> Rows[Repair]:
         """Repair settings of the named tables, or of those with `enforce: true`."""
         from ebbtide.app.contracts import repair_tables
+        from ebbtide.app.results.built import built_rows
+        from ebbtide.app.results.governance import Repair
 
-        return repair_tables(self.project, tables, dry_run=dry_run)
-
-    @_verb
-    def enforce_contracts(self) -> dict[str, Any]:
-        """After a scan: repair tables with `enforce: true`, and say what differs still."""
-        from ebbtide.app.contracts import after_scan
-
-        return after_scan(self.project)
+        return built_rows(Repair, repair_tables(self.project, tables, dry_run=dry_run))
 
     @_verb
-    def departed(self, *, file: bool = False, dry_run: bool = False, as_of: datetime | None = None) -> dict[str, Any]:
+    def departed(self, *, file: bool = False, dry_run: bool = False, as_of: datetime | None = None) -> DepartedResult:
         """Who left and is still in a table, as counts; with `file` as erasure requests in the state, too."""
         from ebbtide.app.departed import departed_users
+        from ebbtide.app.results.built import built
+        from ebbtide.app.results.governance import DepartedResult
 
-        return departed_users(self.project, file=file, dry_run=dry_run, as_of=as_of)
+        return built(DepartedResult, departed_users(self.project, file=file, dry_run=dry_run, as_of=as_of))
 
     @_verb
-    def check(self, *names: str, now: datetime | None = None, time_limit: float = 600) -> list[dict[str, Any]]:
+    def check(self, *names: str, now: datetime | None = None, time_limit: float = 600) -> Rows[CheckResult]:
         """Run checks, all or the named ones. A check that passed has no rows."""
         from ebbtide.app.checks import as_json, run_checks
+        from ebbtide.app.results.built import built_rows
+        from ebbtide.app.results.governance import CheckResult
 
         found = run_checks(self.project, names, now=now or datetime.now(UTC), time_limit=time_limit)
-        return [as_json(outcome) for outcome in found]
+        return built_rows(CheckResult, map(as_json, found))
 
     @_verb
-    def report(self, name: str, *, day: date | None = None, time_limit: float = 600) -> list[dict[str, Any]]:
-        """The rows of a report for one day, today unless it is named."""
+    def report(self, name: str, *, day: date | None = None, time_limit: float = 600) -> Rows[Mapping[str, Any]]:
+        """The rows of a report for one day, today unless it is named. Their columns are the report's own."""
         from ebbtide.app.checks import run_report
+        from ebbtide.app.results.shown import Rows
 
         now = datetime.now(UTC)
         found = run_report(self.project, name, [day or now.date()], now=now, time_limit=time_limit)
-        return [row for _, result in found for row in result.rows]
+        return Rows(row for _, result in found for row in result.rows)
 
     @_verb
-    def errors(self) -> list[dict[str, Any]]:
-        """The rows of `scan_errors` of the last scan."""
+    def errors(self) -> Rows[ScanError]:
+        """Catalogs that did not answer the last scan, and datasets that could not be read."""
+        from ebbtide.app.results.built import built_rows
+        from ebbtide.app.results.lake import ScanError
         from ebbtide.inventory.information_schema import Inventory
 
-        return list(Inventory.open(self.project.inventory).errors())
+        return built_rows(ScanError, Inventory.open(self.project.inventory).errors())
+
+    @_verb
+    def runs(self, *, limit: int | None = 20) -> Rows[RunRow]:
+        """What runs now, on whatever host, and how the last runs ended; the newest first."""
+        from ebbtide.app.results.built import built_rows
+        from ebbtide.app.results.lake import RunRow
+        from ebbtide.app.runs import list_runs
+
+        return built_rows(RunRow, list_runs(self.project, now=datetime.now(UTC), limit=limit))
+
+    @_verb
+    def cancel_run(self, run_id: str, *, context: RunContext | None = None) -> RunRow:
+        """Ask a run to stop at its next boundary; nothing is left half done."""
+        from ebbtide.app.results.built import built
+        from ebbtide.app.results.lake import RunRow
+        from ebbtide.app.runs import cancel_run
+        from ebbtide.run import quiet
+
+        return built(RunRow, cancel_run(self.project, run_id, quiet(context)))
 
     @_verb
     def information_schema(self, section: str, *, now: datetime | None = None) -> DataFrame:

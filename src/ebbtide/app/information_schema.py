@@ -53,19 +53,16 @@ def information_schema(project: Project, *, now: datetime) -> Iterator[SparkSess
 
 def section(project: Project, name: str, folder: Callable[[], Path], *, now: datetime) -> DataFrame:
     """One section as a frame of the project's session. What it reads lies in a `folder`, as long as it is used."""
-    from ebbtide.app.scan import start_plan_session, start_session
+    from ebbtide.app.scan import start_session
     from ebbtide.governance.views import SECTIONS, sections
-    from ebbtide.spark.foreign import handed_over
 
     if name not in SECTIONS:
         raise InputError(f"the information schema has no section {name!r}", hint=nearest(name, list(SECTIONS)))
     inventory = Inventory.open(project.inventory)
-    spark = start_plan_session(project, inventory)
+    spark = start_session(project)
     if name in AS_SCANNED:
-        frames = _as_scanned(inventory, spark)
-    else:
-        frames = sections(spark, *_made(project, inventory, spark, folder(), now))
-    return handed_over(frames[name], start_session(project))
+        return inventory.frame(spark, name)
+    return sections(spark, *_made(project, inventory, spark, folder(), now))[name]
 
 
 AS_SCANNED = ("branches", "transactions", "files")

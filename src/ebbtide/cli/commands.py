@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ebbtide.cli import checks, governance, ledger, orphans, people, plan, render, retention, running, runs, show, state
 from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, open_project, project_file
+
+if TYPE_CHECKING:
+    from ebbtide.app.results.lake import ScanResult
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
@@ -96,42 +99,28 @@ def scan(
     """
     tide = open_project(ctx, project)
     with running.shown("asking the catalogs") as context:
-        report = tide.scan(history_only=history_only, full=full, context=context)
-    agreed = tide.enforce_contracts()
-    errors = tide.errors()
-    entries = report.current.entries.values()
-    locked = {entry.table_id: list(entry.locked_by) for entry in entries if entry.locked_by}
+        found = tide.scan(history_only=history_only, full=full, context=context)
     if json:
-        render.write_json(
-            {
-                "scan_id": report.current.scan_id,
-                "scanned_at": report.current.scanned_at,
-                "datasets": len(report.current.entries),
-                "read": list(report.read),
-                "gone": list(report.gone),
-                "locked": locked,
-                "errors": errors,
-                **agreed,
-            }
-        )
-    _tell(report, errors, locked)
-    if agreed["drift"] or agreed["repaired"]:
-        repaired = len({row["table_id"] for row in agreed["repaired"]})
-        drifting = len({row["table_id"] for row in agreed["drift"]})
+        render.write_json(found.to_dict())
+    _tell(found)
+    if found.drift or found.repaired:
+        repaired = len({row.table_id for row in found.repaired})
+        drifting = len({row.table_id for row in found.drift})
         render.note(f"contracts: {repaired} tables repaired, {drifting} differ (`ebbtide contract check`)")
-    if errors:
+    if found.errors:
         raise typer.Exit(4)
 
 
-def _tell(report: Any, errors: list[dict[str, Any]], locked: dict[str, list[str]]) -> None:
-    total, read = len(report.current.entries), len(report.read)
-    gone = f", {len(report.gone)} gone" if report.gone else ""
-    render.note(f"{total} datasets: {read} read, {max(0, total - read)} not read again{gone}, {len(errors)} errors")
-    for table_id, others in sorted(locked.items()):
+def _tell(found: ScanResult) -> None:
+    total, read = found.datasets, len(found.read)
+    gone = f", {len(found.gone)} gone" if found.gone else ""
+    errors = len(found.errors)
+    render.note(f"{total} datasets: {read} read, {max(0, total - read)} not read again{gone}, {errors} errors")
+    for table_id, others in sorted(found.locked.items()):
         render.note(f"locked: {table_id} shares its location with {', '.join(others)}; nothing of it will be removed")
-    for error in errors:
+    for error in found.errors:
         # The message of a dataset begins with its name, that of a catalog with the catalog's.
-        render.complain(error["error"], error["hint"])
+        render.complain(error.error, error.hint)
 
 
 @app.command()
@@ -139,7 +128,7 @@ def tables(ctx: typer.Context, project: ProjectOption = None, json: JsonOption =
     """List every dataset with its branches, transactions, files and bytes."""
     rows = open_project(ctx, project).tables()
     if json:
-        render.write_json(rows)
+        render.write_json(rows.to_dicts())
         return
     render.out().print(show.tables(rows))
 
@@ -154,14 +143,14 @@ def history(
     """Show the transactions of a dataset, branch by branch, from oldest to newest."""
     found = open_project(ctx, project).history(dataset)
     if json:
-        render.write_json(found)
+        render.write_json(found.to_dict())
         return
     console = render.out()
     for part in show.history(found):
         console.print(part)
-    render.note(f"as scanned at {found['scanned_at']}")
-    if found["error"]:
-        render.complain(f"{found['error']} (what is shown is what could be read before)", None)
+    render.note(f"as scanned at {found.scanned_at}")
+    if found.error:
+        render.complain(f"{found.error} (what is shown is what could be read before)", None)
 
 
 @app.command()

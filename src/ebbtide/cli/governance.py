@@ -27,7 +27,8 @@ def labels(
     json: JsonOption = False,
 ) -> None:
     """Show labels: of every table, or of one with the way that each label took. Exit 2 where a file cannot be read."""
-    found = open_project(ctx, project).labels(table)
+    tide = open_project(ctx, project)
+    found = (tide.labels() if table is None else tide.explain_labels(table)).to_dict()
     if json:
         render.write_json(found)
     elif table is None:
@@ -69,7 +70,7 @@ def lineage(
     ctx.obj = project or ctx.obj
     if ctx.invoked_subcommand is not None:
         return
-    found = open_project(ctx, project).lineage(table=table)
+    found = open_project(ctx, project).lineage(table=table).to_dict()
     if json:
         render.write_json(found)
     else:

@@ -19,28 +19,28 @@ def list_(ctx: typer.Context, project: ProjectOption = None, json: JsonOption = 
     with running.shown("asking the catalogs") as context:
         found = open_project(ctx, project).orphans(context=context)
     if json:
-        render.write_json(found)
+        render.write_json(found.to_dict())
     else:
         shown = render.table("dataset", "folder", ">files", ">bytes", "newest (UTC)")
-        for row in found["orphans"]:
+        for row in found.orphans:
             shown.add_row(
-                escape(row["dataset"]),
-                escape(row["folder"]),
-                str(row["files"]),
-                render.size(row["bytes"]),
-                render.when(row["newest"]),
+                escape(row.dataset),
+                escape(row.folder),
+                str(row.files),
+                render.size(row.bytes),
+                render.when(row.newest),
             )
         render.out().print(shown)
-        if found["unregistered"]:
+        if found.unregistered:
             shown = render.table("unregistered", "format", "formerly", ">files", ">bytes", "newest (UTC)")
-            for row in found["unregistered"]:
-                names = (escape(row["path"]), row["format"], escape(row["formerly"] or ""))
-                shown.add_row(*names, str(row["files"]), render.size(row["bytes"]), render.when(row["newest"]))
+            for table in found.unregistered:
+                names = (escape(table.path), table.format, escape(table.formerly or ""))
+                shown.add_row(*names, str(table.files), render.size(table.bytes), render.when(table.newest))
             render.out().print(shown)
             render.note("no catalog lists these tables: they stay until `ebbtide orphans condemn PATH`")
-    for reason in found["unread"]:
+    for reason in found.unread:
         render.complain(reason, "until it can be read, nothing is an orphan")
-    if found["unread"]:
+    if found.unread:
         raise typer.Exit(4)
 
 
@@ -56,8 +56,6 @@ def condemn(
     """Let policies treat a table that no catalog lists as orphans. Exit 3 where it may still be someone's."""
     found = open_project(ctx, project).condemn(path, unsafe=unsafe, dry_run=dry_run)
     if json:
-        render.write_json(found)
+        render.write_json(found.to_dict())
     would = "would be condemned" if dry_run else "is condemned"
-    render.note(
-        f"{found['path']} {would}: {found['files']} files, {render.size(found['bytes'])}, as {found['dataset']}"
-    )
+    render.note(f"{found.path} {would}: {found.files} files, {render.size(found.bytes)}, as {found.dataset}")

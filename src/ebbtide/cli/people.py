@@ -40,7 +40,7 @@ def classify(
     if not suggest:
         render.complain("classify proposes labels, it puts none on", "say `classify --suggest`")
         raise typer.Exit(2)
-    found = open_project(ctx, project).suggest_labels(*(tables or ()))
+    found = open_project(ctx, project).suggest_labels(*(tables or ())).to_dict()
     if json:
         render.write_json(found)
     else:
@@ -73,7 +73,7 @@ def create(
 
 def check(ctx: typer.Context, project: ProjectOption = None, json: JsonOption = False) -> None:
     """Show where tables differ from their contracts, by the last scan. Exit 1 where one does."""
-    found = open_project(ctx, project).contract_drift()
+    found = open_project(ctx, project).contract_drift().to_dicts()
     if json:
         render.write_json(found)
     else:
@@ -90,7 +90,7 @@ def repair(
     json: JsonOption = False,
 ) -> None:
     """Repair settings: of the named tables, or of those with `enforce: true`. Exit 1 where something is left."""
-    found = open_project(ctx, project).repair_tables(*(tables or ()), dry_run=dry_run)
+    found = open_project(ctx, project).repair_tables(*(tables or ()), dry_run=dry_run).to_dicts()
     if json:
         render.write_json(found)
     else:
@@ -131,7 +131,7 @@ def departed(
 ) -> None:
     """Show how many people who left are still in which table. Exit 1 where one should be gone by the promise."""
 
-    found = open_project(ctx, project).departed(file=file, dry_run=dry_run, as_of=time_of(as_of))
+    found = open_project(ctx, project).departed(file=file, dry_run=dry_run, as_of=time_of(as_of)).to_dict()
     if json:
         render.write_json(found)
     else:

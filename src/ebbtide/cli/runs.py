@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -22,9 +21,7 @@ def list_(
     json: JsonOption = False,
 ) -> None:
     """What runs now, on whatever host, and how the last runs ended."""
-    from ebbtide.app.runs import list_runs
-
-    rows = list_runs(open_project(ctx, project).project, now=datetime.now(UTC), limit=limit)
+    rows = open_project(ctx, project).runs(limit=limit).to_dicts()
     if json:
         render.write_json(rows)
         return
@@ -45,12 +42,10 @@ def cancel(
     json: JsonOption = False,
 ) -> None:
     """Ask a run to stop at its next boundary; nothing is left half done, and the next run goes on from there."""
-    from ebbtide.app.runs import cancel_run
-
-    found = cancel_run(open_project(ctx, project).project, run_id, running.context())
+    found = open_project(ctx, project).cancel_run(run_id, context=running.context())
     if json:
-        render.write_json(found)
-    render.note(f"{found['verb']} was asked to stop")
+        render.write_json(found.to_dict())
+    render.note(f"{found.verb} was asked to stop")
 
 
 def _far(row: dict[str, Any]) -> str:

@@ -2,57 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 
 from ebbtide.cli import render
 from ebbtide.cli.render import escape
 
+if TYPE_CHECKING:
+    from ebbtide.app.results.lake import History, Transaction
+    from ebbtide.app.results.lake import Table as TableRow
 
-def tables(rows: list[dict[str, Any]]) -> Table:
+
+def tables(rows: Iterable[TableRow]) -> Table:
     shown = render.table("table", "format", ">branches", ">tags", ">commits", ">rows", ">data files", ">data",
                          ">all files", ">all bytes", "last commit (UTC)", "note")  # fmt: skip
     for row in rows:
-        note = "unreadable" if row["error"] else "locked" if row["locked_by"] else ""
+        note = "unreadable" if row.error else "locked" if row.locked_by else ""
         shown.add_row(
-            escape(row["table_id"]), row["format"] or "?", str(row["branches"]), str(row["tags"]),
-            str(row["transactions"]), "" if row["rows"] is None else str(row["rows"]), str(row["data_files"]),
-            render.size(row["data_bytes"]), str(row["files"]), render.size(row["bytes"]),
-            render.when(row["last_commit"]), note,
+            escape(row.table_id), row.format or "?", str(row.branches), str(row.tags),
+            str(row.transactions), "" if row.rows is None else str(row.rows), str(row.data_files),
+            render.size(row.data_bytes), str(row.files), render.size(row.bytes),
+            render.when(row.last_commit), note,
         )  # fmt: skip
     return shown
 
 
-def history(found: dict[str, Any]) -> Iterator[Table]:
+def history(found: History) -> Iterator[Table]:
     """A table per branch, then what no branch reaches."""
     tags: dict[str, list[str]] = {}
-    for tag in found["tags"]:
-        tags.setdefault(tag["head"], []).append(tag["name"])
-    for branch in found["branches"]:
-        title = f"branch {branch['name']}" + (" (no commit)" if not branch["transactions"] else "")
-        yield _lines(branch["transactions"], title, branch["view_start"], tags)
-    if found["unreachable"]:
-        yield _lines(found["unreachable"], "on no branch", None, tags)
+    for tag in found.tags:
+        tags.setdefault(tag.head, []).append(tag.name)
+    for branch in found.branches:
+        title = f"branch {branch.name}" + (" (no commit)" if not branch.transactions else "")
+        yield _lines(branch.transactions, title, branch.view_start, tags)
+    if found.unreachable:
+        yield _lines(found.unreachable, "on no branch", None, tags)
 
 
 _COUNTS = ("rows_added", "rows_removed", "files_added", "files_removed")
 
 
-def _lines(rows: list[dict[str, Any]], title: str, view_start: str | None, tags: dict[str, list[str]]) -> Table:
+def _lines(rows: Iterable[Transaction], title: str, view_start: str | None, tags: dict[str, list[str]]) -> Table:
     shown = render.table("transaction", "kind", "committed (UTC)", ">+rows", ">-rows", ">+files", ">-files", ">+bytes",
                          "view", "notes", title=escape(title))  # fmt: skip
     for row in rows:
-        view = "starts" if row["id"] == view_start else "latest" if row["in_latest_view"] else ""
-        notes = [f"tag {name}" for name in tags.get(row["id"], [])]
-        notes += ["staged"] if row["staged"] else []
-        notes += [f"carried into {', '.join(row['carried_into'])}"] if row["carried_into"] else []
-        notes += [row["message"]] if row["message"] else []
-        counts = [("?" if row[key] is None else str(row[key])) for key in _COUNTS]
+        view = "starts" if row.id == view_start else "latest" if row.in_latest_view else ""
+        notes = [f"tag {name}" for name in tags.get(row.id, [])]
+        notes += ["staged"] if row.staged else []
+        notes += [f"carried into {', '.join(row.carried_into)}"] if row.carried_into else []
+        notes += [row.message] if row.message else []
+        counts = [("?" if getattr(row, key) is None else str(getattr(row, key))) for key in _COUNTS]
         shown.add_row(
-            escape(row["id"]), row["kind"], row["committed_at"][:19].replace("T", " "), *counts,
-            render.size(row["bytes_added"]), view, escape("; ".join(notes)),
+            escape(row.id), row.kind, row.committed_at[:19].replace("T", " "), *counts,
+            render.size(row.bytes_added), view, escape("; ".join(notes)),
         )  # fmt: skip
     return shown
 
@@ -69,9 +73,9 @@ class Story:
     def step(self, text: str) -> None:
         self._console.print(f"  {escape(text)}", soft_wrap=True)
 
-    def tables(self, rows: list[dict[str, Any]]) -> None:
+    def tables(self, rows: Iterable[TableRow]) -> None:
         self._console.print(tables(rows))
 
-    def history(self, found: dict[str, Any]) -> None:
+    def history(self, found: History) -> None:
         for part in history(found):
             self._console.print(part)
