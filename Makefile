@@ -111,6 +111,10 @@ format: setup ## Format the code
 bench: setup ## Run the benchmarks (ONLY=scan for one) and write benchmarks/RESULTS.md
 	@$(BIN)/python -m benchmarks.run $(ONLY)
 
+.PHONY: bench-smoke
+bench-smoke: setup ## Run benchmarks on small lakes; fails where a ratio is below half of its bar
+	@$(BIN)/python -m benchmarks.run --smoke $(ONLY)
+
 .PHONY: test-bare
 test-bare: ## By hand: a clean clone with an empty HOME and only python3, make and coreutils on the PATH
 	@setup/test-bare

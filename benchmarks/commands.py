@@ -23,8 +23,8 @@ from benchmarks.scan import timed
 from ebbtide.app.plan import make_plan
 from ebbtide.config.project import load_project
 
-TABLES, FEW, COMMITS, ROUNDS = 100, 8, 5, 7
-"""Many tables for plans in a process that runs, few for those that a person asks for and reads."""
+FEW, COMMITS = 8, 5
+"""Few tables for what a person asks for and reads, many for plans in a process that runs."""
 PROJECT = """\
 project: bench
 catalogs:
@@ -64,8 +64,16 @@ def process(root: Path, *arguments: str) -> bytes:
 
 
 def main(root: Path) -> Iterator[Result]:
+    return measure(root, tables=100, rounds=7)
+
+
+def smoke(root: Path) -> Iterator[Result]:
+    return measure(root, tables=20, rounds=3)
+
+
+def measure(root: Path, *, tables: int, rounds: int) -> Iterator[Result]:
     large, root = root / "large", root / "small"
-    build(large, TABLES)
+    build(large, tables)
     build(root, FEW)
     project, now = load_project(large), datetime.now(UTC) + timedelta(days=9)
 
@@ -86,12 +94,12 @@ def main(root: Path) -> Iterator[Result]:
     for each in work.values():  # once before it counts: whatever is compiled or loaded for the first time
         each()
     took: dict[str, list[float]] = {name: [] for name in work}
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         for name, each in work.items():
             took[name].append(timed(each)[0])
     median = {name: statistics.median(seconds) for name, seconds in took.items()}
     for name, what, bar in (
-        ("warm", f"warm plan of {TABLES} tables", 5), ("plan", f"cold `ebbtide plan` of {FEW} tables", 6),
+        ("warm", f"warm plan of {tables} tables", 5), ("plan", f"cold `ebbtide plan` of {FEW} tables", 6),
         ("explain", "cold `ebbtide explain`", 6), ("tables", "cold `ebbtide tables`", 3),
     ):  # fmt: skip
         share = median[name] / median["import"]

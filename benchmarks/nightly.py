@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from statistics import median
 
 import pyarrow as pa
 from pyiceberg.catalog.sql import SqlCatalog
@@ -19,7 +18,7 @@ from ebbtide.app.scan import start_session
 from ebbtide.config import load_project
 from ebbtide.spark.session import activate, of_formats
 
-TABLES, WARM, SHARE, COMMITS, ROUNDS = 100, 10, 10, 6, 3
+WARM, SHARE, COMMITS = 10, 10, 6
 PROJECT = """
 project: nightly
 clock: simulated
@@ -50,21 +49,29 @@ def _lake(root: Path, name: str, tables: int) -> SqlCatalog:
 
 
 def main(folder: Path) -> Iterator[Result]:
+    return measure(folder, tables=100, rounds=3)
+
+
+def smoke(folder: Path) -> Iterator[Result]:
+    return measure(folder, tables=60, rounds=1)
+
+
+def measure(folder: Path, *, tables: int, rounds: int) -> Iterator[Result]:
     """Both sides first work on a small lake: neither pays for classes that are loaded and compiled for the first time,
     as in `run --every 1d`, or in a script that has been at work for some minutes. Then they take turns, each time on a
     lake of its own, and the middle one of the rounds counts: a machine is not equally fast from minute to minute.
     """
     _pass(folder / "warm" / "ours", WARM)
     _script(folder / "warm" / "theirs", "warm", WARM)
-    rounds = []
-    for number in range(ROUNDS):
-        ours = _pass(folder / f"ours-{number}", TABLES)
-        rounds.append((ours, _script(folder / f"theirs-{number}", f"theirs{number}", TABLES)))
-        print(f"  round {number + 1}: {ours:.2f} s against {rounds[-1][1]:.1f} s", flush=True)
-    middle = median(theirs / ours for ours, theirs in rounds)
-    ours, theirs = next(pair for pair in rounds if pair[1] / pair[0] == middle)
-    name = f"{TABLES} tables, {TABLES // SHARE} with work: listing, scans, plan, mark, sweep, proof"
-    yield Result(name, ours, "a script of expire_snapshots and remove_orphan_files", theirs, 8)
+    took = []
+    for number in range(rounds):
+        ours = _pass(folder / f"ours-{number}", tables)
+        took.append((ours, _script(folder / f"theirs-{number}", f"theirs{number}", tables)))
+        print(f"  round {number + 1}: {ours:.2f} s against {took[-1][1]:.1f} s", flush=True)
+    ours, theirs = sorted(took, key=lambda pair: pair[1] / pair[0])[rounds // 2]
+    name = f"{tables} tables, {tables // SHARE} with work: listing, scans, plan, mark, sweep, proof"
+    yield Result(name, ours, "a script of expire_snapshots and remove_orphan_files", theirs, 15)
+    SparkSession.active().stop()
 
 
 def _pass(root: Path, tables: int) -> float:

@@ -28,6 +28,11 @@ class Result:
     def met(self) -> bool:
         return self.ours <= self.bar if self.is_limit else self.ratio >= self.bar
 
+    @property
+    def half_met(self) -> bool:
+        """Whether it is at least half of what is asked for: less is no noise of a machine."""
+        return self.ours <= 2 * self.bar if self.is_limit else 2 * self.ratio >= self.bar
+
     def line(self) -> str:
         verdict = "met" if self.met else "**missed**"
         if self.is_limit:
