@@ -19,9 +19,9 @@ from ebbtide.config.classifiers import Classifier, Classifiers, Kind
 from ebbtide.lineage.cache import FlowCache
 from ebbtide.lineage.declared import Declared
 from ebbtide.lineage.graph import Graph
+from ebbtide.lineage.label_propagation import Ints
 from ebbtide.lineage.labels import Labels, propagate
 from ebbtide.lineage.models import Traced, sql_models, trace_models
-from ebbtide.lineage.spread import Ints
 from ebbtide.lineage.values import ColumnRef
 
 TABLES, COLUMNS, EDGES, LAYERS, MODELS = 10_000, 20, 1_000_000, 15, 1_000

@@ -19,10 +19,10 @@ import pyarrow.parquet as pq
 
 from benchmarks.results import Result
 from benchmarks.scan import timed
-from ebbtide.inventory.areas import places
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.listing import list_storage
 from ebbtide.inventory.orphans import find_orphans
+from ebbtide.inventory.ownership import places
 from ebbtide.inventory.scan import scan
 from ebbtide.model.dataset import Catalog
 from ebbtide.spark.session import session

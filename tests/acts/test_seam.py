@@ -24,7 +24,7 @@ from ebbtide.formats import registry
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.ledger.audit import audit
 from ebbtide.ledger.ledger import Clock, Ledger, Step
-from ebbtide.model.removal import Freed
+from ebbtide.model.removal import FileDeletion
 from ebbtide.run import RunContext
 from ebbtide.state.lease import Lease
 from ebbtide.state.sweeper import SweepWriter
@@ -64,7 +64,7 @@ class Rewriter:
     def delete(self, result: ActResult, also: Collection[str]) -> ActResult:
         assert not also
         failed = remove_files(list(result.deletes), result.act.catalog.options, lambda: None, result.act.places)
-        return replace(result, freed=Freed(failed=failed))
+        return replace(result, deletion=FileDeletion(failed=failed))
 
 
 @dataclass(frozen=True, slots=True)

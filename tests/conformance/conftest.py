@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from ebbtide.formats.base import Depth, Format, supports
 from ebbtide.formats.registry import load_format
 from ebbtide.model.capabilities import Capability
-from ebbtide.model.dataset import Catalog, Found, NotFound, Reading
+from ebbtide.model.dataset import Catalog, NotFound, Reading, TableHandle
 from ebbtide.model.history import History, build_history
 from ebbtide.spark.session import formats_of_session
 from tests.conformance.driver import Driver, Table
@@ -62,9 +62,9 @@ class Bench:
             self.new_name(stem), variant=self.variant, partitioned=partitioned, properties=properties
         )
 
-    def found(self, table: Table) -> Found:
+    def found(self, table: Table) -> TableHandle:
         answers = list(self.adapter.discover(self.catalog))
-        matches = [a for a in answers if isinstance(a, Found) and a.id == table.id]
+        matches = [a for a in answers if isinstance(a, TableHandle) and a.id == table.id]
         assert matches, f"{table.id} not among {[a.name if isinstance(a, NotFound) else str(a.id) for a in answers]}"
         return matches[0]
 

@@ -17,7 +17,7 @@ from ebbtide.formats.base import Depth
 from ebbtide.formats.registry import load_format
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.scan import scan
-from ebbtide.model.dataset import Catalog, Found, Reading
+from ebbtide.model.dataset import Catalog, Reading, TableHandle
 from tests.conformance.drivers import load_driver
 from tests.conformance.hazard_lake import SECOND_FORMAT, HazardLake, build, data_files
 from tests.conformance.one_lake import ALL, on
@@ -33,7 +33,7 @@ def lake(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: 
 
 def read(lake: HazardLake, catalog: Catalog, name: str) -> Reading:
     adapter = load_format(lake.format)
-    (found,) = [f for f in adapter.discover(catalog) if isinstance(f, Found) and f.id.table == name]
+    (found,) = [f for f in adapter.discover(catalog) if isinstance(f, TableHandle) and f.id.table == name]
     return adapter.read(found, catalog, Depth.FILES, lake.spark)
 
 
@@ -190,7 +190,7 @@ def test_a_hudi_table_of_a_newer_version_is_an_error_and_never_half_read(
     copy = shutil.copytree(table.location, tmp_path / "db" / "t")
     (copy / ".hoodie" / ".hoodie.properties.crc").unlink(missing_ok=True)
     file, adapter = copy / ".hoodie" / "hoodie.properties", load_format("hudi")
-    (found,) = [each for each in adapter.discover(newer) if isinstance(each, Found)]
+    (found,) = [each for each in adapter.discover(newer) if isinstance(each, TableHandle)]
     assert adapter.read(found, newer, Depth.FILES, spark).transactions
     file.write_text(re.sub(r"(?m)^hoodie\.table\.version=\d+$", "hoodie.table.version=99", file.read_text()))
     with pytest.raises(UnreadableError, match="its version 99 is newer"):

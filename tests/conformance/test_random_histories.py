@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from ebbtide.formats.base import Depth
 from ebbtide.formats.registry import load_format
-from ebbtide.model.dataset import Catalog, Found, Reading, Role
+from ebbtide.model.dataset import Catalog, Reading, Role, TableHandle
 from ebbtide.model.history import build_history
 from ebbtide.model.paths import local_path
 from tests.conformance.driver import Rows, Table
@@ -103,7 +103,7 @@ class RandomHistory:
 
 def read(table: Table, catalog: Catalog) -> Reading:
     adapter = load_format("iceberg")
-    (found,) = [a for a in adapter.discover(catalog) if isinstance(a, Found) and a.id == table.id]
+    (found,) = [a for a in adapter.discover(catalog) if isinstance(a, TableHandle) and a.id == table.id]
     return adapter.read(found, catalog, Depth.FILES, None)
 
 

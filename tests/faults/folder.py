@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, TypedDict
 from ebbtide.errors import RefusedError
 from ebbtide.formats.base import Depth
 from ebbtide.model.capabilities import YES, Capability
-from ebbtide.model.dataset import Catalog, FileRef, Found, Reading, Role
+from ebbtide.model.dataset import Catalog, FileRef, Reading, Role, TableHandle
 from ebbtide.model.history import Kind, Ref, RefKind, Transaction
 from ebbtide.model.ids import DatasetId
-from ebbtide.model.removal import Committed, Freed, Removal
+from ebbtide.model.removal import Committed, FileDeletion, Removal
 from ebbtide.storage.remove import remove_files
 
 if TYPE_CHECKING:
@@ -60,12 +60,12 @@ class Folder:
         (Capability.TAGS, Capability.EXPIRES, Capability.ANY_ORDER, Capability.SINGLE_FILES), YES
     )
 
-    def discover(self, catalog: Catalog) -> Iterator[Found]:
+    def discover(self, catalog: Catalog) -> Iterator[TableHandle]:
         for file in sorted(Path(catalog.warehouse).glob("*/table.json")):
             token = hashlib.sha256(file.read_bytes()).hexdigest()
-            yield Found(DatasetId(catalog.name, ("db",), file.parent.name), f"file://{file.parent}", token)
+            yield TableHandle(DatasetId(catalog.name, ("db",), file.parent.name), f"file://{file.parent}", token)
 
-    def read(self, found: Found, catalog: Catalog, depth: Depth, spark: SparkSession | None) -> Reading:  # noqa: ARG002
+    def read(self, found: TableHandle, catalog: Catalog, depth: Depth, spark: SparkSession | None) -> Reading:  # noqa: ARG002
         table = _place(found)
         content = load(table)
         ids = list(content["versions"])
@@ -104,24 +104,24 @@ class Folder:
         save(table, {**content, "versions": kept})
         return Committed(version=head, done=tuple(going), sent_back=sent_back)
 
-    def free(
+    def delete_files(
         self,
         removal: Removal,
         paths: Collection[str],
         catalog: Catalog,
         spark: SparkSession,  # noqa: ARG002
         before_batch: Callable[[], None],
-    ) -> Freed:
+    ) -> FileDeletion:
         if set(paths) - removal.files.keys():
             raise RefusedError("the plan did not name all of the files")
-        return Freed(failed=remove_files(paths, catalog.options, before_batch, removal.places))
+        return FileDeletion(failed=remove_files(paths, catalog.options, before_batch, removal.places))
 
     def identity(self, id_: DatasetId, catalog: Catalog, spark: SparkSession) -> str | None:  # noqa: ARG002
         table = Path(catalog.warehouse, id_.table)
         return f"folder {table}" if table.exists() else None
 
 
-def _place(found: Found) -> Path:
+def _place(found: TableHandle) -> Path:
     return Path(found.location.removeprefix("file://"))
 
 

@@ -12,7 +12,7 @@ from pyspark.sql import Row
 from sqlalchemy import update
 
 from ebbtide.app.ledger import open_ledger
-from ebbtide.app.round import Round, sweeper
+from ebbtide.app.round import RetentionRun, sweeper
 from ebbtide.app.runs import recorded
 from ebbtide.app.sweep import sweep_round
 from ebbtide.ledger.entries import Intent, parse_entry
@@ -74,7 +74,7 @@ class Lake:
             state.connection.execute(update(leases).values(expires_at=past))
         ledger.database.close()
 
-    def killed_sweep(self, round_: Round, name: str, boundary: str) -> Ended:
+    def killed_sweep(self, round_: RetentionRun, name: str, boundary: str) -> Ended:
         """Carry out what the plan says of one table, in a child that dies at this boundary."""
         dataset = str(self.tables[name].id)
 

@@ -41,7 +41,7 @@ class Counted:
                 self.inside -= 1
 
 
-@pytest.mark.parametrize("step", ["commit", "free"])
+@pytest.mark.parametrize("step", ["commit", "delete_files"])
 def test_several_datasets_are_swept_at_once_and_at_most_four(tmp_path: Path, step: str) -> None:
     place = Place.new(tmp_path / "p", tables=TABLES)
 

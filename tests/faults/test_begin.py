@@ -12,7 +12,7 @@ from ebbtide.acts.recovery import files_of_act
 from ebbtide.config.project import Limits
 from ebbtide.ledger.entries import Intent, Outcome
 from ebbtide.ledger.ledger import Ledger
-from ebbtide.model.dataset import Found
+from ebbtide.model.dataset import TableHandle
 from ebbtide.model.ids import DatasetId
 from ebbtide.state.lease import Lease
 from ebbtide.state.values import ObjectKey, Snapshot
@@ -23,7 +23,7 @@ from tests.faults.place import AT, Place
 ROW = {"policy": "p", "because": "old", "fingerprint": "f", "rows": 0, "bytes": 0, "drops_from": (), "cutoff": None}
 
 
-def _batch(place: Place, table: str, objects: tuple[ExpiringObject, ...], found: Found, **settings: Any) -> Batch:
+def _batch(place: Place, table: str, objects: tuple[ExpiringObject, ...], found: TableHandle, **settings: Any) -> Batch:
     return Batch(
         id=f"act-{table}", dataset=f"c.db.{table}", catalog=place.catalog, objects=objects, found=found, **settings
     )
@@ -53,7 +53,7 @@ def test_versions_of_a_dataset_with_held_days_are_not_begun_along_with_a_partiti
             run, snapshot = step.state.start_run("sweep", at=AT).id, step.state.snapshot()
 
         def batch(table: str) -> Batch:
-            found = Found(DatasetId("c", ("db",), table), f"file://{place.root}/lake/{table}", "token")
+            found = TableHandle(DatasetId("c", ("db",), table), f"file://{place.root}/lake/{table}", "token")
             going = ExpiringObject(ObjectKey(f"c.db.{table}", "versions", "v1"), ROW, None)
             return _batch(place, table, (going,), found)
 
@@ -75,7 +75,7 @@ def test_what_was_held_or_rescued_since_the_plan_by_a_former_name_is_not_begun(t
             person.state.unmark("c.db.rescued_once", "v1", actor=who, reason="mine", until=None, at=AT)
 
         def batch(table: str) -> Batch:
-            found = Found(DatasetId("c", ("db",), table), f"file://{place.root}/lake/{table}", "token")
+            found = TableHandle(DatasetId("c", ("db",), table), f"file://{place.root}/lake/{table}", "token")
             goings = (ExpiringObject(ObjectKey(f"c.db.{table}", "versions", id_), ROW, None) for id_ in ("v1", "v2"))
             return _batch(place, table, tuple(goings), found, called_before=(f"c.db.{table}_once",))
 

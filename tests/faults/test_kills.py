@@ -14,7 +14,7 @@ from pyspark.sql import Row, SparkSession
 from ebbtide.acts.act import ActResult
 from ebbtide.acts.engine import Engine
 from ebbtide.app.ledger import open_for_writing, open_ledger
-from ebbtide.app.round import Round, plan_round
+from ebbtide.app.round import RetentionRun, plan_round
 from ebbtide.ledger.audit import audit
 from ebbtide.run import quiet
 from ebbtide.spark.session import formats_of_session
@@ -82,7 +82,7 @@ def lake(request: pytest.FixtureRequest, spark: SparkSession, tmp_path_factory: 
 
 
 @pytest.fixture(scope="module")
-def planned(lake: Lake) -> Iterator[Round]:
+def planned(lake: Lake) -> Iterator[RetentionRun]:
     """One plan for every sweep that is to die: each of them carries out one table's part of it."""
     context = quiet(as_of=lake.tide.at(SWEPT_ON))
     ledger, _ = open_for_writing(lake.tide.project, context)
@@ -99,14 +99,16 @@ def test_a_clock_that_went_back_removes_nothing(lake: Lake) -> None:
     assert "act.intent" not in lake.tide.ledger_kinds()
 
 
-def test_no_kill_loses_anything(lake: Lake, planned: Round, record_property: Callable[[str, object], None]) -> None:
+def test_no_kill_loses_anything(
+    lake: Lake, planned: RetentionRun, record_property: Callable[[str, object], None]
+) -> None:
     for name in [name for name in lake.tables if name in KILLS]:
         _kill(lake, planned, name)
         format_, boundary = KILLS[name]
         record_property("killed", f"{format_}: {boundary}")
 
 
-def _kill(lake: Lake, planned: Round, name: str) -> None:
+def _kill(lake: Lake, planned: RetentionRun, name: str) -> None:
     boundary = KILLS[name][1]
     before = lake.tide.files()
     ended = lake.killed_sweep(planned, name, boundary)

@@ -8,7 +8,7 @@ from typing import Any
 
 from ebbtide.acts import evidence
 from ebbtide.acts.evidence import still_there
-from ebbtide.model.dataset import Catalog, Found
+from ebbtide.model.dataset import Catalog, TableHandle
 from tests.faults import folder
 from tests.faults.boundaries import watch
 from tests.faults.child import die
@@ -25,7 +25,7 @@ def test_a_dataset_that_is_not_listed_again_keeps_its_files_and_those_of_others(
     def prepare(_: Say) -> None:
         discover, asked = folder.Folder.discover, 0
 
-        def forgetful(self: folder.Folder, catalog: Catalog) -> Iterator[Found]:
+        def forgetful(self: folder.Folder, catalog: Catalog) -> Iterator[TableHandle]:
             nonlocal asked
             asked += 1
             return (found for found in discover(self, catalog) if asked <= 2 or found.id.table != "a")

@@ -26,7 +26,7 @@ from ebbtide.formats.delta import FORMAT
 from ebbtide.formats.delta.actions import data_file
 from ebbtide.inventory.spans import Spans
 from ebbtide.model.capabilities import Capability
-from ebbtide.model.dataset import Catalog, FileRef, Found, NotFound, Reading, Role
+from ebbtide.model.dataset import Catalog, FileRef, NotFound, Reading, Role, TableHandle
 from ebbtide.model.history import Kind, build_history
 from ebbtide.model.ids import DatasetId
 from ebbtide.model.paths import normalise
@@ -50,8 +50,8 @@ def small(tmp_path: Path) -> Catalog:
     return Catalog("small", "delta", str(tmp_path))
 
 
-def found_in(catalog: Catalog, table: str) -> Found:
-    [found] = [f for f in FORMAT.discover(catalog) if isinstance(f, Found) and f.id.table == table]
+def found_in(catalog: Catalog, table: str) -> TableHandle:
+    [found] = [f for f in FORMAT.discover(catalog) if isinstance(f, TableHandle) and f.id.table == table]
     return found
 
 
@@ -619,7 +619,7 @@ def test_every_name_that_a_folder_can_have_is_a_tables_name(driver: DeltaDriver,
     assert DatasetId.parse(str(reading.id)).table == name
     assert on_disk(table.location) == visible(reading)
     driver.drop(table)
-    assert all(f.id.table != name for f in FORMAT.discover(driver.catalog) if isinstance(f, Found))
+    assert all(f.id.table != name for f in FORMAT.discover(driver.catalog) if isinstance(f, TableHandle))
 
 
 def test_a_token_changes_with_every_change_and_only_then(small: Catalog) -> None:
@@ -650,7 +650,7 @@ def test_foreign_folders_are_passed_over_and_broken_ones_are_named(small: Catalo
     (root / "db" / "half" / "_delta_log" / "_last_checkpoint").write_text("{}")
     shutil.copytree(root / "db" / "t", root / "shallow")
     listed = list(FORMAT.discover(small))
-    assert [f.id.table for f in listed if isinstance(f, Found)] == ["t"]
+    assert [f.id.table for f in listed if isinstance(f, TableHandle)] == ["t"]
     missing = {f.name: f for f in listed if isinstance(f, NotFound)}
     assert missing.keys() == {"small.db.bro%2Eken", "small.db.half", "small.shallow"}
     assert all(f.reason and f.hint for f in missing.values())

@@ -21,10 +21,10 @@ from ebbtide.formats.base import Depth
 from ebbtide.formats.delta import FORMAT
 from ebbtide.formats.delta.java import Attempt
 from ebbtide.inventory.spans import Spans
-from ebbtide.model.dataset import Catalog, Found, Reading, Role
+from ebbtide.model.dataset import Catalog, Reading, Role, TableHandle
 from ebbtide.model.history import build_history
 from ebbtide.model.paths import normalise
-from ebbtide.model.removal import Committed, Drop, Freed, Removal, RowDelete
+from ebbtide.model.removal import Committed, Drop, FileDeletion, Removal, RowDelete
 from tests.conformance.driver import Table
 from tests.conformance.drivers.delta import DeltaDriver
 from tests.tiers import deep_after_first
@@ -39,13 +39,13 @@ def driver(spark: SparkSession, catalogs: Mapping[str, Catalog]) -> DeltaDriver:
     return DeltaDriver(spark, catalogs["events"])
 
 
-def find(driver: DeltaDriver, table: Table) -> Found:
-    (match,) = [a for a in FORMAT.discover(driver.catalog) if isinstance(a, Found) and a.id == table.id]
+def find(driver: DeltaDriver, table: Table) -> TableHandle:
+    (match,) = [a for a in FORMAT.discover(driver.catalog) if isinstance(a, TableHandle) and a.id == table.id]
     return match
 
 
 def listed(driver: DeltaDriver, table: Table) -> bool:
-    return any(isinstance(a, Found) and a.id == table.id for a in FORMAT.discover(driver.catalog))
+    return any(isinstance(a, TableHandle) and a.id == table.id for a in FORMAT.discover(driver.catalog))
 
 
 def read(driver: DeltaDriver, table: Table) -> Reading:
@@ -79,9 +79,9 @@ def commit(driver: DeltaDriver, removal: Removal) -> Committed:
     return FORMAT.commit(removal, driver.catalog, driver.spark)
 
 
-def free(driver: DeltaDriver, removal: Removal, paths: Iterable[str] | None = None) -> Freed:
+def free(driver: DeltaDriver, removal: Removal, paths: Iterable[str] | None = None) -> FileDeletion:
     wanted = list(removal.files) if paths is None else list(paths)
-    return FORMAT.free(removal, wanted, driver.catalog, driver.spark, lambda: None)
+    return FORMAT.delete_files(removal, wanted, driver.catalog, driver.spark, lambda: None)
 
 
 def ids_of(driver: DeltaDriver, table: Table, version: str | None = None) -> list[int]:
@@ -115,7 +115,7 @@ def test_exactly_the_named_files_go_in_any_order_and_the_other_versions_stay(dri
     version = driver.native_ids(table)[-1]
     assert commit(driver, removal) == Committed(version=version, done=("3", "4"))
     assert (on_disk(table), driver.native_ids(table)[-1]) == (disk, version), "a version has nothing to commit"
-    assert free(driver, removal) == Freed()
+    assert free(driver, removal) == FileDeletion()
     assert disk - on_disk(table) == set(removal.files)
     assert all(stray.exists() for stray in strays)
     assert driver.rows(table) == rows
@@ -129,7 +129,7 @@ def test_exactly_the_named_files_go_in_any_order_and_the_other_versions_stay(dri
 def test_the_check_of_retention_stays_on_for_everybody_else(driver: DeltaDriver) -> None:
     table = history(driver, "check_on")
     assert driver.spark.conf.get(CHECK, "true") == "true"
-    assert free(driver, expiry(driver, table, ["3", "4"])) == Freed()
+    assert free(driver, expiry(driver, table, ["3", "4"])) == FileDeletion()
     assert driver.native_ids(table)[-1] == "8", "VACUUM ran"
     assert driver.spark.conf.get(CHECK, "true") == "true"
     with pytest.raises(Exception, match=r"(?i)retention"):
@@ -142,13 +142,13 @@ def test_a_second_free_and_an_empty_one_commit_nothing(driver: DeltaDriver) -> N
     removal = expiry(driver, table, ["1"])
     assert not removal.files, "version 2 needs all that version 1 needs"
     versions = driver.native_ids(table)
-    assert free(driver, removal) == Freed()
+    assert free(driver, removal) == FileDeletion()
     assert driver.native_ids(table) == versions
     removal = expiry(driver, table, ["1", "2"])
-    assert free(driver, removal) == Freed()
+    assert free(driver, removal) == FileDeletion()
     versions, disk = driver.native_ids(table), on_disk(table)
     commit(driver, removal)
-    assert free(driver, removal) == Freed()
+    assert free(driver, removal) == FileDeletion()
     assert (driver.native_ids(table), on_disk(table)) == (versions, disk)
 
 
@@ -181,7 +181,7 @@ def test_deletion_vectors_and_change_data_go_when_they_are_named_and_only_then(d
     assert change
     disk, rows = on_disk(table), driver.rows(table)
     removal = Removal(found=find(driver, table), files=old | change)
-    assert free(driver, removal) == Freed()
+    assert free(driver, removal) == FileDeletion()
     assert disk - on_disk(table) == set(old | change)
     assert driver.rows(table) == rows
     assert read(driver, table).unknown == ()
@@ -428,12 +428,12 @@ def test_a_dropped_table_takes_only_the_files_that_were_named_and_its_log_last(d
 
     wanted = [path for path in removal.files if path != shared]
     with pytest.raises(LeaseError):
-        FORMAT.free(removal, wanted, driver.catalog, driver.spark, lose_the_lease)
+        FORMAT.delete_files(removal, wanted, driver.catalog, driver.spark, lose_the_lease)
     assert on_disk(table) == {shared, normalise(str(foreign))}
     assert listed(driver, table), "what is left of it can still be found"
     assert commit(driver, removal).done == (str(table.id),)
     for _ in range(2):
-        assert free(driver, removal, wanted) == Freed()
+        assert free(driver, removal, wanted) == FileDeletion()
     assert not listed(driver, table)
     assert on_disk(table) == {shared, normalise(str(foreign))}
 
@@ -444,7 +444,7 @@ def test_a_table_that_was_written_to_since_the_plan_is_not_dropped(driver: Delta
     driver.append(table, [(7, "g", DAY)])
     rows, disk = driver.rows(table), on_disk(table)
     assert commit(driver, removal).sent_back == {str(table.id): "it was written to since the plan"}
-    assert free(driver, removal) == Freed(because="it was written to since the plan")
+    assert free(driver, removal) == FileDeletion(because="it was written to since the plan")
     assert (driver.rows(table), on_disk(table)) == (rows, disk)
 
 
@@ -455,7 +455,7 @@ def test_a_version_between_two_that_a_vacuum_broke_is_not_expired(driver: DeltaD
     driver.rollback(table, "1")  # 3: the first file again
     driver.overwrite(table, [(3, "c", DAY)])  # 4
     first = next(f for f in read(driver, table).files if f.first_transaction == "1" and f.role is Role.DATA)
-    assert free(driver, Removal(found=find(driver, table), files={first.path: first.bytes or 0})) == Freed()
+    assert free(driver, Removal(found=find(driver, table), files={first.path: first.bytes or 0})) == FileDeletion()
     reading = read(driver, table)
     assert [t.id for t in reading.transactions if t.expired] == ["1", "3"]
     assert ids_of(driver, table, "2") == [2]

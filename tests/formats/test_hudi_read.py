@@ -24,7 +24,7 @@ from ebbtide.errors import EbbtideError, SetupError, UnreadableError
 from ebbtide.formats.base import Depth, supports
 from ebbtide.formats.hudi import FORMAT
 from ebbtide.model.capabilities import Capability
-from ebbtide.model.dataset import Catalog, FileRef, Found, NotFound, Reading, Role
+from ebbtide.model.dataset import Catalog, FileRef, NotFound, Reading, Role, TableHandle
 from ebbtide.model.history import Kind, RefKind
 from ebbtide.model.paths import normalise
 from tests.conformance.driver import Table
@@ -126,8 +126,8 @@ def _story(driver: HudiDriver, table: Table) -> Story:
     return Story(table, savepoint, read(driver, table), fs_view(driver, table), on_disk(table), commits)
 
 
-def found(driver: HudiDriver, table: Table) -> Found:
-    matching = [f for f in FORMAT.discover(driver.catalog) if isinstance(f, Found) and f.id == table.id]
+def found(driver: HudiDriver, table: Table) -> TableHandle:
+    matching = [f for f in FORMAT.discover(driver.catalog) if isinstance(f, TableHandle) and f.id == table.id]
     assert len(matching) == 1
     return matching[0]
 
@@ -565,7 +565,7 @@ def test_discovery_passes_over_what_is_no_table_and_reports_what_should_be_one(
     shutil.copytree(story.table.location, warehouse / "db" / "good")
     shutil.copytree(story.table.location, warehouse / "misplaced")
     answers = list(FORMAT.discover(replace(driver.catalog, warehouse=str(warehouse))))
-    assert [str(a.id) for a in answers if isinstance(a, Found)] == ["cdc.db.good"]
+    assert [str(a.id) for a in answers if isinstance(a, TableHandle)] == ["cdc.db.good"]
     assert {a.name for a in answers if isinstance(a, NotFound)} == {"cdc.db.half", "cdc.db.odd", "cdc.misplaced"}
 
 
@@ -575,7 +575,7 @@ def test_a_table_in_place_of_a_namespace_does_not_hide_the_tables_below(tmp_path
         (tmp_path / "db" / place / "hoodie.properties").write_text("hoodie.table.name=t")
     answers = list(FORMAT.discover(Catalog("cdc", "hudi", str(tmp_path))))
     assert [a.name for a in answers if isinstance(a, NotFound)] == ["cdc.db"]
-    assert [str(a.id) for a in answers if isinstance(a, Found)] == ["cdc.db.inner"]
+    assert [str(a.id) for a in answers if isinstance(a, TableHandle)] == ["cdc.db.inner"]
 
 
 def test_a_missing_warehouse_is_an_error_not_an_empty_one(driver: HudiDriver, tmp_path: Path) -> None:

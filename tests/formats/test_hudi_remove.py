@@ -21,10 +21,10 @@ from ebbtide.formats.hudi import FORMAT
 from ebbtide.formats.hudi.clean import LATER, NOTHING
 from ebbtide.formats.hudi.remove import _replace
 from ebbtide.formats.hudi.writer import Writer
-from ebbtide.model.dataset import Catalog, Found, Reading, Role
+from ebbtide.model.dataset import Catalog, Reading, Role, TableHandle
 from ebbtide.model.ids import DatasetId
 from ebbtide.model.paths import normalise
-from ebbtide.model.removal import Committed, Drop, Freed, Removal, RowDelete
+from ebbtide.model.removal import Committed, Drop, FileDeletion, Removal, RowDelete
 from tests.conformance.driver import Table
 from tests.conformance.drivers.hudi import DRIVER, HudiDriver
 from tests.tiers import deep_after_first
@@ -38,8 +38,10 @@ def driver(spark: SparkSession, catalogs: Mapping[str, Catalog]) -> HudiDriver:
     return DRIVER(spark, catalogs["cdc"])
 
 
-def find(driver: HudiDriver, table: Table) -> Found:
-    (found,) = (each for each in FORMAT.discover(driver.catalog) if isinstance(each, Found) and each.id == table.id)
+def find(driver: HudiDriver, table: Table) -> TableHandle:
+    (found,) = (
+        each for each in FORMAT.discover(driver.catalog) if isinstance(each, TableHandle) and each.id == table.id
+    )
     return found
 
 
@@ -66,9 +68,9 @@ def commit(driver: HudiDriver, table: Table, /, **asked: Any) -> Committed:
     return FORMAT.commit(Removal(found=find(driver, table), **asked), driver.catalog, driver.spark)
 
 
-def free(driver: HudiDriver, table: Table, paths: Iterable[str], /, **asked: Any) -> Freed:
+def free(driver: HudiDriver, table: Table, paths: Iterable[str], /, **asked: Any) -> FileDeletion:
     removal = Removal(found=find(driver, table), files=dict.fromkeys(paths, 0), **asked)
-    return FORMAT.free(removal, set(paths), driver.catalog, driver.spark, lambda: None)
+    return FORMAT.delete_files(removal, set(paths), driver.catalog, driver.spark, lambda: None)
 
 
 def copy(driver: HudiDriver, table: Table, name: str) -> Table:
@@ -100,7 +102,7 @@ def test_the_cleaner_takes_exactly_the_named_files_oldest_first(driver: HudiDriv
         third: f"{second} is older and stays: Hudi cleans the oldest first"
     }
     kept, disk = driver.rows(table, version=third), on_disk(table)
-    assert free(driver, table, named | rest, versions=(first, second)) == Freed(because=LATER)
+    assert free(driver, table, named | rest, versions=(first, second)) == FileDeletion(because=LATER)
     assert disk - on_disk(table) == named, "the newest that goes leaves its files until later"
     assert driver.rows(table) == rows
     assert driver.rows(table, version=third) == kept, "the oldest that stays can still be read"
@@ -111,7 +113,7 @@ def test_the_cleaner_takes_exactly_the_named_files_oldest_first(driver: HudiDriv
     assert free(driver, table, rest, versions=(second, third)).because == NOTHING
     assert on_disk(table) == disk - named
     driver.append(table, [(5, "e", "2026-01-02")])
-    assert free(driver, table, rest, versions=(second, third)) == Freed()
+    assert free(driver, table, rest, versions=(second, third)) == FileDeletion()
     assert not rest & on_disk(table)
     assert len(driver.rows(table)) == len(rows) + 1
     assert [t.expired for t in read(driver, table).transactions] == [True, True, False, False, False]
@@ -144,7 +146,7 @@ def test_all_but_the_head_can_go_and_a_savepoint_keeps_its_files(driver: HudiDri
     bystander = Path(table.location, "day=2026-01-01", "bystander.txt")
     bystander.write_bytes(b"of somebody else")
     # Both files lie in a folder without a live file group, which Hudi alone would remove whole.
-    assert free(driver, table, named | saved, versions=(first,)) == Freed()
+    assert free(driver, table, named | saved, versions=(first,)) == FileDeletion()
     assert not named & on_disk(table)
     assert saved <= on_disk(table)
     assert bystander.exists()
@@ -194,7 +196,7 @@ def test_a_partition_is_dropped_as_planned_and_a_late_write_is_sent_back(driver:
     assert commit(driver, table, drops=(old,)).version == done.version, "asked again it changes nothing"
     head = ids(after)[:-1]
     taken = {f.path for f in after.files if f.removed_by and f.role in ROWS}
-    assert free(driver, table, taken, versions=tuple(head)) == Freed()
+    assert free(driver, table, taken, versions=tuple(head)) == FileDeletion()
     assert on_disk(table) == disk - taken
     assert [row.id for row in driver.rows(table)] == [3, 4, 9]
     for id_ in head:
@@ -305,7 +307,7 @@ def test_a_table_goes_whole_or_not_at_all(driver: HudiDriver, story: Table) -> N
     assert "notes.txt" in freed.because
     assert len(driver.rows(table)) == 4
     foreign.unlink()
-    assert free(driver, table, named, table=True) == Freed()
+    assert free(driver, table, named, table=True) == FileDeletion()
     assert not Path(table.location).exists()
     assert len(driver.rows(story)) == 4, "a sibling whose name begins alike"
 
@@ -329,7 +331,7 @@ def test_rows_partitions_and_versions_go_and_the_table_keeps_its_indexes_and_set
     before = read(driver, table)
     first, *_ = ids(before)
     named = {f.path for f in before.files if f.removed_by and f.role in ROWS}
-    assert free(driver, table, named, versions=tuple(ids(before)[:-1])) == Freed()
+    assert free(driver, table, named, versions=tuple(ids(before)[:-1])) == FileDeletion()
     assert not named & on_disk(table)
     assert not read(driver, table).transactions[-1].expired
     with pytest.raises(IllegalArgumentException, match="Cleaner cleaned up the timestamp of interest"):

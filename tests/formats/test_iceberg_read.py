@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from ebbtide.formats.base import Depth
 from ebbtide.formats.iceberg import FORMAT
-from ebbtide.model.dataset import Catalog, Found, NotFound, Reading, Role
+from ebbtide.model.dataset import Catalog, NotFound, Reading, Role, TableHandle
 from ebbtide.model.history import Kind, RefKind
 from ebbtide.model.ids import DatasetId
 from ebbtide.model.paths import local_path
@@ -39,8 +39,8 @@ def hadoop(spark: SparkSession, catalogs: Mapping[str, Catalog]) -> IcebergDrive
     return IcebergDriver(spark, catalogs["ice"])
 
 
-def found(driver: IcebergDriver, table: Table) -> Found:
-    (match,) = [a for a in FORMAT.discover(driver.catalog) if isinstance(a, Found) and a.id == table.id]
+def found(driver: IcebergDriver, table: Table) -> TableHandle:
+    (match,) = [a for a in FORMAT.discover(driver.catalog) if isinstance(a, TableHandle) and a.id == table.id]
     return match
 
 
@@ -71,7 +71,7 @@ def test_views_are_no_datasets(jdbc: IcebergDriver) -> None:
     table = jdbc.create("viewed")
     jdbc.append(table, [(1, "a", DAY)])
     jdbc.spark.sql(f"CREATE OR REPLACE VIEW lake.db.a_view AS SELECT id FROM {table.sql}")
-    names = {a.id.table for a in FORMAT.discover(jdbc.catalog) if isinstance(a, Found)}
+    names = {a.id.table for a in FORMAT.discover(jdbc.catalog) if isinstance(a, TableHandle)}
     assert "viewed" in names
     assert "a_view" not in names
 
@@ -80,7 +80,7 @@ def test_hadoop_namespaces_may_be_nested(hadoop: IcebergDriver) -> None:
     hadoop.spark.sql("CREATE NAMESPACE IF NOT EXISTS ice.outer")
     hadoop.spark.sql("CREATE NAMESPACE IF NOT EXISTS ice.outer.inner")
     hadoop.spark.sql("CREATE TABLE ice.outer.inner.deep (id BIGINT) USING iceberg")
-    ids = {str(a.id) for a in FORMAT.discover(hadoop.catalog) if isinstance(a, Found)}
+    ids = {str(a.id) for a in FORMAT.discover(hadoop.catalog) if isinstance(a, TableHandle)}
     assert "ice.outer.inner.deep" in ids
 
 
@@ -90,7 +90,7 @@ def test_a_hadoop_table_whose_metadata_is_gone_is_named_and_the_others_stay(hado
         path.unlink()
     answers = list(FORMAT.discover(hadoop.catalog))
     assert [a.name for a in answers if isinstance(a, NotFound)] == ["ice.db.headless"]
-    assert whole.id in {a.id for a in answers if isinstance(a, Found)}
+    assert whole.id in {a.id for a in answers if isinstance(a, TableHandle)}
     Path(broken.location, "metadata", "version-hint.text").unlink()
 
 
@@ -244,7 +244,7 @@ def test_months_and_hours_cover_what_they_say(jdbc: IcebergDriver) -> None:
             f"CREATE TABLE lake.db.{name} (id BIGINT, at TIMESTAMP) USING iceberg PARTITIONED BY ({transform}(at))"
         )
         jdbc.spark.sql(f"INSERT INTO lake.db.{name} VALUES (1, TIMESTAMP '2026-02-03 04:05:06')")
-        (answer,) = [a for a in FORMAT.discover(jdbc.catalog) if isinstance(a, Found) and a.id.table == name]
+        (answer,) = [a for a in FORMAT.discover(jdbc.catalog) if isinstance(a, TableHandle) and a.id.table == name]
         (partition,) = FORMAT.read(answer, jdbc.catalog, Depth.FILES, None).partitions
         assert (str(partition.first_day), str(partition.last_day)) == expected
 
@@ -271,7 +271,7 @@ def test_nested_columns_are_listed_after_their_parent(jdbc: IcebergDriver) -> No
     jdbc.spark.sql(
         "CREATE TABLE lake.db.nested (id BIGINT, who STRUCT<name: STRING, at: STRUCT<lat: DOUBLE>>) USING iceberg"
     )
-    (answer,) = [a for a in FORMAT.discover(jdbc.catalog) if isinstance(a, Found) and a.id.table == "nested"]
+    (answer,) = [a for a in FORMAT.discover(jdbc.catalog) if isinstance(a, TableHandle) and a.id.table == "nested"]
     reading = FORMAT.read(answer, jdbc.catalog, Depth.HISTORY, None)
     assert [c.name for c in reading.columns] == ["id", "who", "who.name", "who.at", "who.at.lat"]
 

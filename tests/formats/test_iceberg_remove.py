@@ -20,9 +20,9 @@ from ebbtide.errors import ConflictError, LeaseError, RefusedError
 from ebbtide.formats.base import Depth
 from ebbtide.formats.iceberg import FORMAT
 from ebbtide.formats.iceberg.java import JavaTable
-from ebbtide.model.dataset import Catalog, FileRef, Found, Reading, Role
+from ebbtide.model.dataset import Catalog, FileRef, Reading, Role, TableHandle
 from ebbtide.model.paths import local_path, normalise
-from ebbtide.model.removal import Committed, Drop, Freed, Removal, RowDelete
+from ebbtide.model.removal import Committed, Drop, FileDeletion, Removal, RowDelete
 from tests.conformance.driver import Table
 from tests.conformance.drivers.iceberg import IcebergDriver
 from tests.tiers import deep_after_first
@@ -45,13 +45,13 @@ def hadoop(spark: SparkSession, catalogs: Mapping[str, Catalog]) -> IcebergDrive
     return IcebergDriver(spark, catalogs["ice"])
 
 
-def find(driver: IcebergDriver, table: Table) -> Found:
-    (match,) = [a for a in FORMAT.discover(driver.catalog) if isinstance(a, Found) and a.id == table.id]
+def find(driver: IcebergDriver, table: Table) -> TableHandle:
+    (match,) = [a for a in FORMAT.discover(driver.catalog) if isinstance(a, TableHandle) and a.id == table.id]
     return match
 
 
 def listed(driver: IcebergDriver, table: Table) -> bool:
-    return any(isinstance(a, Found) and a.id == table.id for a in FORMAT.discover(driver.catalog))
+    return any(isinstance(a, TableHandle) and a.id == table.id for a in FORMAT.discover(driver.catalog))
 
 
 def read(driver: IcebergDriver, table: Table) -> Reading:
@@ -82,9 +82,9 @@ def commit(driver: IcebergDriver, removal: Removal) -> Committed:
     return FORMAT.commit(removal, driver.catalog, driver.spark)
 
 
-def free(driver: IcebergDriver, removal: Removal, paths: Iterable[str] | None = None) -> Freed:
+def free(driver: IcebergDriver, removal: Removal, paths: Iterable[str] | None = None) -> FileDeletion:
     wanted = list(removal.files) if paths is None else list(paths)
-    return FORMAT.free(removal, wanted, driver.catalog, driver.spark, lambda: None)
+    return FORMAT.delete_files(removal, wanted, driver.catalog, driver.spark, lambda: None)
 
 
 def heads(driver: IcebergDriver, table: Table) -> dict[str, list[Row]]:
@@ -122,7 +122,7 @@ def test_versions_go_by_exactly_their_ids_in_any_order_and_with_exactly_their_fi
     assert commit(driver, removal) == Committed(version=ids[-1], done=(ids[3],))
     assert driver.native_ids(table) == [id_ for id_ in ids if id_ != ids[3]]
     assert disk <= on_disk(table), "a commit removes no file"
-    assert free(driver, removal) == Freed()
+    assert free(driver, removal) == FileDeletion()
     assert disk - on_disk(table) == set(removal.files)
     assert removal.files, "its manifest list at least is its own"
     assert heads(driver, table) == rows
@@ -137,7 +137,7 @@ def test_data_files_that_only_removed_versions_reference_go_and_shared_ones_stay
     data = {f.path for f in read(driver, table).files if f.role is Role.DATA}
     assert len(data & set(removal.files)) == 2
     commit(driver, removal)
-    assert free(driver, removal) == Freed()
+    assert free(driver, removal) == FileDeletion()
     assert data & on_disk(table) == data - set(removal.files)
     assert heads(driver, table) == rows
     check_whole(driver, table)
@@ -150,7 +150,7 @@ def test_a_second_commit_and_a_second_free_change_nothing(driver: IcebergDriver)
     free(driver, removal)
     token, disk = find(driver, table).token, on_disk(table)
     assert commit(driver, removal) == first
-    assert free(driver, removal) == Freed()
+    assert free(driver, removal) == FileDeletion()
     assert (find(driver, table).token, on_disk(table)) == (token, disk)
 
 
@@ -218,7 +218,7 @@ def test_statistics_of_both_kinds_leave_the_metadata_with_their_version(jdbc: Ic
     assert statistics <= set(removal.files)
     commit(jdbc, removal)
     assert not [f for f in read(jdbc, table).files if f.role is Role.STATISTICS]
-    assert free(jdbc, removal) == Freed()
+    assert free(jdbc, removal) == FileDeletion()
     assert not statistics & on_disk(table)
     check_whole(jdbc, table)
 
@@ -448,7 +448,7 @@ def test_files_go_though_the_metadata_of_the_plan_was_cleaned_away(jdbc: Iceberg
     assert commit(jdbc, removal).done == removal.versions
     Path(removal.found.handle.removeprefix("file://").removeprefix("file:")).unlink()
     rows = jdbc.rows(table)
-    assert free(jdbc, removal) == Freed()
+    assert free(jdbc, removal) == FileDeletion()
     assert not removal.files.keys() & on_disk(table)
     assert jdbc.rows(table) == rows
 
@@ -484,12 +484,12 @@ def test_a_dropped_table_takes_only_the_files_that_were_named(driver: IcebergDri
     assert commit(driver, removal).done == (str(table.id),)
     going = set(removal.files) - {normalise(shared.location())}
     assert set(removal.files) <= on_disk(table), "dropping is metadata only"
-    assert free(driver, removal, going) == Freed()
+    assert free(driver, removal, going) == FileDeletion()
     assert not listed(driver, table)
     assert on_disk(table) == {normalise(shared.location()), normalise(str(foreign))}
     assert len(driver.rows(borrower)) == 1
     assert commit(driver, removal).done == (str(table.id),)
-    assert free(driver, removal, going) == Freed()
+    assert free(driver, removal, going) == FileDeletion()
     driver.drop(borrower)
 
 
@@ -499,7 +499,7 @@ def test_a_table_that_was_written_to_since_the_plan_is_not_dropped(driver: Icebe
     driver.append(table, [(7, "g", DAY)])
     rows = driver.rows(table)
     assert commit(driver, removal).sent_back == {str(table.id): "it was written to since the plan"}
-    assert free(driver, removal) == Freed(because="the table is in use again")
+    assert free(driver, removal) == FileDeletion(because="the table is in use again")
     assert driver.rows(table) == rows
     check_whole(driver, table)
 
@@ -515,11 +515,11 @@ def test_a_hadoop_table_goes_with_its_last_metadata_file_last(hadoop: IcebergDri
             raise LeaseError("the lease is over", fence=1)
 
     with pytest.raises(LeaseError):
-        FORMAT.free(removal, list(removal.files), hadoop.catalog, hadoop.spark, lose_the_lease)
+        FORMAT.delete_files(removal, list(removal.files), hadoop.catalog, hadoop.spark, lose_the_lease)
     left = {path.rsplit("/", 1)[-1] for path in on_disk(table)}
     assert left == {removal.found.handle.rsplit("/", 1)[-1], "version-hint.text"}
     assert listed(hadoop, table), "what is left of it can still be found"
-    assert free(hadoop, removal) == Freed()
+    assert free(hadoop, removal) == FileDeletion()
     assert not listed(hadoop, table)
 
 

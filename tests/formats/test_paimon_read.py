@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from ebbtide.errors import UnreadableError
 from ebbtide.formats.base import Depth
 from ebbtide.formats.paimon import FORMAT
-from ebbtide.model.dataset import Catalog, Found, NotFound, Reading, Role
+from ebbtide.model.dataset import Catalog, NotFound, Reading, Role, TableHandle
 from ebbtide.model.history import Kind, RefKind, build_history
 from ebbtide.model.paths import normalise
 from ebbtide.spark.session import quote_text
@@ -37,8 +37,8 @@ def driver(spark: SparkSession, catalogs: Mapping[str, Catalog]) -> PaimonDriver
     return PaimonDriver(spark, catalogs["stream"])
 
 
-def find(driver: PaimonDriver, table: Table) -> Found:
-    found = [each for each in FORMAT.discover(driver.catalog) if isinstance(each, Found) and each.id == table.id]
+def find(driver: PaimonDriver, table: Table) -> TableHandle:
+    found = [each for each in FORMAT.discover(driver.catalog) if isinstance(each, TableHandle) and each.id == table.id]
     assert len(found) == 1
     return found[0]
 
@@ -451,9 +451,9 @@ def test_foreign_folders_are_passed_over_and_a_table_without_schema_is_reported(
     (warehouse / "not_a_database" / "t" / "schema").mkdir(parents=True)
     catalog = Catalog("other", "paimon", str(warehouse))
     answers = list(FORMAT.discover(catalog))
-    assert [str(a.id) for a in answers if isinstance(a, Found)] == ["other.db.good"]
+    assert [str(a.id) for a in answers if isinstance(a, TableHandle)] == ["other.db.good"]
     assert [a.name for a in answers if isinstance(a, NotFound)] == ["other.db.no%2Eschema"]
-    (found,) = (a for a in answers if isinstance(a, Found))
+    (found,) = (a for a in answers if isinstance(a, TableHandle))
     assert len(FORMAT.read(found, catalog, Depth.FILES, driver.spark).transactions) == 1
 
 
@@ -513,7 +513,7 @@ def test_corrupt_or_missing_metadata_is_one_clear_error_that_names_the_file(
         else:
             path.write_bytes(path.read_bytes()[:-20] if content == "truncated" else content.encode())
     (found,) = FORMAT.discover(catalog)
-    assert isinstance(found, Found)
+    assert isinstance(found, TableHandle)
     with pytest.raises(UnreadableError) as error:
         FORMAT.read(found, catalog, Depth.FILES, driver.spark)
     assert error.value.subject == "broken.db.t"
@@ -533,7 +533,7 @@ def test_a_hole_in_the_line_locks_the_table_and_hides_nothing(driver: PaimonDriv
     (copy / "snapshot" / "snapshot-3").unlink()
     catalog = Catalog("hole", "paimon", str(tmp_path))
     (found,) = FORMAT.discover(catalog)
-    assert isinstance(found, Found)
+    assert isinstance(found, TableHandle)
     reading = FORMAT.read(found, catalog, Depth.FILES, driver.spark)
     assert reading.unknown == ("branch main: snapshots between 2 and 4 are missing",)
     assert set(kinds(reading)) == {"main/1", "main/2", "main/4"}
@@ -548,7 +548,7 @@ def test_what_a_newer_paimon_wrote_is_not_fully_known(driver: PaimonDriver, whol
     path.write_text(json.dumps({**json.loads(path.read_text()), "nextRowId": 7}))
     catalog = Catalog("newer", "paimon", str(tmp_path))
     (found,) = FORMAT.discover(catalog)
-    assert isinstance(found, Found)
+    assert isinstance(found, TableHandle)
     reading = FORMAT.read(found, catalog, Depth.FILES, driver.spark)
     assert reading.unknown == ("snapshot/snapshot-2 was written by a newer Paimon: nextRowId",)
 

@@ -17,10 +17,10 @@ from pyspark.sql import Row, SparkSession
 from ebbtide.errors import ConflictError
 from ebbtide.formats.base import Depth
 from ebbtide.formats.paimon import FORMAT, java
-from ebbtide.model.dataset import Catalog, Found, Reading, Role
+from ebbtide.model.dataset import Catalog, Reading, Role, TableHandle
 from ebbtide.model.history import RefKind
 from ebbtide.model.paths import normalise
-from ebbtide.model.removal import Committed, Drop, Freed, Removal, RowDelete
+from ebbtide.model.removal import Committed, Drop, FileDeletion, Removal, RowDelete
 from tests.conformance.driver import Table
 from tests.conformance.drivers.paimon import PaimonDriver
 from tests.tiers import deep_after_first
@@ -34,8 +34,10 @@ def driver(spark: SparkSession, catalogs: Mapping[str, Catalog]) -> PaimonDriver
     return PaimonDriver(spark, catalogs["stream"])
 
 
-def find(driver: PaimonDriver, table: Table) -> Found:
-    (found,) = (each for each in FORMAT.discover(driver.catalog) if isinstance(each, Found) and each.id == table.id)
+def find(driver: PaimonDriver, table: Table) -> TableHandle:
+    (found,) = (
+        each for each in FORMAT.discover(driver.catalog) if isinstance(each, TableHandle) and each.id == table.id
+    )
     return found
 
 
@@ -69,10 +71,10 @@ def commit(driver: PaimonDriver, table: Table, /, **asked: Any) -> Committed:
 
 def free(
     driver: PaimonDriver, table: Table, paths: Iterable[str], /, *, batches: list[int] | None = None, **asked: Any
-) -> Freed:
+) -> FileDeletion:
     removal = Removal(found=find(driver, table), files=dict.fromkeys(paths, 0), **asked)
     count = [] if batches is None else batches
-    return FORMAT.free(removal, set(paths), driver.catalog, driver.spark, lambda: count.append(1))
+    return FORMAT.delete_files(removal, set(paths), driver.catalog, driver.spark, lambda: count.append(1))
 
 
 def heads(driver: PaimonDriver, table: Table) -> dict[str, list[Row]]:
@@ -134,7 +136,7 @@ def test_exactly_the_named_files_go_and_the_heads_read_row_for_row(
     assert only_of(before, wanted) == named
     assert commit(driver, table, versions=wanted) == Committed(version="main/5")
     assert on_disk(table) == disk, "metadata only, and Paimon keeps that with its files"
-    assert free(driver, table, named, versions=wanted) == Freed()
+    assert free(driver, table, named, versions=wanted) == FileDeletion()
     assert disk - on_disk(table) == named
     assert heads(driver, table) == rows
     assert versions(read(driver, table)) == ["main/4", "main/5"]
@@ -206,7 +208,7 @@ def test_a_file_added_then_deleted_goes_and_one_deleted_then_added_stays(driver:
     driver.spark.sql(f"ALTER TABLE {table.sql} DROP PARTITION (day = '2026-01-02')")
     driver.append(table, [D])
     rows, named = heads(driver, table), taken_by_paimon(driver, table, tmp_path, 1)
-    assert free(driver, table, named, versions=tuple(versions(read(driver, table))[:-1])) == Freed()
+    assert free(driver, table, named, versions=tuple(versions(read(driver, table))[:-1])) == FileDeletion()
     assert set(moved) <= on_disk(table)
     assert not set(brief) & on_disk(table)
     assert not Path(table.location, "day=2026-01-02").exists(), "empty folders go"
@@ -218,7 +220,7 @@ def test_the_manifests_of_the_ranges_end_stay_and_the_earliest_hint_moves(driver
     table = history(driver, "rm_end")
     named = taken_by_paimon(driver, table, tmp_path, 3)
     end = json.loads(Path(table.location, "snapshot", "snapshot-3").read_text())
-    assert free(driver, table, named, versions=("main/1", "main/2")) == Freed()
+    assert free(driver, table, named, versions=("main/1", "main/2")) == FileDeletion()
     for name in (end["baseManifestList"], end["deltaManifestList"]):
         assert Path(table.location, "manifest", name).exists()
     assert Path(table.location, "snapshot", "EARLIEST").read_text() == "3"
@@ -236,7 +238,7 @@ def test_the_count_returned_is_right_and_goes_by_tens(driver: PaimonDriver, tmp_
     assert len(list(Path(table.location, "snapshot").glob("snapshot-*"))) == 13, "a rehearsal removes nothing"
     batches: list[int] = []
     wanted = tuple(f"main/{number}" for number in range(1, 13))
-    assert free(driver, table, named, batches=batches, versions=wanted) == Freed()
+    assert free(driver, table, named, batches=batches, versions=wanted) == FileDeletion()
     assert len(batches) == 2
     assert versions(read(driver, table)) == ["main/13"]
     assert len(driver.rows(table)) == 13
@@ -252,7 +254,7 @@ def test_a_hole_below_the_earliest_is_fine_and_one_inside_the_range_stops_it(
     (snapshots / "snapshot-1").write_bytes(left_over)  # an expiry that was cut off before its last step
     named = taken_by_paimon(driver, table, tmp_path, 2)
     assert commit(driver, table, versions=("main/3",)).sent_back == {}
-    assert free(driver, table, named, versions=("main/3",)) == Freed()
+    assert free(driver, table, named, versions=("main/3",)) == FileDeletion()
     assert not (snapshots / "snapshot-3").exists()
     assert len(driver.rows(table)) == 2
 
@@ -275,7 +277,7 @@ def test_expiry_passes_a_tag_whose_version_stays(driver: PaimonDriver, tmp_path:
     rows, named = heads(driver, table), taken_by_paimon(driver, table, tmp_path, 2)
     named.remove(normalise(f"{table.location}/snapshot/snapshot-2"))  # a plan does not name what a tag keeps
     assert commit(driver, table, versions=("main/2",)).sent_back == {"main/2": "a tag keeps it"}
-    assert free(driver, table, named, versions=("main/1", "main/3")) == Freed()
+    assert free(driver, table, named, versions=("main/1", "main/3")) == FileDeletion()
     assert heads(driver, table) == rows
     assert versions(read(driver, table)) == ["main/2", "main/4", "main/5"]
     assert whole(driver, table)
@@ -310,7 +312,7 @@ def test_a_branchs_own_versions_go_and_leave_what_it_began_with_to_main(driver: 
     wanted = ("b/2", "own/1")
     named = {f.path for f in before.files if f.first_transaction in wanted and not f.live}
     assert commit(driver, table, versions=wanted).sent_back == {}
-    assert free(driver, table, named, versions=wanted) == Freed()
+    assert free(driver, table, named, versions=wanted) == FileDeletion()
     assert heads(driver, table) == rows
     assert set(versions(before)) - set(versions(read(driver, table))) == set(wanted)
     copy = normalise(f"{table.location}/branch/branch-b/snapshot/snapshot-1")
@@ -341,7 +343,7 @@ def test_changelogs_that_are_kept_longer_outlive_expiry(driver: PaimonDriver, pr
     assert bool(logs) == (producer == "input")
     wanted = ("main/1", "main/2", "main/3")
     named = {f.path for f in before.files if not f.live and f.role is not Role.CHANGELOG}
-    assert free(driver, table, named, versions=wanted) == Freed()
+    assert free(driver, table, named, versions=wanted) == FileDeletion()
     assert list(Path(table.location, "changelog").glob("changelog-1"))
     assert logs <= on_disk(table)
     assert whole(driver, table)
@@ -362,7 +364,7 @@ def test_changelogs_that_are_kept_longer_outlive_expiry(driver: PaimonDriver, pr
     spared = min(going)
     assert spared.rpartition("/")[2] in str(free(driver, table, going - {spared}, versions=ids[:2]).because)
     assert on_disk(table) == disk, "an unnamed file stops it"
-    assert free(driver, table, going, versions=ids[:2]) == Freed()
+    assert free(driver, table, going, versions=ids[:2]) == FileDeletion()
     assert disk - on_disk(table) == going
     assert [t.id for t in read(driver, table).transactions if "/changelog/" in t.id] == ids[2:]
     assert whole(driver, table)
@@ -383,7 +385,7 @@ def test_index_manifests_and_statistics_go_with_their_versions(
     assert {path.split("/")[-2] for path in named} >= {"manifest", "statistics", "snapshot"}
     assert any("index-manifest" in path for path in named)
     assert only_of(read(driver, table), versions(read(driver, table))[:-1]) == named
-    assert free(driver, table, named, versions=tuple(versions(read(driver, table))[:-1])) == Freed()
+    assert free(driver, table, named, versions=tuple(versions(read(driver, table))[:-1])) == FileDeletion()
     assert disk - on_disk(table) == named
     assert heads(driver, table) == rows
     assert {f.path for f in read(driver, table).files} == on_disk(table)
@@ -600,6 +602,6 @@ def test_a_table_goes_whole_or_not_at_all(driver: PaimonDriver) -> None:
     assert on_disk(table) == planned | {normalise(str(foreign))}
     foreign.unlink()
     assert commit(driver, table, table=True).sent_back == {}
-    assert free(driver, table, planned, table=True) == Freed()
+    assert free(driver, table, planned, table=True) == FileDeletion()
     assert not Path(table.location).exists()
     assert [row.id for row in driver.rows(sibling)] == [1]

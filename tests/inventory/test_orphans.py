@@ -29,11 +29,11 @@ from ebbtide.config import Project, load_project
 from ebbtide.config.policies import load_policies
 from ebbtide.config.project import PlanSettings
 from ebbtide.errors import InputError, RefusedError
-from ebbtide.inventory.areas import places
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.listing import list_storage, look_again
 from ebbtide.inventory.markers import are_views
 from ebbtide.inventory.orphans import find_orphans
+from ebbtide.inventory.ownership import places
 from ebbtide.lineage.labelled import label_inventory
 from ebbtide.model.dataset import Catalog
 from ebbtide.plan.build import build_plan

@@ -10,6 +10,7 @@ from ebbtide.ledger.entries import (
     CatalogDeclared,
     CertificateKey,
     DatasetIgnored,
+    EarlierEntry,
     Files,
     FolderCondemned,
     HoldPlaced,
@@ -18,7 +19,6 @@ from ebbtide.ledger.entries import (
     Intent,
     KeyRotated,
     LedgerCreated,
-    Listed,
     Marked,
     MarkSentBack,
     Outcome,
@@ -102,6 +102,8 @@ ALL: tuple[Entry, ...] = (
     RequestMoved(at=AT, request="r", state="planned", deadline=AT),
     Verified(at=AT, request="r", place="lake.a.t", scanner="1", inventory="i", commitments=("aa",), found=0, unread=1),
     CertificateKey(at=AT, key="k"),
-    RequestListed(at=AT, request="r", entries=(Listed(index=1, leaf="00"),)),
-    RequestCertified(at=AT, request="r", state="certified", commitments=("aa",), entries=(Listed(index=1, leaf="00"),)),
+    RequestListed(at=AT, request="r", entries=(EarlierEntry(index=1, leaf="00"),)),
+    RequestCertified(
+        at=AT, request="r", state="certified", commitments=("aa",), entries=(EarlierEntry(index=1, leaf="00"),)
+    ),
 )

@@ -15,7 +15,7 @@ from ebbtide.ledger.certificate import Certificate, build, statement
 from ebbtide.ledger.check import Report, check
 from ebbtide.ledger.codec import Entry
 from ebbtide.ledger.commitment import Identifier, Opening, new_key
-from ebbtide.ledger.entries import CertificateKey, Intent, Listed, Outcome, RequestCertified, RequestReceived
+from ebbtide.ledger.entries import CertificateKey, EarlierEntry, Intent, Outcome, RequestCertified, RequestReceived
 from ebbtide.ledger.entries import Verified as EntryVerified
 from ebbtide.ledger.keys import Trust, TrustedKey
 from ebbtide.ledger.leaf import LISTED, Logged, listing, read_body
@@ -412,7 +412,7 @@ def test_a_certificate_of_typed_entries_holds() -> None:
         ),
     ]  # fmt: skip
     entries = ledger.append_leaves([entry.encode() for entry in typed])
-    listed = tuple(Listed(index=entry.leaf_index, leaf=entry.hash.hex()) for entry in entries)
+    listed = tuple(EarlierEntry(index=entry.leaf_index, leaf=entry.hash.hex()) for entry in entries)
     last = RequestCertified(
         at=at, request=REQUEST, state="certified", commitments=opening.commitments(), entries=listed
     )

@@ -9,9 +9,9 @@ from ebbtide.config.classifiers import Classifier, Classifiers, Kind
 from ebbtide.config.tables import Reclassify
 from ebbtide.lineage.declared import Declared
 from ebbtide.lineage.graph import build_graph
+from ebbtide.lineage.label_explanation import Explainer, Why
 from ebbtide.lineage.labels import propagate
 from ebbtide.lineage.values import ColumnRef, Edge, EdgeKind, Flow
-from ebbtide.lineage.why import Explainer, Why
 
 CLASSIFIERS = Classifiers.of(
     [

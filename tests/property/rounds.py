@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from ebbtide.app.ledger import open_for_writing
 from ebbtide.app.mark import mark_round
-from ebbtide.app.round import Round, plan_round, sweeper
+from ebbtide.app.round import RetentionRun, plan_round, sweeper
 from ebbtide.app.runs import recorded
 from ebbtide.app.sweep import sweep_round
 from ebbtide.run import Progress, Silent, quiet
@@ -112,7 +112,7 @@ def _another_table(swept: SweepReport, dataset: str) -> list[Result]:
 
 
 def _verb(
-    tide: Tide, days: float, carry_out: Callable[[Round, Lease], Any], progress: Progress | None = None
+    tide: Tide, days: float, carry_out: Callable[[RetentionRun, Lease], Any], progress: Progress | None = None
 ) -> tuple[list[dict[str, Any]], Any]:
     """`mark` or `sweep` as their commands do it, with the plan's objects beside the report."""
     project = tide.project

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ebbtide.app.ledger import open_ledger
-from ebbtide.app.round import Round, sweeper
+from ebbtide.app.round import RetentionRun, sweeper
 from ebbtide.config import load_project
 from ebbtide.ledger.audit import audit
 from ebbtide.ledger.codec import Entry
@@ -43,7 +43,7 @@ def run(tmp_path: Path) -> Run:
         plan: Any = SimpleNamespace(as_of=now)
         context = quiet(as_of=now)
         with sweeper(ledger, context) as lease:
-            Round(context, ledger, inputs, plan, project.limits).declare(lease)
+            RetentionRun(context, ledger, inputs, plan, project.limits).declare(lease)
         assert audit(ledger)
         with ledger.reading() as log:
             return [parse_entry(body) for _, _, body in log.rows(before, log.size) if body]

@@ -14,7 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from ebbtide.formats.registry import load_format
-from ebbtide.model.dataset import Catalog, Found, Reading
+from ebbtide.model.dataset import Catalog, Reading, TableHandle
 from ebbtide.verify.after_sweep import Findings, Missing, check_datasets
 from tests.conformance.driver import Table
 from tests.conformance.drivers import load_driver
@@ -35,7 +35,7 @@ class Tables:
             (catalog, found)
             for catalog in self.catalogs
             for found in load_format(catalog.format).discover(catalog)
-            if isinstance(found, Found)
+            if isinstance(found, TableHandle)
         ]
 
     def check(self) -> Findings:
@@ -171,7 +171,7 @@ def _damaged(path: Path, damage: Callable[[Path], None]) -> Iterator[None]:
 
 def _checks(spark: SparkSession, catalog: Catalog, table: Table) -> Callable[[], Findings]:
     answers = load_format(catalog.format).discover(catalog)
-    (found,) = [answer for answer in answers if isinstance(answer, Found) and answer.id == table.id]
+    (found,) = [answer for answer in answers if isinstance(answer, TableHandle) and answer.id == table.id]
     return lambda: check_datasets([(catalog, found)], spark)
 
 

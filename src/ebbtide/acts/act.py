@@ -11,9 +11,9 @@ from datetime import datetime
 from enum import IntEnum
 from typing import ClassVar
 
-from ebbtide.model.dataset import Catalog, Found
+from ebbtide.model.dataset import Catalog, TableHandle
 from ebbtide.model.reasons import Reason
-from ebbtide.model.removal import Committed, Freed, Place, Removal
+from ebbtide.model.removal import Committed, FileDeletion, Place, Removal
 
 
 class Phase(IntEnum):
@@ -108,7 +108,7 @@ class Act:
     stages: tuple[Stage, ...]
     kind: str = "remove"
     """Who carries it out: the executor of that name."""
-    found: Found | None = None
+    found: TableHandle | None = None
     """What opens the dataset; None where no catalog lists it."""
     marks: tuple[str, ...] = ()
     """What of its owner the intent names."""
@@ -175,7 +175,7 @@ class ActResult:
     """Files that stay, each with who or what needs it."""
     unread: str | None = None
     """Who could not be read after the commit, and may reference any file: then none goes."""
-    freed: Freed = field(default_factory=Freed)
+    deletion: FileDeletion = field(default_factory=FileDeletion)
     there: frozenset[str] = frozenset()
     """The files that a listing still shows."""
     findings: int | None = None

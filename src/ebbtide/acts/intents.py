@@ -95,6 +95,6 @@ def _said(result: ActResult) -> str | None:
     """Why it did not all go, without a path: an error of a store may quote one."""
     if result.error:
         return "a limit of the run" if result.over else "the format refused or failed"
-    if result.freed.failed:
-        return f"{len(result.freed.failed)} files or folders could not be removed"
-    return "the format kept what is left" if result.freed.because else None
+    if result.deletion.failed:
+        return f"{len(result.deletion.failed)} files or folders could not be removed"
+    return "the format kept what is left" if result.deletion.because else None

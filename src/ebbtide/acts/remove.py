@@ -14,7 +14,7 @@ from ebbtide.formats.registry import load_format
 from ebbtide.formats.same_table import same_table
 from ebbtide.inventory.listing import look_again
 from ebbtide.model.paths import is_inside
-from ebbtide.model.removal import Freed, Removal
+from ebbtide.model.removal import FileDeletion, Removal
 from ebbtide.storage.handles import behind_links, led_elsewhere
 from ebbtide.storage.remove import remove_empty_folders, remove_files
 
@@ -52,28 +52,28 @@ class Remover:
         if isinstance(act.stage(Phase.FILES), WatchFiles):
             return result
         if result.unread is not None:  # an operation of the format's own could take what we cannot name
-            return replace(result, freed=Freed(because=result.unread))
+            return replace(result, deletion=FileDeletion(because=result.unread))
         if removal is None:
-            return replace(result, freed=self._by_list(act, result.deletes))
-        return replace(result, freed=self._by_format(act, removal, [*result.deletes, *also]))
+            return replace(result, deletion=self._by_list(act, result.deletes))
+        return replace(result, deletion=self._by_format(act, removal, [*result.deletes, *also]))
 
-    def _by_format(self, act: Act, removal: Removal, paths: Collection[str]) -> Freed:
+    def _by_format(self, act: Act, removal: Removal, paths: Collection[str]) -> FileDeletion:
         # No format is asked for a file behind a link: its own operations remove by path, and would follow it.
         linked = behind_links(paths, act.places)
         paths = [path for path in paths if path not in linked]
-        freed = Freed()
+        freed = FileDeletion()
         if paths or removal.versions:
             spark = self.session()
             with same_table(removal.found, act.catalog, spark, goes=removal.table):
-                freed = load_format(act.catalog.format).free(removal, paths, act.catalog, spark, self.check)
+                freed = load_format(act.catalog.format).delete_files(removal, paths, act.catalog, spark, self.check)
         return replace(freed, failed={**freed.failed, **linked, **_without_empty_folders(act, removal, paths)})
 
-    def _by_list(self, act: Act, paths: Collection[str]) -> Freed:
+    def _by_list(self, act: Act, paths: Collection[str]) -> FileDeletion:
         """Orphans, and what an earlier act left. An orphan that was written since it was listed stays."""
         if (because := why_not_one_by_one(act)) is not None:
-            return Freed(because=because)
+            return FileDeletion(because=because)
         if not paths:
-            return Freed()
+            return FileDeletion()
         listed = {file.path: file.modified for file in act.files if file.modified is not None}
         kept = look_again({path: listed[path] for path in paths if path in listed}, act.catalog.options)
         going = [path for path in paths if path not in kept]
@@ -82,7 +82,7 @@ class Remover:
         if (root := act.root) is not None:
             inside = {folder for folder in folders if folder != root and is_inside(folder, root)}
             failed |= remove_empty_folders(inside, root, act.places)
-        return Freed(failed=failed | kept)
+        return FileDeletion(failed=failed | kept)
 
 
 def _without_empty_folders(act: Act, removal: Removal, paths: Collection[str]) -> dict[str, str]:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from ebbtide.errors import OverLimitError
 from ebbtide.formats.registry import load_format
 from ebbtide.formats.row_deletes import rows_of
-from ebbtide.model.dataset import Catalog, Found
+from ebbtide.model.dataset import Catalog, TableHandle
 from ebbtide.model.removal import RowDelete
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def refuse_more(found: Found, catalog: Catalog, delete: RowDelete, most: float, spark: SparkSession) -> None:
+def refuse_more(found: TableHandle, catalog: Catalog, delete: RowDelete, most: float, spark: SparkSession) -> None:
     """Only a look at the rows tells how many match: a plan cannot know it. Made before anything is committed."""
     from pyspark.sql import functions as F
 
@@ -31,13 +31,13 @@ def refuse_more(found: Found, catalog: Catalog, delete: RowDelete, most: float, 
         )
 
 
-def still_match(found: Found, catalog: Catalog, delete: RowDelete, spark: SparkSession) -> bool:
+def still_match(found: TableHandle, catalog: Catalog, delete: RowDelete, spark: SparkSession) -> bool:
     """Whether the head has a row that was to go: a delete may hit nothing, and a restore brings rows back."""
     matching = rows_of(delete, load_format(catalog.format).rows(found.id, catalog, spark))
     return isinstance(matching, str) or not matching.frame.isEmpty()
 
 
-def lie_in_files(found: Found, catalog: Catalog, delete: RowDelete, spark: SparkSession) -> bool:
+def lie_in_files(found: TableHandle, catalog: Catalog, delete: RowDelete, spark: SparkSession) -> bool:
     """Whether a data file of the head holds a row that was to go, though no reader is shown it."""
     stored = load_format(catalog.format).stored_rows(found.id, catalog, spark)
     if stored is None:

@@ -204,11 +204,11 @@ class Ebbtide:
     @_verb
     def plan(self, *, as_of: datetime | None = None) -> PlanResult:
         """What would be marked and swept, and why, by the last scan. Close it, or use it in a `with`."""
-        from ebbtide.app.plan import make_plan, told_of
+        from ebbtide.app.plan import inventory_age, make_plan
         from ebbtide.app.results.retention import PlanResult
 
         made = make_plan(self.project, now=as_of or datetime.now(UTC))
-        return PlanResult.of(made, *told_of(self.project, now=datetime.now(UTC)))
+        return PlanResult.of(made, *inventory_age(self.project, now=datetime.now(UTC)))
 
     @_verb
     def explain(self, object_: str, *, as_of: datetime | None = None) -> Explanation:

@@ -10,7 +10,7 @@ from ebbtide.app.state import open_state
 from ebbtide.config import Project
 from ebbtide.errors import InputError
 from ebbtide.formats.registry import load_format
-from ebbtide.model.dataset import Found
+from ebbtide.model.dataset import TableHandle
 from ebbtide.model.ids import DatasetId
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def read_incremental(
     if catalog is None:
         raise InputError(f"no catalog {id_.catalog!r} in the project", hint=f"one of {', '.join(project.catalogs)}")
     answers = load_format(catalog.format).discover(catalog)
-    found = next((answer for answer in answers if isinstance(answer, Found) and answer.id == id_), None)
+    found = next((answer for answer in answers if isinstance(answer, TableHandle) and answer.id == id_), None)
     if found is None:
         raise InputError(f"catalog {id_.catalog} has no table {id_}", hint="`ebbtide tables` lists them")
     with open_state(project).reader() as state:

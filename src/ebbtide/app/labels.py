@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 from ebbtide.app.datasets import known_dataset
 from ebbtide.config import Project
 from ebbtide.inventory.information_schema import Inventory
+from ebbtide.lineage.label_explanation import Explainer, Why
 from ebbtide.lineage.labelled import Labelled, label_inventory
 from ebbtide.lineage.values import Problem, ProblemKind
-from ebbtide.lineage.why import Explainer, Why
 from ebbtide.model.times import as_text
 
 

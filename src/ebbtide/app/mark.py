@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 
 from ebbtide.app.ledger import open_for_writing
-from ebbtide.app.round import Round, plan_round, sweeper
+from ebbtide.app.round import RetentionRun, plan_round, sweeper
 from ebbtide.app.runs import recorded
 from ebbtide.config import Project
 from ebbtide.config.project import Limits
@@ -43,7 +43,7 @@ def run_mark(
         return report
 
 
-def mark_round(round_: Round, lease: Lease) -> MarkReport:
+def mark_round(round_: RetentionRun, lease: Lease) -> MarkReport:
     """Carry out the plan's marks, and send back what it can no longer prove."""
     refuse_over(round_.plan, "mark")
     ledger, plan, inputs = round_.ledger, round_.plan, round_.inputs
@@ -69,7 +69,7 @@ def exit_code(report: MarkReport) -> int:
     return 4 if report.unread else 3 if report.over else 0
 
 
-def would_mark(round_: Round) -> MarkReport:
+def would_mark(round_: RetentionRun) -> MarkReport:
     """The same, without writing anything."""
     refuse_over(round_.plan, "mark")
     back = decided(round_.plan, "unmarked", "held")

@@ -14,7 +14,7 @@ from ebbtide.errors import FullReadNeededError, InputError, MarkedError
 from ebbtide.formats.base import Depth, Format, supports
 from ebbtide.formats.registry import load_format, load_new_rows
 from ebbtide.model.capabilities import Capability
-from ebbtide.model.dataset import Catalog, Found, Reading
+from ebbtide.model.dataset import Catalog, Reading, TableHandle
 from ebbtide.model.history import Kind, Ref, RefKind, Transaction
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _NO_NEW_ROWS = (Kind.REWRITE, Kind.METADATA)
 
 def incremental(
     spark: SparkSession,
-    found: Found,
+    found: TableHandle,
     catalog: Catalog,
     *,
     since: str | None,

@@ -16,12 +16,12 @@ import pyarrow as pa
 from ebbtide.config import Project
 from ebbtide.errors import InputError, RefusedError
 from ebbtide.inventory import current as currents
-from ebbtide.inventory.areas import Condemned, owner_of, places
 from ebbtide.inventory.current import Current
 from ebbtide.inventory.doubts import doubts
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.listing import Listing, list_storage
 from ebbtide.inventory.orphans import Orphans, Unregistered, find_orphans
+from ebbtide.inventory.ownership import Condemned, owner_of, places
 from ebbtide.kernel.tasks import Tasks
 from ebbtide.lineage.labelled import Labelled
 from ebbtide.model.paths import is_inside, normalise

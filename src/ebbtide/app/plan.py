@@ -32,7 +32,7 @@ def make_plan(project: Project, *, now: datetime) -> Plan:
 UNLISTED = "the storage was not listed before the last scan, so this plan has no orphans: run `ebbtide orphans list`"
 
 
-def told_of(project: Project, *, now: datetime) -> tuple[str, tuple[str, ...]]:
+def inventory_age(project: Project, *, now: datetime) -> tuple[str, tuple[str, ...]]:
     """How old the inventory is that a plan is made from, and what could not be read then (invariant 8)."""
     inventory = Inventory.open(project.inventory)
     scanned_at = inventory.current.scanned_at or now

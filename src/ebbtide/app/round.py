@@ -43,7 +43,7 @@ changed metadata.
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class RetentionRun:
     """What one run of `mark` or `sweep` was made from. `context` is the run's."""
 
     context: RunContext
@@ -105,7 +105,7 @@ def plan_round(
     *,
     plan_file: Path | None = None,
     limits: Limits | None = None,
-) -> Iterator[Round]:
+) -> Iterator[RetentionRun]:
     """Scan, read the state, plan. With a plan file: at its time, and only if the world is still what it was."""
     policies, now = some_policies(project), ledger.clock.now()
     asked = _read(plan_file) if plan_file is not None else None
@@ -124,7 +124,7 @@ def plan_round(
             plan = stack.enter_context(inputs.plan(now=now, limits=limits))
         if asked is not None:
             _refuse_another(asked, plan)
-        yield Round(context, ledger, inputs, plan, limits or project.limits)
+        yield RetentionRun(context, ledger, inputs, plan, limits or project.limits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from ebbtide.app.ledger import open_for_writing
 from ebbtide.app.mark import exit_code as mark_exit_code
 from ebbtide.app.mark import mark_round, would_mark
 from ebbtide.app.mark import summary as mark_summary
-from ebbtide.app.round import Round, plan_round, sweeper
+from ebbtide.app.round import RetentionRun, plan_round, sweeper
 from ebbtide.app.runs import recorded
 from ebbtide.app.sweep import exit_code, summary, sweep_round, would_sweep
 from ebbtide.config import Project
@@ -65,7 +65,7 @@ def run_once(
         return RunReport(None, None, error.exit_code, error)
 
 
-def _both(round_: Round, mark: Callable[[], MarkReport], sweep: Callable[[], SweepReport]) -> RunReport:
+def _both(round_: RetentionRun, mark: Callable[[], MarkReport], sweep: Callable[[], SweepReport]) -> RunReport:
     marked = swept = refused = None
     try:
         for verb in ("mark", "sweep"):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ebbtide.acts.engine import Lake
 from ebbtide.app.ledger import open_for_writing
-from ebbtide.app.round import Round, plan_round, sweeper
+from ebbtide.app.round import RetentionRun, plan_round, sweeper
 from ebbtide.app.runs import recorded
 from ebbtide.config import Project
 from ebbtide.config.project import Limits
@@ -48,7 +48,7 @@ def run_sweep(
         return report
 
 
-def sweep_round(round_: Round, lease: Lease) -> SweepReport:
+def sweep_round(round_: RetentionRun, lease: Lease) -> SweepReport:
     """Carry out what the plan says is past its grace, and prove it."""
     refuse_over(round_.plan, "sweep")
     ledger, inputs = round_.ledger, round_.inputs
@@ -81,7 +81,7 @@ def exit_code(report: SweepReport) -> int:
     return 3 if report.over else 0
 
 
-def would_sweep(round_: Round) -> SweepReport:
+def would_sweep(round_: RetentionRun) -> SweepReport:
     """The same plan and the stages that a sweep would walk, and nothing done."""
     refuse_over(round_.plan, "sweep")
     inputs = round_.inputs
@@ -101,7 +101,7 @@ def would_sweep(round_: Round) -> SweepReport:
     )  # fmt: skip
 
 
-def _prove(round_: Round, touched: Sequence[str]) -> dict[str, list[str]]:
+def _prove(round_: RetentionRun, touched: Sequence[str]) -> dict[str, list[str]]:
     """Every file that the touched datasets reference is there and can be read: by who knows nothing of the sweep."""
     from ebbtide.inventory.information_schema import Inventory
     from ebbtide.verify.after_sweep import check_datasets

@@ -107,11 +107,11 @@ def explain(
     """Show every policy, every protection and the decision for one object."""
     from datetime import UTC, datetime
 
-    from ebbtide.app.plan import told_of
+    from ebbtide.app.plan import inventory_age
 
     tide = open_project(ctx, project)
     found = tide.explain(object_, as_of=time_or_now(as_of))
-    _tell_age(*told_of(tide.project, now=datetime.now(UTC)))
+    _tell_age(*inventory_age(tide.project, now=datetime.now(UTC)))
     if json:
         render.write_json(found.to_dict())
         return

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Protocol
 
 from ebbtide.model.capabilities import Capability, Support, no
 from ebbtide.model.contract import Contract, Drift
-from ebbtide.model.dataset import Catalog, Found, NotFound, Reading
+from ebbtide.model.dataset import Catalog, NotFound, Reading, TableHandle
 from ebbtide.model.history import Transaction
 from ebbtide.model.ids import DatasetId
-from ebbtide.model.removal import Committed, Freed, Removal
+from ebbtide.model.removal import Committed, FileDeletion, Removal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,7 +37,7 @@ class Format(Protocol):
 
     capabilities: Mapping[Capability, Support]
 
-    def discover(self, catalog: Catalog) -> Iterable[Found | NotFound]:
+    def discover(self, catalog: Catalog) -> Iterable[TableHandle | NotFound]:
         """List the datasets of a catalog with the token that tells whether each one changed, without a session.
 
         Costs one answer of the catalog (or a listing) and reads no manifest. A catalog that does not answer raises
@@ -45,7 +45,7 @@ class Format(Protocol):
         """
         ...
 
-    def read(self, found: Found, catalog: Catalog, depth: Depth, spark: SparkSession | None) -> Reading:
+    def read(self, found: TableHandle, catalog: Catalog, depth: Depth, spark: SparkSession | None) -> Reading:
         """Read one dataset. What cannot be read whole raises `UnreadableError`: an error is never "nothing there"."""
         ...
 
@@ -57,14 +57,14 @@ class Format(Protocol):
         """
         ...
 
-    def free(
+    def delete_files(
         self,
         removal: Removal,
         paths: Collection[str],
         catalog: Catalog,
         spark: SparkSession,
         before_batch: Callable[[], None],
-    ) -> Freed:
+    ) -> FileDeletion:
         """Remove exactly these files, of those that the removal names. `before_batch` raises once the lease is lost.
 
         Formats whose own operation removes files (Hudi, Paimon) run it here, and only where it takes nothing else.
@@ -88,7 +88,7 @@ class Format(Protocol):
         ...
 
 
-def _all_of(found: Found, catalog: Catalog, branch: str, line: Sequence[Transaction]) -> Sequence[Transaction]:  # noqa: ARG001
+def _all_of(found: TableHandle, catalog: Catalog, branch: str, line: Sequence[Transaction]) -> Sequence[Transaction]:  # noqa: ARG001
     return line
 
 
@@ -96,13 +96,13 @@ def _all_of(found: Found, catalog: Catalog, branch: str, line: Sequence[Transact
 class NewRows:
     """A format's side of reading what is new on a branch: `NEW_ROWS` of the module `appended` in its folder."""
 
-    rows: Callable[[Found, Catalog, SparkSession, Reading, str, Sequence[Transaction]], DataFrame]
+    rows: Callable[[TableHandle, Catalog, SparkSession, Reading, str, Sequence[Transaction]], DataFrame]
     """The rows that these transactions of the branch's line brought, oldest first, and nothing of later ones. Each is
     still there and only added rows; between them lie only such as brought none. What the format cannot read as new
     raises `FullReadNeededError`.
     """
 
-    retained: Callable[[Found, Catalog, str, Sequence[Transaction]], Sequence[Transaction]] = _all_of
+    retained: Callable[[TableHandle, Catalog, str, Sequence[Transaction]], Sequence[Transaction]] = _all_of
     """The end of the branch's line (oldest first) of which each transaction's own rows can still be read."""
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ebbtide.formats.base import Depth
 from ebbtide.formats.registry import load_format
-from ebbtide.model.dataset import Catalog, Found, NotFound, Reading
+from ebbtide.model.dataset import Catalog, NotFound, Reading, TableHandle
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """The reading side of one format. It has no commit and no free: who judges a removal cannot make one."""
+    """The reading side of one format. It cannot commit and cannot delete: who judges a removal cannot make one."""
 
-    discover: Callable[[Catalog], Iterable[Found | NotFound]]
+    discover: Callable[[Catalog], Iterable[TableHandle | NotFound]]
     """As `Format.discover`."""
-    read_files: Callable[[Found, Catalog, SparkSession | None], Reading]
+    read_files: Callable[[TableHandle, Catalog, SparkSession | None], Reading]
     """One dataset down to its files; what cannot be read whole raises `UnreadableError`."""
 
 

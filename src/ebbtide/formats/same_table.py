@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 from ebbtide.errors import RefusedError
 from ebbtide.formats.registry import load_format
-from ebbtide.model.dataset import Catalog, Found
+from ebbtide.model.dataset import Catalog, TableHandle
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 @contextmanager
-def same_table(found: Found, catalog: Catalog, spark: SparkSession, *, goes: bool = False) -> Iterator[None]:
+def same_table(found: TableHandle, catalog: Catalog, spark: SparkSession, *, goes: bool = False) -> Iterator[None]:
     """Refuse to begin, or say so at the end, where the session finds another table by the dataset's name.
 
     `goes` says that the table itself is to go: then it may be gone before and after.
@@ -35,7 +35,7 @@ def same_table(found: Found, catalog: Catalog, spark: SparkSession, *, goes: boo
     _refuse_another(found, catalog, spark, "look at what changed there", goes=goes)
 
 
-def _refuse_another(found: Found, catalog: Catalog, spark: SparkSession, what: str, *, goes: bool) -> None:
+def _refuse_another(found: TableHandle, catalog: Catalog, spark: SparkSession, what: str, *, goes: bool) -> None:
     now = load_format(catalog.format).identity(found.id, catalog, spark)
     if now == found.identity or (now is None and goes):
         return

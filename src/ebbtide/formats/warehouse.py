@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from ebbtide.errors import RefusedError, UnreadableError
 from ebbtide.model.dataset import Catalog
 from ebbtide.model.ids import DatasetId
-from ebbtide.storage.files import Entry, Store, open_store
+from ebbtide.storage.files import Store, StoredObject, open_store
 
 
-def open_warehouse(catalog: Catalog) -> tuple[Store, list[Entry]]:
+def open_warehouse(catalog: Catalog) -> tuple[Store, list[StoredObject]]:
     """The store of a catalog's warehouse and the folders in it; an error where it is missing or does not answer."""
     hint = f"check `warehouse` of catalog {catalog.name}"
     try:
@@ -37,7 +37,7 @@ def refuse_existing(place: str, catalog: Catalog) -> None:
         raise RefusedError(f"something lies at {place} already", hint="scan again, or choose another name")
 
 
-def token_of(entries: Iterable[Entry]) -> str:
+def token_of(entries: Iterable[StoredObject]) -> str:
     """Changes with every file that comes, goes, grows or is written again."""
     digest = hashlib.sha256()
     for entry in sorted((e for e in entries if not e.is_folder), key=lambda e: e.path):

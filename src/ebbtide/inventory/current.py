@@ -29,7 +29,7 @@ _LAYOUT = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class DatasetEntry:
     """One dataset in the inventory. `segment` is empty while it could never be read; `error` says why it cannot be now.
 
     With an error the rows of `segment` are the last that could be read: good to look at, not to act on.
@@ -96,7 +96,7 @@ class Current:
 
     scan_id: str = ""
     scanned_at: datetime | None = None
-    entries: dict[str, Entry] = field(default_factory=dict)
+    entries: dict[str, DatasetEntry] = field(default_factory=dict)
     catalog_errors: tuple[CatalogError, ...] = ()
     former: tuple[Former, ...] = ()
     outdated: bool = False
@@ -112,7 +112,7 @@ class Current:
 
 _LISTS = ("locked_by", "was_at")
 _SCHEMA = pa.schema(
-    [(f.name, pa.string()) for f in fields(Entry) if f.name not in ("scanned_at", "borrowed", *_LISTS)]
+    [(f.name, pa.string()) for f in fields(DatasetEntry) if f.name not in ("scanned_at", "borrowed", *_LISTS)]
     + [(name, pa.list_(pa.field("element", pa.string()))) for name in _LISTS]
     + [("scanned_at", pa.timestamp("us", tz="UTC")), ("borrowed", pa.int64())]
 )
@@ -153,7 +153,7 @@ def load(inventory: Path) -> Current | None:
     rows = pq.ParquetFile(inventory / head["entries"]).read().to_pylist()
     for row in rows:
         row |= {name: tuple(row.get(name) or ()) for name in _LISTS}
-    entries = {row["table_id"]: Entry(**row) for row in rows}
+    entries = {row["table_id"]: DatasetEntry(**row) for row in rows}
     if outdated:  # no token: every dataset has changed, for all that is known
         entries = {table_id: replace(entry, token="") for table_id, entry in entries.items()}
     errors = tuple(CatalogError(**error) for error in head["catalog_errors"])
@@ -171,7 +171,7 @@ def save(inventory: Path, current: Current) -> None:
     assert current.scanned_at is not None
     name = f"current-{current.scan_id}.parquet"
     entries = [current.entries[table_id] for table_id in sorted(current.entries)]
-    columns = {f.name: [getattr(entry, f.name) for entry in entries] for f in fields(Entry)}
+    columns = {f.name: [getattr(entry, f.name) for entry in entries] for f in fields(DatasetEntry)}
     columns |= {name_: [list(texts) for texts in columns[name_]] for name_ in _LISTS}
     table = pa.table({name_: columns[name_] for name_ in _SCHEMA.names}, schema=_SCHEMA)
     pq.write_table(table, private_file(inventory / name, like=inventory))
@@ -191,17 +191,17 @@ def save(inventory: Path, current: Current) -> None:
             old.unlink(missing_ok=True)
 
 
-def lock_shared_locations(entries: Iterable[Entry]) -> dict[str, Entry]:
+def lock_shared_locations(entries: Iterable[DatasetEntry]) -> dict[str, DatasetEntry]:
     """Every entry with the datasets that claim its location, or one inside or around it (hazard 3).
 
     Locally a folder may be reached by more than one name: links are followed.
     """
-    by_location: dict[str, list[Entry]] = {}
+    by_location: dict[str, list[DatasetEntry]] = {}
     for entry in entries:
         by_location.setdefault(without_links(entry.location), []).append(entry)
     sharing: dict[str, set[str]] = {}
 
-    def share(some: list[Entry], others: list[Entry]) -> None:
+    def share(some: list[DatasetEntry], others: list[DatasetEntry]) -> None:
         for entry in some:
             sharing.setdefault(entry.table_id, set()).update(o.table_id for o in others if o is not entry)
 
@@ -223,7 +223,7 @@ def lock_shared_locations(entries: Iterable[Entry]) -> dict[str, Entry]:
     }
 
 
-def without_disputed(entries: Mapping[str, Entry]) -> dict[str, Entry]:
+def without_disputed(entries: Mapping[str, DatasetEntry]) -> dict[str, DatasetEntry]:
     """The entries with those of their former folders alone that overlap no folder of anybody else."""
     owners: dict[str, set[str]] = {}
     for entry in entries.values():

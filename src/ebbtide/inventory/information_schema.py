@@ -18,7 +18,7 @@ from ebbtide.inventory.current import Current
 from ebbtide.inventory.schema import SECTIONS
 from ebbtide.inventory.segments import existing_file, read_section
 from ebbtide.kernel.engine import Parquet
-from ebbtide.model.dataset import Found
+from ebbtide.model.dataset import TableHandle
 from ebbtide.model.ids import DatasetId
 
 if TYPE_CHECKING:
@@ -65,11 +65,11 @@ class Inventory:
         rows: list[dict[str, Any]] = self.table(section, table_id=table_id).to_pylist(maps_as_pydicts="lossy")
         return rows
 
-    def found(self, table_id: str) -> Found | None:
+    def found(self, table_id: str) -> TableHandle | None:
         """What opens a dataset as the scan saw it; None where no catalog lists it."""
         if (entry := self.current.entries.get(table_id)) is None:
             return None
-        return Found(DatasetId.parse(table_id), entry.location, entry.token, entry.handle, entry.identity)
+        return TableHandle(DatasetId.parse(table_id), entry.location, entry.token, entry.handle, entry.identity)
 
     def errors(self) -> Iterator[dict[str, Any]]:
         """The rows of `scan_errors`: catalogs that did not answer, then datasets that could not be read."""

@@ -26,7 +26,7 @@ from ebbtide.kernel.engine import table_of
 from ebbtide.model.paths import is_inside
 from ebbtide.private import private_file
 from ebbtide.run import RunContext, quiet
-from ebbtide.storage.listing import Listed, clock_of, list_below, list_folder
+from ebbtide.storage.listing import ListedObject, clock_of, list_below, list_folder
 
 _SCHEMA = pa.schema(
     [
@@ -116,7 +116,7 @@ class _Sheet:
         self._writer, self._lock, self._seen = writer, Lock(), seen
         self._rows: list[tuple[str, str, int, datetime, bool]] = []
 
-    def add(self, root: str, objects: Iterable[Listed]) -> None:
+    def add(self, root: str, objects: Iterable[ListedObject]) -> None:
         rows = [(root, each.path, each.bytes, each.modified, each.exact) for each in objects]
         with self._lock:
             self._rows += rows
@@ -205,7 +205,7 @@ def look_again(expected: Mapping[str, int], options: Options) -> dict[str, str]:
     return kept
 
 
-def _seen(options: Options, folder: str) -> dict[str, Listed] | str:
+def _seen(options: Options, folder: str) -> dict[str, ListedObject] | str:
     try:
         return {each.path: each for each in list_folder(folder, options).objects}
     except Exception as error:
@@ -213,7 +213,7 @@ def _seen(options: Options, folder: str) -> dict[str, Listed] | str:
 
 
 def _changes(
-    paths: Iterable[str], expected: Mapping[str, int], found: dict[str, Listed] | str
+    paths: Iterable[str], expected: Mapping[str, int], found: dict[str, ListedObject] | str
 ) -> Iterator[tuple[str, str]]:
     for path in paths:
         if isinstance(found, str):

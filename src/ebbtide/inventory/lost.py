@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ebbtide.errors import EbbtideError
-from ebbtide.inventory.current import Entry
+from ebbtide.inventory.current import DatasetEntry
 from ebbtide.inventory.information_schema import Inventory
-from ebbtide.model.dataset import Catalog, Found, NotFound
+from ebbtide.model.dataset import Catalog, NotFound, TableHandle
 from ebbtide.model.paths import is_inside, local_path
 from ebbtide.storage.files import open_store
 
@@ -21,7 +21,7 @@ class Answer:
     """What one catalog said."""
 
     catalog: Catalog
-    found: tuple[Found, ...] = ()
+    found: tuple[TableHandle, ...] = ()
     not_found: tuple[NotFound, ...] = ()
     error: EbbtideError | None = None
 
@@ -56,7 +56,7 @@ class Lost:
             hidden = [NotFound(table_id, said, hint) for table_id, said in left if said is not None]
         return replace(answer, not_found=(*answer.not_found, *hidden))
 
-    def _left(self, entry: Entry, catalog: Catalog) -> str | None:
+    def _left(self, entry: DatasetEntry, catalog: Catalog) -> str | None:
         """Why a dataset may still be there, although its catalog does not list it; None where it was dropped."""
         if not entry.location:
             return None

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ebbtide.errors import UnreadableError
-from ebbtide.inventory.areas import SHAPES, options_near
-from ebbtide.inventory.current import Current, Entry
+from ebbtide.inventory.current import Current, DatasetEntry
+from ebbtide.inventory.ownership import SHAPES, options_near
 from ebbtide.kernel.engine import literal
 from ebbtide.model.dataset import Catalog
 from ebbtide.storage.files import open_store
@@ -85,7 +85,7 @@ def _marked(path: str) -> set[str]:
     return {match.group(1) for match in found if match is not None}
 
 
-def _is_own(path: str, entry: Entry, catalogs: Mapping[str, Catalog]) -> bool:
+def _is_own(path: str, entry: DatasetEntry, catalogs: Mapping[str, Catalog]) -> bool:
     """Whether a marker is of the table itself, or of a view, which owns nothing but its own metadata."""
     if not re.search(SHAPES["iceberg"], path, re.DOTALL):
         return False

@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ebbtide.inventory.areas import SHAPES, Area, Condemned, Kind, areas
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.listing import Listing
 from ebbtide.inventory.markers import are_views, without_taken, without_views
+from ebbtide.inventory.ownership import SHAPES, Condemned, Kind, OwnedPrefix, areas
 from ebbtide.kernel.engine import Parquet, connection, hand_in, literal, load, save, scan, table_of
 from ebbtide.kernel.engine import current as current_rows
 from ebbtide.kernel.steps import run_steps
@@ -71,7 +71,7 @@ class Orphans:
     former: Mapping[str, str]
     folders: Sequence[Mapping[str, Any]]
     """What looks like a table, as it lies there, with a metadata file where it has one."""
-    owners: Mapping[str, Area]
+    owners: Mapping[str, OwnedPrefix]
     catalogs: Mapping[str, Catalog]
 
     @cached_property

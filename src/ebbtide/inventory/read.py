@@ -21,7 +21,7 @@ from ebbtide.formats.base import Depth
 from ebbtide.formats.registry import load_format
 from ebbtide.inventory.rows import rows_of
 from ebbtide.inventory.segments import SegmentWriter
-from ebbtide.model.dataset import Catalog, Found
+from ebbtide.model.dataset import Catalog, TableHandle
 from ebbtide.run import RunContext
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Outcome:
     was_at: tuple[str, ...] = ()
 
 
-Work = tuple[Catalog, Found]
+Work = tuple[Catalog, TableHandle]
 
 
 def read_all(work: Sequence[Work], order: Order, sessions: Sessions, context: RunContext) -> Iterator[Outcome]:

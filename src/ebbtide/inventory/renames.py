@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from ebbtide.inventory.current import Current, Entry
+from ebbtide.inventory.current import Current, DatasetEntry
 from ebbtide.inventory.information_schema import Inventory
 
 
@@ -36,7 +36,7 @@ def called_before(current: Current) -> dict[str, tuple[str, ...]]:
     return {table_id: tuple(sorted(names)) for table_id, names in found.items()}
 
 
-def with_identities(before: Inventory, entries: Mapping[str, Entry]) -> Inventory:
+def with_identities(before: Inventory, entries: Mapping[str, DatasetEntry]) -> Inventory:
     """The last inventory, where it is of a layout that knew no identities, with those that its datasets had.
 
     Who has a dataset's commits now is that dataset, whatever it is called; its own name comes first.
@@ -51,7 +51,7 @@ def with_identities(before: Inventory, entries: Mapping[str, Entry]) -> Inventor
     for table_id, id_, at in _commits(before):
         names.setdefault(table_id, set()).update(now.get((known[table_id].catalog, id_, at), ()))
 
-    def identified(entry: Entry) -> Entry:
+    def identified(entry: DatasetEntry) -> DatasetEntry:
         found = names.get(entry.table_id, set())
         name = entry.table_id if entry.table_id in found else min(found, default=None)
         return entry if entry.identity or name is None else replace(entry, identity=entries[name].identity)

@@ -16,13 +16,13 @@ from ebbtide.formats.base import Depth
 from ebbtide.formats.registry import load_format
 from ebbtide.inventory import current as currents
 from ebbtide.inventory.compact import compact
-from ebbtide.inventory.current import CatalogError, Current, Entry, Former
+from ebbtide.inventory.current import CatalogError, Current, DatasetEntry, Former
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.lost import Answer, Lost
 from ebbtide.inventory.read import Order, Outcome, Sessions, Work, read_all
 from ebbtide.inventory.renames import with_identities
 from ebbtide.inventory.segments import remove_unused
-from ebbtide.model.dataset import Catalog, Found, NotFound
+from ebbtide.model.dataset import Catalog, NotFound, TableHandle
 from ebbtide.model.ids import DatasetId
 from ebbtide.run import RunContext, quiet
 
@@ -90,10 +90,10 @@ def _silent(answers: Iterable[Answer]) -> Iterator[CatalogError]:
             yield CatalogError(answer.catalog.name, answer.error.message, answer.error.hint)
 
 
-def _sharing(catalogs: Iterable[Catalog], entries: Mapping[str, Entry]) -> Iterator[CatalogError]:
+def _sharing(catalogs: Iterable[Catalog], entries: Mapping[str, DatasetEntry]) -> Iterator[CatalogError]:
     """Catalogs that are declared not to share files, and whose tables do: the declaration protects nobody."""
     declared = {catalog.name for catalog in catalogs if not catalog.shares_files}
-    found: dict[str, Entry] = {}
+    found: dict[str, DatasetEntry] = {}
     for entry in sorted(entries.values(), key=lambda entry: entry.table_id):
         if entry.catalog in declared and entry.borrowed:
             found.setdefault(entry.catalog, entry)
@@ -109,11 +109,11 @@ def _ask(catalog: Catalog) -> Answer:
         answers = list(load_format(catalog.format).discover(catalog))
     except Exception as error:
         return Answer(catalog, error=UnreadableError.of(catalog.name, error))
-    found = tuple(answer for answer in answers if isinstance(answer, Found))
+    found = tuple(answer for answer in answers if isinstance(answer, TableHandle))
     return Answer(catalog, found, tuple(answer for answer in answers if isinstance(answer, NotFound)))
 
 
-def _is_stale(entry: Entry | None, found: Found, depth: Depth) -> bool:
+def _is_stale(entry: DatasetEntry | None, found: TableHandle, depth: Depth) -> bool:
     return (
         entry is None
         or entry.error is not None
@@ -124,7 +124,7 @@ def _is_stale(entry: Entry | None, found: Found, depth: Depth) -> bool:
 
 def _entries(
     answers: list[Answer], before: Current, outcomes: dict[str, Outcome], work: list[Work], order: Order
-) -> Iterator[Entry]:
+) -> Iterator[DatasetEntry]:
     """The new entries: read now, unchanged, broken, or of a catalog that did not answer."""
     read_now = {str(found.id) for _, found in work}
     for answer in answers:
@@ -147,7 +147,7 @@ def _entries(
                     yield replace(entry, error=reason, hint=answer.error.hint)
 
 
-def _below(answer: Answer, before: Current) -> Iterator[Entry]:
+def _below(answer: Answer, before: Current) -> Iterator[DatasetEntry]:
     """Known datasets below a place that could not be opened, such as a namespace: they may all still be there."""
     missing = {each.name: each for each in answer.not_found}
     told = {str(found.id) for found in answer.found} | missing.keys()
@@ -160,7 +160,7 @@ def _below(answer: Answer, before: Current) -> Iterator[Entry]:
             yield replace(entry, error=f"{above}: {missing[above].reason}", hint=missing[above].hint)
 
 
-def _former(answers: list[Answer], before: Inventory, entries: Mapping[str, Entry]) -> tuple[Former, ...]:
+def _former(answers: list[Answer], before: Inventory, entries: Mapping[str, DatasetEntry]) -> tuple[Former, ...]:
     """Datasets that catalogs no longer list, list elsewhere, or whose name is another table's now.
 
     A catalog that did not answer has lost none.
@@ -194,7 +194,7 @@ def _former(answers: list[Answer], before: Inventory, entries: Mapping[str, Entr
     return tuple(sorted(kept, key=lambda each: (each.location, each.table_id)))
 
 
-def _is_another(now: Entry, before: Entry) -> bool:
+def _is_another(now: DatasetEntry, before: DatasetEntry) -> bool:
     """Whether the name stands for another table than before, as far as both are known."""
     return bool(now.identity and before.identity) and now.identity != before.identity
 
@@ -210,7 +210,7 @@ class _Others:
     unread: frozenset[str]
 
     @classmethod
-    def of(cls, entries: Mapping[str, Entry]) -> _Others:
+    def of(cls, entries: Mapping[str, DatasetEntry]) -> _Others:
         names: dict[str, set[str]] = {}
         for entry in entries.values():
             names.setdefault(entry.identity, set()).add(entry.table_id)
@@ -224,20 +224,22 @@ class _Others:
         return bool(called_otherwise) or DatasetId.parse(former.table_id).catalog in self.unread
 
 
-def _entry(catalog: str, found: Found, outcome: Outcome, known: Entry | None, order: Order) -> Entry:
+def _entry(
+    catalog: str, found: TableHandle, outcome: Outcome, known: DatasetEntry | None, order: Order
+) -> DatasetEntry:
     if outcome.error is not None:
         return _failed(catalog, found.token, outcome, known, order)
-    return Entry(
+    return DatasetEntry(
         outcome.table_id, catalog, outcome.location, found.token, order.depth, order.scan_id, outcome.segment,
         order.now, handle=found.handle, doubt=outcome.doubt, borrowed=outcome.borrowed, identity=outcome.identity,
         was_at=outcome.was_at,
     )  # fmt: skip
 
 
-def _failed(catalog: str, token: str, outcome: Outcome, known: Entry | None, order: Order) -> Entry:
+def _failed(catalog: str, token: str, outcome: Outcome, known: DatasetEntry | None, order: Order) -> DatasetEntry:
     if known is not None:
         return replace(known, error=outcome.error, hint=outcome.hint)
-    return Entry(
+    return DatasetEntry(
         outcome.table_id, catalog, outcome.location, token, order.depth, order.scan_id, "", order.now,
         outcome.error, outcome.hint,
     )  # fmt: skip

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _SKEW_SECONDS = 300
 
 
-class Step(NamedTuple):
+class CheckStep(NamedTuple):
     """One step that was taken, and what it found."""
 
     number: int
@@ -50,7 +50,7 @@ class Step(NamedTuple):
 class Report(NamedTuple):
     """What a check found. `failed` is the reason why the last step did not hold."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[CheckStep, ...]
     failed: EbbtideError | None
     request: str | None
     time: str | None
@@ -69,14 +69,14 @@ class Report(NamedTuple):
 def check(data: bytes, trust: Trust, *, opening: Opening | None = None, simulated: bool = False) -> Report:
     """Check the bytes of a certificate against trusted keys. Never raises for what the certificate holds."""
     checking = _Checking(trust, opening, simulated=simulated)
-    steps: list[Step] = []
+    steps: list[CheckStep] = []
     failed: EbbtideError | None = None
     for number, (name, step) in enumerate(checking.steps(data), 1):
         try:
-            steps.append(Step(number, name, True, step()))
+            steps.append(CheckStep(number, name, True, step()))
         except EbbtideError as error:
             failed = error
-            steps.append(Step(number, name, False, error.message))
+            steps.append(CheckStep(number, name, False, error.message))
             break
     return Report(tuple(steps), failed, checking.request, None if failed else checking.time)
 

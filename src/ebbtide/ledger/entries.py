@@ -3,7 +3,7 @@
 - An act that changes data is two entries with one id: `Intent` before it, `Outcome` after it. Everything else is one
   entry, written in the transaction that changes the state.
 - No personal data: people are opaque ids, subjects commitments, free text a salted hash (`salted`). Paths,
-  fingerprints, and native ids that may name a person, likewise (`sweep/words.py`): a hash without a key hides nothing.
+  fingerprints, and native ids that may name a person, likewise (`ledger/redaction.py`): a hash without a key hides nothing.
 - Lists of files are attachments, a keyed path and a size a line; an entry holds their digest, `sha256:<hex>`.
 """
 
@@ -41,7 +41,7 @@ class Indexes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class EarlierEntry:
     """An earlier entry: its index, and its leaf hash as hexadecimal text."""
 
     index: int
@@ -321,7 +321,7 @@ class RequestListed(Entry):
     KIND = leaf.LISTED
 
     request: str
-    entries: tuple[Listed, ...]
+    entries: tuple[EarlierEntry, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -333,7 +333,7 @@ class RequestCertified(Entry):
     request: str
     state: str
     commitments: tuple[str, ...]
-    entries: tuple[Listed, ...]
+    entries: tuple[EarlierEntry, ...]
 
 
 _ALL: tuple[type[Entry], ...] = (

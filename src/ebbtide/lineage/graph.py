@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ebbtide.lineage.spread import Arcs, Ints
+from ebbtide.lineage.label_propagation import Arcs, Ints
 from ebbtide.lineage.values import ColumnRef, EdgeKind, Flow, Problem, ProblemKind
 
 LINEAGE = pa.schema(

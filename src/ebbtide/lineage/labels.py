@@ -25,7 +25,7 @@ from ebbtide.config.tables import Reclassify
 from ebbtide.errors import InputError
 from ebbtide.lineage.declared import Declared
 from ebbtide.lineage.graph import Graph
-from ebbtide.lineage.spread import Arcs, Bits, Changes, Ints, spread_bits, spread_most
+from ebbtide.lineage.label_propagation import Arcs, Bits, Changes, Ints, spread_bits, spread_most
 from ebbtide.lineage.values import ColumnRef
 from ebbtide.model.durations import as_interval, parse_duration
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from ebbtide.errors import InputError
 from ebbtide.lineage.cache import FlowCache, Kept
-from ebbtide.lineage.fit import fitted
 from ebbtide.lineage.names import Names, Parts, written
+from ebbtide.lineage.reconcile_columns import fitted
 from ebbtide.lineage.values import Flow, Problem, ProblemKind
 from ebbtide.model.ids import DatasetId
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from ebbtide.lineage.event_names import Key, facet_of, key_of, known_ids
-from ebbtide.lineage.fit import Fit
 from ebbtide.lineage.names import Names
+from ebbtide.lineage.reconcile_columns import Fit
 from ebbtide.lineage.values import WHOLE, ColumnRef, Edge, EdgeKind, Flow, Problem, ProblemKind
 
 _EVENT = re.compile(r"/spec/(\d+)-(\d+)-(\d+)/OpenLineage\.json")

@@ -14,7 +14,7 @@ from itertools import zip_longest
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope
 
-from ebbtide.lineage.fit import around
+from ebbtide.lineage.reconcile_columns import around
 from ebbtide.lineage.values import WHOLE, ColumnRef
 
 # What turns a value into a pseudonym or a count. Labels pass through all the same (spec §3: a hash is a pseudonym).

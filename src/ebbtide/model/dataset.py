@@ -56,7 +56,7 @@ class Catalog:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class TableHandle:
     """A dataset that a catalog lists. While `token` stays equal the dataset has not changed.
 
     `handle` is what the adapter needs to open it again (a metadata location, say); it crosses process borders.

@@ -1,7 +1,7 @@
 """What a sweep asks of one dataset: exactly this, or nothing (spec §2).
 
 The order is the same for every format: `commit` changes metadata, then the sweep reads all references again, then
-`free` removes files. A file goes only when the plan named it and nothing referenced it at that second reading.
+`delete_files` removes files. A file goes only when the plan named it and nothing referenced it at that second reading.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ebbtide.model.dataset import Found
+from ebbtide.model.dataset import TableHandle
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Removal:
     they were when the sweep began; without them no link is followed at all.
     """
 
-    found: Found
+    found: TableHandle
     branches: tuple[str, ...] = ()
     drops: tuple[Drop, ...] = ()
     rows: tuple[RowDelete, ...] = ()
@@ -78,7 +78,7 @@ class Committed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Freed:
+class FileDeletion:
     """What became of files. Who asks lists them afterwards: this is what was said, not what is.
 
     `failed` are paths with the store's or the format's own error, empty folders that stayed among them; `because` says

@@ -31,8 +31,8 @@ from ebbtide.model.durations import Duration
 from ebbtide.plan.measure import Measured, measure, over_limits, together
 from ebbtide.plan.parts import ROWS_OF_PART, Part, rows_in, split, whole
 from ebbtide.plan.plan import DECISIONS, Plan, objects_digest, plan_digest
+from ebbtide.plan.promise_bound import TICK
 from ebbtide.plan.promises import derive_auto
-from ebbtide.plan.proof import TICK
 from ebbtide.plan.sections import load_facts
 from ebbtide.plan.warnings import warnings
 from ebbtide.plan.world import Orders, World

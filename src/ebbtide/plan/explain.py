@@ -15,8 +15,8 @@ from ebbtide.model.durations import Duration
 from ebbtide.plan.build import plan_part
 from ebbtide.plan.parts import one_dataset
 from ebbtide.plan.plan import rows_of_objects
+from ebbtide.plan.promise_bound import TICK
 from ebbtide.plan.promises import derive_auto
-from ebbtide.plan.proof import TICK
 from ebbtide.plan.sections import load_tables
 from ebbtide.plan.select import conditions, looks_at_branches
 from ebbtide.plan.world import Orders, World

@@ -15,7 +15,7 @@ from ebbtide.errors import InputError
 from ebbtide.kernel.engine import connection
 from ebbtide.kernel.steps import run_steps
 from ebbtide.model.durations import Duration
-from ebbtide.plan.proof import Bound, Facts, bound_of, lengths
+from ebbtide.plan.promise_bound import Bound, Facts, bound_of, lengths
 from ebbtide.plan.sections import load_facts
 from ebbtide.plan.world import ORPHANS_ONLY, Orders, World
 

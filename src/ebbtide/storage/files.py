@@ -19,7 +19,7 @@ from ebbtide.model.paths import local_path, normalise
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class StoredObject:
     """One object or folder as the store lists it. `path` is normalised; `modified` is by the store's clock."""
 
     path: str
@@ -41,7 +41,7 @@ class Store:
     def _plain(self, path: str) -> str:
         return normalise(path).removeprefix(self._prefix)
 
-    def list(self, folder: str, *, recursive: bool = False) -> list[Entry]:
+    def list(self, folder: str, *, recursive: bool = False) -> list[StoredObject]:
         """What lies in a folder, sorted by path; empty where the folder does not exist."""
         selector = fs.FileSelector(self._plain(folder), allow_not_found=True, recursive=recursive)
         try:
@@ -65,7 +65,7 @@ class Store:
         except OSError as error:
             raise UnreadableError(normalise(path), f"cannot be read: {error}") from error
 
-    def stat(self, path: str) -> Entry | None:
+    def stat(self, path: str) -> StoredObject | None:
         """The object or folder at a path, or None where there is nothing."""
         try:
             info = self._fs.get_file_info(self._plain(path))
@@ -73,10 +73,10 @@ class Store:
             raise UnreadableError(normalise(path), f"cannot be looked at: {error}") from error
         return None if info.type == fs.FileType.NotFound else self._entry(info)
 
-    def _entry(self, info: fs.FileInfo) -> Entry:
+    def _entry(self, info: fs.FileInfo) -> StoredObject:
         folder = info.type == fs.FileType.Directory
         modified = None if info.mtime_ns is None else datetime.fromtimestamp(info.mtime_ns / 1e9, UTC)
-        return Entry(self._prefix + info.path.rstrip("/"), folder, 0 if folder else info.size, modified)
+        return StoredObject(self._prefix + info.path.rstrip("/"), folder, 0 if folder else info.size, modified)
 
 
 def without_links(path: str) -> str:

@@ -20,7 +20,7 @@ from ebbtide.storage.s3 import s3_client
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedObject:
     """One object. `path` is normalised; `exact` says that it is also the object's own name, and no link leads to it."""
 
     path: str
@@ -33,11 +33,11 @@ class Listed:
 class Folder:
     """What lies directly in a folder."""
 
-    objects: list[Listed]
+    objects: list[ListedObject]
     folders: list[str]
 
 
-Answer = Iterator[list[Listed]]
+Answer = Iterator[list[ListedObject]]
 
 
 def list_folder(folder: str, options: Mapping[str, str]) -> Folder:
@@ -98,7 +98,7 @@ def _local_folder(place: str) -> Folder:
             except UnicodeEncodeError:
                 path, exact = path.encode("utf-8", "replace").decode(), False
             modified = datetime.fromtimestamp(facts.st_mtime_ns // 1000 / 1e6, UTC)
-            found.objects.append(Listed(path, facts.st_size, modified, exact and not entry.is_symlink()))
+            found.objects.append(ListedObject(path, facts.st_size, modified, exact and not entry.is_symlink()))
     return found
 
 
@@ -144,12 +144,12 @@ def _pages(bucket: str, prefix: str, options: Mapping[str, str], **more: str) ->
     return pages
 
 
-def _objects(bucket: str, page: Mapping[str, Any]) -> list[Listed]:
+def _objects(bucket: str, page: Mapping[str, Any]) -> list[ListedObject]:
     found = []
     for entry in page.get("Contents", ()):
         if entry["Key"].endswith("/"):
             continue  # stands for a folder, and holds nothing
         raw = f"s3://{bucket}/{entry['Key']}"
         path = normalise(raw)
-        found.append(Listed(path, entry["Size"], entry["LastModified"].astimezone(UTC), path == raw))
+        found.append(ListedObject(path, entry["Size"], entry["LastModified"].astimezone(UTC), path == raw))
     return found

@@ -11,10 +11,10 @@ from typing import Any
 from ebbtide.acts.abilities import removes_in_any_order
 from ebbtide.acts.act import Act, CommitRemoval, DeleteFiles, NamedFile, ReadReferences, Stage, WatchFiles
 from ebbtide.config.policies import Rows
-from ebbtide.inventory.areas import options_near
 from ebbtide.inventory.information_schema import Inventory
+from ebbtide.inventory.ownership import options_near
 from ebbtide.inventory.renames import called_before
-from ebbtide.model.dataset import Catalog, Found
+from ebbtide.model.dataset import Catalog, TableHandle
 from ebbtide.model.ids import DatasetId
 from ebbtide.model.removal import Drop, Removal, RowDelete
 from ebbtide.model.times import as_text
@@ -165,7 +165,7 @@ def act_of(batch: Batch, rows: Mapping[str, Rows], most_rows: float | None) -> A
     )  # fmt: skip
 
 
-def removal_of(found: Found, objects: Iterable[ExpiringObject], rows: Mapping[str, Rows]) -> Removal:
+def removal_of(found: TableHandle, objects: Iterable[ExpiringObject], rows: Mapping[str, Rows]) -> Removal:
     """What is asked of the format for these objects; `rows` are the policies' rows targets by policy."""
     drops: list[Drop] = []
     deletes: list[RowDelete] = []

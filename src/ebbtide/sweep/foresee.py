@@ -14,7 +14,7 @@ from ebbtide.acts.references import OUTSIDE, outside
 from ebbtide.config.policies import Rows
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.model.reasons import Code, Reason
-from ebbtide.model.removal import Freed
+from ebbtide.model.removal import FileDeletion
 from ebbtide.sweep.act_planning import act_of
 from ebbtide.sweep.outcomes import DatasetState, results_in
 from ebbtide.sweep.values import Batch, Result
@@ -67,9 +67,9 @@ def _as_if_done(batch: Batch, act: Act, unread: str | None) -> ActResult:
         stays = dict.fromkeys(outside(act), OUTSIDE)
         if batch.head is not None:  # which is a version like others then, and still has what leaves it
             stays |= dict.fromkeys(_leaving(batch), Reason(f"version:{batch.head[0]}", Code.REFERENCED))
-    kept = Freed(because=unread or why_not_one_by_one(act))
+    kept = FileDeletion(because=unread or why_not_one_by_one(act))
     there = act.paths if kept.because else [path for path in act.paths if path in stays]
-    return ActResult(act=act, needed=stays, unread=unread, freed=kept, there=frozenset(there))
+    return ActResult(act=act, needed=stays, unread=unread, deletion=kept, there=frozenset(there))
 
 
 def _leaving(batch: Batch) -> set[str]:

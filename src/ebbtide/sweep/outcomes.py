@@ -160,13 +160,13 @@ def _counted(needed: list[Reason], key: ObjectKey) -> list[Reason]:
 
 def _stuck(act: ActResult, key: ObjectKey, paths: Collection[str]) -> Result:
     """Files that nothing needs and are still there: the format left them for later, or could not remove them."""
-    if act.freed.because and not any(path in act.freed.failed for path in paths):
-        return Result(key, "waiting", act.freed.because)
+    if act.deletion.because and not any(path in act.deletion.failed for path in paths):
+        return Result(key, "waiting", act.deletion.because)
     return Result(key, "failed", f"{len(paths)} files could not be removed")
 
 
 def _kept(act: ActResult) -> str:
-    return act.freed.because or "the format still lists the version, which it does until its own log is cleaned"
+    return act.deletion.because or "the format still lists the version, which it does until its own log is cleaned"
 
 
 def _rows(going: ExpiringObject, seen: DatasetState, planned: DatasetState) -> Result:

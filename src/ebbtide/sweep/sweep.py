@@ -117,5 +117,5 @@ def _failures(results: Sequence[ActResult]) -> list[str]:
     return [
         f"{result.act.dataset}: {path.rpartition('/')[2]}: {why}"
         for result in results
-        for path, why in sorted(result.freed.failed.items())
+        for path, why in sorted(result.deletion.failed.items())
     ]

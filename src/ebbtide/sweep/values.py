@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from ebbtide.acts.act import NamedFile
-from ebbtide.model.dataset import Catalog, Found
+from ebbtide.model.dataset import Catalog, TableHandle
 from ebbtide.state.values import Mark, ObjectKey
 
 ELSEWHERE = "another dataset"
@@ -49,7 +49,7 @@ class Batch:
     dataset: str
     catalog: Catalog
     objects: tuple[ExpiringObject, ...]
-    found: Found | None = None
+    found: TableHandle | None = None
     """What opens the dataset; None where no catalog lists it."""
     homes: tuple[str, ...] = ()
     """The folders of the dataset, as far as anybody knows them; the one where it is now, or was last, first."""

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from ebbtide.errors import UnreadableError, keep_trace, told
 from ebbtide.formats.reading import load_reader
-from ebbtide.model.dataset import Catalog, FileRef, Found, Reading, Role
+from ebbtide.model.dataset import Catalog, FileRef, Reading, Role, TableHandle
 from ebbtide.storage.files import Store, open_store
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Findings:
         )
 
 
-Work = tuple[Catalog, Found]
+Work = tuple[Catalog, TableHandle]
 
 
 def check_datasets(work: Sequence[Work], spark: SparkSession | None) -> Findings:
@@ -95,14 +95,14 @@ def check_datasets(work: Sequence[Work], spark: SparkSession | None) -> Findings
 
 def _as_listed_now(work: Sequence[Work]) -> list[Work]:
     """The datasets with what opens them now; those that their catalog does not name as they were."""
-    now: dict[str, Found] = {}
+    now: dict[str, TableHandle] = {}
     for catalog in {catalog.name: catalog for catalog, _ in work}.values():
         try:
             answers = list(load_reader(catalog.format).discover(catalog))
         except Exception as error:  # then it is looked at as it was
             keep_trace(error)
             continue
-        now |= {str(answer.id): answer for answer in answers if isinstance(answer, Found)}
+        now |= {str(answer.id): answer for answer in answers if isinstance(answer, TableHandle)}
     return [(catalog, now.get(str(found.id), found)) for catalog, found in work]
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from ebbtide.formats.base import Depth
 from ebbtide.formats.warehouse import place_of
 from ebbtide.model.capabilities import YES, Capability, Support, no
-from ebbtide.model.dataset import Catalog, Found, NotFound, Reading
+from ebbtide.model.dataset import Catalog, NotFound, Reading, TableHandle
 from ebbtide.model.ids import DatasetId
-from ebbtide.model.removal import Committed, Freed, Removal
+from ebbtide.model.removal import Committed, FileDeletion, Removal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,12 +46,12 @@ class Delta:
         Capability.ODD_NAMES: YES,
     }
 
-    def discover(self, catalog: Catalog) -> Iterable[Found | NotFound]:
+    def discover(self, catalog: Catalog) -> Iterable[TableHandle | NotFound]:
         from ebbtide.formats.delta.discover import discover_tables
 
         return discover_tables(catalog)
 
-    def read(self, found: Found, catalog: Catalog, depth: Depth, spark: SparkSession | None) -> Reading:
+    def read(self, found: TableHandle, catalog: Catalog, depth: Depth, spark: SparkSession | None) -> Reading:
         from ebbtide.formats.delta.read import read_table
 
         return read_table(found, catalog, depth)
@@ -61,17 +61,17 @@ class Delta:
 
         return commit(removal, catalog, spark)
 
-    def free(
+    def delete_files(
         self,
         removal: Removal,
         paths: Collection[str],
         catalog: Catalog,
         spark: SparkSession,
         before_batch: Callable[[], None],
-    ) -> Freed:
-        from ebbtide.formats.delta.remove import free
+    ) -> FileDeletion:
+        from ebbtide.formats.delta.remove import delete_files
 
-        return free(removal, paths, catalog, spark, before_batch)
+        return delete_files(removal, paths, catalog, spark, before_batch)
 
     def rows(self, id_: DatasetId, catalog: Catalog, spark: SparkSession) -> DataFrame:
         return spark.read.format("delta").load(place_of(id_, catalog))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ebbtide.formats.base import NewRows
-from ebbtide.model.dataset import Catalog, Found, Reading
+from ebbtide.model.dataset import Catalog, Reading, TableHandle
 from ebbtide.model.history import Transaction
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def _rows(
-    found: Found,
+    found: TableHandle,
     catalog: Catalog,  # noqa: ARG001 a Delta table is opened by its path
     spark: SparkSession,
     reading: Reading,  # noqa: ARG001 Delta knows its schema

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from ebbtide.errors import UnreadableError
 from ebbtide.formats.delta.actions import Actions, data_file, metadata, protocol, resolve, tombstone
 from ebbtide.formats.delta.log import FOLDER, corrupt
-from ebbtide.storage.files import Entry, Store
+from ebbtide.storage.files import Store, StoredObject
 from ebbtide.storage.unpack import most_unpacked, too_large
 
 _ADD = ("path", "size", "partitionValues", "stats", "stats_parsed.numRecords", "deletionVector")
@@ -29,7 +29,7 @@ _WANTED = (
 _FEW_ROWS = 100_000
 
 
-def read_checkpoint(store: Store, location: str, parts: Sequence[Entry], subject: str) -> Actions:
+def read_checkpoint(store: Store, location: str, parts: Sequence[StoredObject], subject: str) -> Actions:
     """The live files, the tombstones, metadata and protocol of a complete checkpoint; whatever is missing raises
     `UnreadableError`.
     """

@@ -5,13 +5,13 @@ from __future__ import annotations
 from ebbtide.errors import UnreadableError
 from ebbtide.formats.delta.log import FOLDER, in_parallel, list_log
 from ebbtide.formats.warehouse import open_warehouse, token_of
-from ebbtide.model.dataset import Catalog, Found, NotFound
+from ebbtide.model.dataset import Catalog, NotFound, TableHandle
 from ebbtide.model.ids import DatasetId, encode_part
 from ebbtide.model.paths import normalise
-from ebbtide.storage.files import Entry, Store
+from ebbtide.storage.files import Store, StoredObject
 
 
-def discover_tables(catalog: Catalog) -> list[Found | NotFound]:
+def discover_tables(catalog: Catalog) -> list[TableHandle | NotFound]:
     """Every table of the warehouse, sorted by place: one listing per namespace, and one per folder in it."""
     warehouse = normalise(catalog.warehouse)
     store, namespaces = open_warehouse(catalog)
@@ -21,7 +21,7 @@ def discover_tables(catalog: Catalog) -> list[Found | NotFound]:
     return [found for tables in listed for found in tables]
 
 
-def _tables_of(store: Store, catalog: Catalog, namespace: Entry) -> list[Found | NotFound]:
+def _tables_of(store: Store, catalog: Catalog, namespace: StoredObject) -> list[TableHandle | NotFound]:
     try:
         entries = [entry for entry in store.list(namespace.path) if entry.is_folder]
     except UnreadableError as error:
@@ -33,7 +33,7 @@ def _tables_of(store: Store, catalog: Catalog, namespace: Entry) -> list[Found |
     return [table for table in found if table is not None]
 
 
-def _table(store: Store, id_: DatasetId, folder: Entry) -> Found | NotFound | None:
+def _table(store: Store, id_: DatasetId, folder: StoredObject) -> TableHandle | NotFound | None:
     try:
         log = list_log(store, folder.path)
         if not log.entries and store.stat(f"{folder.path}/{FOLDER}") is None:
@@ -43,7 +43,7 @@ def _table(store: Store, id_: DatasetId, folder: Entry) -> Found | NotFound | No
     if log.head is None:
         reason = f"{folder.path}/{FOLDER} holds neither a commit nor a complete checkpoint"
         return NotFound(str(id_), reason, "restore the log from a backup, or remove the folder")
-    return Found(id_, folder.path, token_of(log.entries))
+    return TableHandle(id_, folder.path, token_of(log.entries))
 
 
 def _misplaced(catalog: Catalog, folder: str) -> NotFound:

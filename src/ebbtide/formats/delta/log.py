@@ -12,7 +12,7 @@ from ebbtide.errors import UnreadableError
 from ebbtide.formats.delta.actions import Actions, parse_commit
 from ebbtide.model.dataset import Role
 from ebbtide.model.paths import local_path
-from ebbtide.storage.files import Entry, Store
+from ebbtide.storage.files import Store, StoredObject
 
 FOLDER = "_delta_log"
 _COMMIT = re.compile(r"^(\d{20})\.json$")
@@ -34,9 +34,9 @@ class Log:
     `unpublished` are versions that a commit coordinator holds and that are no commit file of the log yet.
     """
 
-    entries: tuple[Entry, ...]
-    commits: Mapping[int, Entry]
-    checkpoints: Mapping[int, tuple[Entry, ...]]
+    entries: tuple[StoredObject, ...]
+    commits: Mapping[int, StoredObject]
+    checkpoints: Mapping[int, tuple[StoredObject, ...]]
     unpublished: tuple[int, ...]
 
     @property
@@ -58,10 +58,10 @@ def list_log(store: Store, location: str) -> Log:
     return Log(entries, commits, _checkpoints(direct), tuple(sorted(unpublished)))
 
 
-def _checkpoints(entries: Iterable[Entry]) -> dict[int, tuple[Entry, ...]]:
+def _checkpoints(entries: Iterable[StoredObject]) -> dict[int, tuple[StoredObject, ...]]:
     """Complete checkpoints by version. Of several at one version any will do; the classic single file comes first."""
-    whole: dict[int, tuple[Entry, ...]] = {}
-    parts: dict[tuple[int, int], list[Entry]] = {}
+    whole: dict[int, tuple[StoredObject, ...]] = {}
+    parts: dict[tuple[int, int], list[StoredObject]] = {}
     for entry in entries:
         if match := _CHECKPOINT.match(entry.name):
             version = int(match.group(1))
@@ -75,7 +75,7 @@ def _checkpoints(entries: Iterable[Entry]) -> dict[int, tuple[Entry, ...]]:
     return whole
 
 
-def role_of(entry: Entry) -> Role:
+def role_of(entry: StoredObject) -> Role:
     """What a file of the log is: commits and their compactions, checkpoints with sidecars, what comes and goes, the
     rest.
     """

@@ -16,9 +16,9 @@ from ebbtide.formats.delta.actions import Actions, Metadata
 from ebbtide.formats.delta.checkpoint import read_checkpoint
 from ebbtide.formats.delta.log import Log, list_log, read_commits, role_of
 from ebbtide.formats.delta.partitions import PartitionNames, dates_of, partitions_of
-from ebbtide.formats.delta.replay import Life, Replay, Step, replay, runs_of
+from ebbtide.formats.delta.replay import Life, Replay, ReplayedVersion, replay, runs_of
 from ebbtide.formats.delta.support import doubt_of, floors_of, kept_until, unknown_of
-from ebbtide.model.dataset import Catalog, FileRef, Found, Partition, Reading, Role
+from ebbtide.model.dataset import Catalog, FileRef, Partition, Reading, Role, TableHandle
 from ebbtide.model.history import Ref, RefKind, Transaction, kind_of, starts_view
 from ebbtide.model.partition_dates import DateSource
 from ebbtide.model.paths import is_inside, normalise
@@ -29,7 +29,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 _VACUUMED = "VACUUM END"
 
 
-def read_table(found: Found, catalog: Catalog, depth: Depth) -> Reading:
+def read_table(found: TableHandle, catalog: Catalog, depth: Depth) -> Reading:
     """Read one table; what cannot be read whole raises `UnreadableError`."""
     subject, location = str(found.id), normalise(found.location)
     try:
@@ -135,7 +135,7 @@ def _missing(store: Store, location: str, commits: Mapping[int, Actions]) -> Cal
     return lambda path: path not in there and is_inside(path, location)
 
 
-def _transaction(step: Step, commit: Actions, time: datetime, *, expired: bool) -> Transaction:
+def _transaction(step: ReplayedVersion, commit: Actions, time: datetime, *, expired: bool) -> Transaction:
     return Transaction(
         id=str(step.version),
         parent_id=None if step.parent is None else str(step.parent),

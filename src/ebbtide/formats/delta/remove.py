@@ -22,7 +22,7 @@ from ebbtide.formats.delta.read import read_table
 from ebbtide.formats.row_deletes import delete_rows
 from ebbtide.model.dataset import Catalog
 from ebbtide.model.paths import is_inside, normalise
-from ebbtide.model.removal import Committed, Freed, Removal
+from ebbtide.model.removal import Committed, FileDeletion, Removal
 from ebbtide.storage.files import open_store
 from ebbtide.storage.remove import remove_empty_folders, remove_files
 
@@ -36,7 +36,7 @@ def commit(removal: Removal, catalog: Catalog, spark: SparkSession) -> Committed
     subject = str(removal.found.id)
     log = _log(removal, catalog)
     if removal.table:
-        # Nothing to commit: the folder is the table, and its log goes last, in `free`.
+        # Nothing to commit: the folder is the table, and its log goes last, in `delete_files`.
         return Committed(sent_back={subject: _WRITTEN}) if _is_written(removal, log) else Committed(done=(subject,))
     if log.head is None:
         raise RefusedError(f"{subject}: there is no Delta table any more", hint="scan again")
@@ -56,9 +56,9 @@ def commit(removal: Removal, catalog: Catalog, spark: SparkSession) -> Committed
     return Committed(version=head, done=done, sent_back=sent_back)
 
 
-def free(
+def delete_files(
     removal: Removal, paths: Collection[str], catalog: Catalog, spark: SparkSession, before_batch: Callable[[], None]
-) -> Freed:
+) -> FileDeletion:
     location = normalise(removal.found.location)
     if unnamed := set(paths) - removal.files.keys():
         raise RefusedError(f"{removal.found.id}: the plan did not name {len(unnamed)} of the files")
@@ -71,13 +71,13 @@ def free(
     if of_log:
         raise RefusedError(f"{removal.found.id}: the log goes by Delta's own cleanup only")
     if log.head is None:
-        return Freed(because="there is no Delta table any more")
+        return FileDeletion(because="there is no Delta table any more")
     return _free_files(removal, sorted(paths), catalog, spark, before_batch)
 
 
 def _free_files(
     removal: Removal, paths: list[str], catalog: Catalog, spark: SparkSession, before_batch: Callable[[], None]
-) -> Freed:
+) -> FileDeletion:
     """VACUUM by list; what it leaves and the current version does not need is removed by its name (hazard 5)."""
     location = normalise(removal.found.location)
     table, store = JavaTable(removal.found.location, catalog, spark), open_store(location, catalog.options)
@@ -96,11 +96,11 @@ def _free_files(
         except (Py4JJavaError, PySparkException) as error:
             errors |= dict.fromkeys(batch, f"VACUUM failed: {type(error).__name__}")
     if not (still := left()):
-        return Freed()
+        return FileDeletion()
     live = {file.path for file in read_table(removal.found, catalog, Depth.FILES).files if file.live}
     failed = {path: _LIVE if path in live else errors[path] for path in still if path in live or path in errors}
     rest = set(still) - failed.keys()
-    return Freed(failed=failed | remove_files(rest, catalog.options, before_batch, removal.places))
+    return FileDeletion(failed=failed | remove_files(rest, catalog.options, before_batch, removal.places))
 
 
 def _free_table(
@@ -111,10 +111,10 @@ def _free_table(
     catalog: Catalog,
     spark: SparkSession,
     before_batch: Callable[[], None],
-) -> Freed:
+) -> FileDeletion:
     """Everything of the table that was named, its newest commit last: until then the rest can be found."""
     if _is_written(removal, log):
-        return Freed(because=_WRITTEN)
+        return FileDeletion(because=_WRITTEN)
     newest = {log.commits[max(log.commits)].path} if log.commits else set()
     failed: dict[str, str] = {}
     for part in (set(paths) - of_log, of_log - newest, of_log & newest):
@@ -125,7 +125,7 @@ def _free_table(
     entries = open_store(location, catalog.options).list(location, recursive=True)
     failed |= remove_empty_folders({entry.path for entry in entries if entry.is_folder}, location, removal.places)
     JavaTable(removal.found.location, catalog, spark).forget()
-    return Freed(failed=failed)
+    return FileDeletion(failed=failed)
 
 
 def _log(removal: Removal, catalog: Catalog) -> Log:

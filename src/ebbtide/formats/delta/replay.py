@@ -32,7 +32,7 @@ class Life:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ReplayedVersion:
     """What one commit did. Sums are None where the log does not know every term."""
 
     version: int
@@ -63,7 +63,7 @@ class Replay:
     live_vectors: dict[str, int] = field(default_factory=dict)
     data: dict[str, Life] = field(default_factory=dict)
     vectors: dict[str, Life] = field(default_factory=dict)
-    steps: list[Step] = field(default_factory=list)
+    steps: list[ReplayedVersion] = field(default_factory=list)
     metadata: list[Metadata] = field(default_factory=list)
     protocol: list[Protocol] = field(default_factory=list)
     touched: dict[Values, int] = field(default_factory=dict)
@@ -255,13 +255,13 @@ def _summed(
     changed: list[tuple[DataFile, DataFile]],
     *,
     whole: bool,
-) -> Step:
+) -> ReplayedVersion:
     # Rows that a vector hides went with this commit; a restore to a smaller vector brings them back.
     hidden = [
         (new.vector.cardinality if new.vector else 0) - (old.vector.cardinality if old.vector else 0)
         for old, new in changed
     ]
-    return Step(
+    return ReplayedVersion(
         version,
         parent,
         change,

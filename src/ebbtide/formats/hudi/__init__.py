@@ -10,9 +10,9 @@ from ebbtide.formats.hudi.discover import discover
 from ebbtide.formats.hudi.read import read
 from ebbtide.formats.warehouse import place_of
 from ebbtide.model.capabilities import YES, Capability, Support, no
-from ebbtide.model.dataset import Catalog, Found, NotFound, Reading
+from ebbtide.model.dataset import Catalog, NotFound, Reading, TableHandle
 from ebbtide.model.ids import DatasetId
-from ebbtide.model.removal import Committed, Freed, Removal
+from ebbtide.model.removal import Committed, FileDeletion, Removal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,10 +46,10 @@ class Hudi:
         Capability.ODD_NAMES: YES,
     }
 
-    def discover(self, catalog: Catalog) -> Iterable[Found | NotFound]:
+    def discover(self, catalog: Catalog) -> Iterable[TableHandle | NotFound]:
         return discover(catalog)
 
-    def read(self, found: Found, catalog: Catalog, depth: Depth, spark: SparkSession | None) -> Reading:
+    def read(self, found: TableHandle, catalog: Catalog, depth: Depth, spark: SparkSession | None) -> Reading:
         return read(found, catalog, depth, spark)
 
     def commit(self, removal: Removal, catalog: Catalog, spark: SparkSession) -> Committed:
@@ -57,17 +57,17 @@ class Hudi:
 
         return commit(removal, catalog, spark)
 
-    def free(
+    def delete_files(
         self,
         removal: Removal,
         paths: Collection[str],
         catalog: Catalog,
         spark: SparkSession,
         before_batch: Callable[[], None],
-    ) -> Freed:
-        from ebbtide.formats.hudi.remove import free
+    ) -> FileDeletion:
+        from ebbtide.formats.hudi.remove import delete_files
 
-        return free(removal, paths, catalog, spark, before_batch)
+        return delete_files(removal, paths, catalog, spark, before_batch)
 
     def rows(self, id_: DatasetId, catalog: Catalog, spark: SparkSession) -> DataFrame:
         frame = spark.read.format("hudi").load(place_of(id_, catalog))
@@ -79,7 +79,7 @@ class Hudi:
     def identity(self, id_: DatasetId, catalog: Catalog, spark: SparkSession) -> str | None:
         from ebbtide.formats.hudi.identity import identity_at
 
-        return identity_at(Found(id_, place_of(id_, catalog), ""), catalog, spark)
+        return identity_at(TableHandle(id_, place_of(id_, catalog), ""), catalog, spark)
 
 
 FORMAT = Hudi()

@@ -13,7 +13,7 @@ from ebbtide.errors import FullReadNeededError
 from ebbtide.formats.base import NewRows
 from ebbtide.formats.hudi.timeline import Timeline, read_timeline
 from ebbtide.formats.warehouse import place_of
-from ebbtide.model.dataset import Catalog, Found, Reading
+from ebbtide.model.dataset import Catalog, Reading, TableHandle
 from ebbtide.model.history import Kind, Transaction
 from ebbtide.spark.session import quote
 
@@ -26,7 +26,7 @@ _BEGIN, _END = "hoodie.datasource.read.begin.instanttime", "hoodie.datasource.re
 
 
 def _rows(
-    found: Found,
+    found: TableHandle,
     catalog: Catalog,
     spark: SparkSession,
     reading: Reading,

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ebbtide.formats.hudi.writer import Writer, answered
-from ebbtide.model.dataset import Found
+from ebbtide.model.dataset import TableHandle
 from ebbtide.model.history import Transaction
 from ebbtide.model.paths import normalise
-from ebbtide.model.removal import Freed
+from ebbtide.model.removal import FileDeletion
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,25 +59,29 @@ def prefix_of(transactions: Sequence[Transaction], wanted: Collection[str], save
     return Prefix(tuple(taken), len(present) - end, sent_back)
 
 
-def clean(found: Found, kept: int, paths: Collection[str], spark: SparkSession, before: Callable[[], None]) -> Freed:
+def clean(
+    found: TableHandle, kept: int, paths: Collection[str], spark: SparkSession, before: Callable[[], None]
+) -> FileDeletion:
     """Clean so that the newest `kept` versions stay readable."""
     with answered(found, "cleaning"):
         writer = Writer.open(found, spark)
         pending = writer.meta.getActiveTimeline().getCleanerTimeline().filterInflightsAndRequested()
         if not pending.empty():
-            return Freed(because="a clean that somebody else began is not finished")
+            return FileDeletion(because="a clean that somebody else began is not finished")
         config = writer.config(_policy(kept))
         table = writer.hudi.table.HoodieSparkTable.create(config, writer.context)
         planned, taken = _narrowed(writer, table.createCleanerPlan(writer.context, writer.none))
         if planned.isPresent() and kept <= 1:
             _begin_at_head(writer, table, planned.get())
         if not taken:
-            return Freed(because=NOTHING)
+            return FileDeletion(because=NOTHING)
         if more := sorted(taken - {normalise(path) for path in paths}):
-            return Freed(because=f"the cleaner would also take {more[0]} ({len(more)} in all), which nobody named")
+            return FileDeletion(
+                because=f"the cleaner would also take {more[0]} ({len(more)} in all), which nobody named"
+            )
         before()
         failed = _carry_out(found, writer, config, planned)
-        return Freed(failed=failed, because=LATER if {normalise(path) for path in paths} - taken else None)
+        return FileDeletion(failed=failed, because=LATER if {normalise(path) for path in paths} - taken else None)
 
 
 def _policy(kept: int) -> dict[str, str]:
@@ -127,7 +131,7 @@ def _values(plan: Any) -> list[Any]:
     return [] if by_partition is None else list(by_partition.values())
 
 
-def _carry_out(found: Found, writer: Writer, config: Any, planned: Any) -> dict[str, str]:
+def _carry_out(found: TableHandle, writer: Writer, config: Any, planned: Any) -> dict[str, str]:
     """Put the plan that was looked at on the timeline, and let Hudi execute it: the files that it could not remove."""
     time = writer.meta.createNewInstantTime(False)
     requested = writer.meta.getInstantGenerator().getCleanRequestedInstant(time)

@@ -10,16 +10,16 @@ from collections.abc import Iterator
 
 from ebbtide.errors import UnreadableError
 from ebbtide.formats.warehouse import open_warehouse, token_of
-from ebbtide.model.dataset import Catalog, Found, NotFound
+from ebbtide.model.dataset import Catalog, NotFound, TableHandle
 from ebbtide.model.ids import DatasetId, encode_part
-from ebbtide.storage.files import Entry, Store
+from ebbtide.storage.files import Store, StoredObject
 
 META_FOLDER = ".hoodie"
 # Hudi falls back to the second one while the first is being replaced.
 _PROPERTIES = ("hoodie.properties", "hoodie.properties.backup")
 
 
-def discover(catalog: Catalog) -> Iterator[Found | NotFound]:
+def discover(catalog: Catalog) -> Iterator[TableHandle | NotFound]:
     """The tables of a warehouse. What lies there and is no Hudi table is passed over."""
     store, entries = open_warehouse(catalog)
     if any(entry.name == META_FOLDER for entry in entries):
@@ -31,7 +31,7 @@ def discover(catalog: Catalog) -> Iterator[Found | NotFound]:
     return _tables(catalog, store, entries)
 
 
-def _tables(catalog: Catalog, store: Store, namespaces: list[Entry]) -> Iterator[Found | NotFound]:
+def _tables(catalog: Catalog, store: Store, namespaces: list[StoredObject]) -> Iterator[TableHandle | NotFound]:
     for namespace in namespaces:
         name = f"{encode_part(catalog.name)}.{encode_part(namespace.name)}"
         try:
@@ -50,7 +50,7 @@ def _tables(catalog: Catalog, store: Store, namespaces: list[Entry]) -> Iterator
                 yield table
 
 
-def _table(catalog: Catalog, store: Store, namespace: str, folder: Entry) -> Found | NotFound | None:
+def _table(catalog: Catalog, store: Store, namespace: str, folder: StoredObject) -> TableHandle | NotFound | None:
     id_ = DatasetId(catalog.name, (namespace,), folder.name)
     meta = f"{folder.path}/{META_FOLDER}"
     try:
@@ -65,4 +65,4 @@ def _table(catalog: Catalog, store: Store, namespace: str, folder: Entry) -> Fou
             f"{meta}/hoodie.properties is missing",
             hint="restore the file, or remove the folder if the table was dropped",
         )
-    return Found(id_, folder.path, token_of(entries))
+    return TableHandle(id_, folder.path, token_of(entries))

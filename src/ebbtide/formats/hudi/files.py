@@ -16,7 +16,7 @@ from ebbtide.formats.hudi.replay import LOG_NAME, Group, Member, Replay
 from ebbtide.formats.hudi.timeline import Timeline, Write
 from ebbtide.model.dataset import FileRef, Role
 from ebbtide.model.paths import normalise
-from ebbtide.storage.files import Entry
+from ebbtide.storage.files import StoredObject
 
 # <file id>_<write token>_<instant>.<extension>
 _BASE_NAME = re.compile(r"^([^._][^_]*)_[^_]*_(\d+)\.(?:parquet|orc|hfile|lance)$")
@@ -27,7 +27,7 @@ _INDEXES = ("record_index", "secondary_index_", "expr_index_")
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class HudiFile:
     """A file under the table that Hudi names; `group` is None for metadata."""
 
     path: str
@@ -37,7 +37,7 @@ class Listed:
     role: Role
 
 
-def explain_listing(location: str, entries: Iterable[Entry]) -> list[Listed]:
+def explain_listing(location: str, entries: Iterable[StoredObject]) -> list[HudiFile]:
     """What each listed file is to the table. Foreign files and the files of tables nested inside are left out."""
     prefix = normalise(location) + "/"
     sizes = {e.path.removeprefix(prefix): e.bytes for e in entries if not e.is_folder}
@@ -51,19 +51,19 @@ def explain_listing(location: str, entries: Iterable[Entry]) -> list[Listed]:
     return listed
 
 
-def explain(path: str, size: int) -> Listed | None:
+def explain(path: str, size: int) -> HudiFile | None:
     """What one file is, by its path below the table; None for what Hudi does not name so."""
     folder, _, name = path.rpartition("/")
     if path.startswith(f"{META_FOLDER}/"):
         match = _INSTANT_NAME.match(name)
-        return Listed(path, size, None, match.group(1) if match else "", _metadata_role(path))
+        return HudiFile(path, size, None, match.group(1) if match else "", _metadata_role(path))
     if _PARTITION_MARKER.match(name):
-        return Listed(path, size, None, "", Role.METADATA)
+        return HudiFile(path, size, None, "", Role.METADATA)
     if match := LOG_NAME.match(name):
         role = Role.CHANGE_DATA if match.group(3) else Role.LOG
-        return Listed(path, size, (folder, match.group(1)), match.group(2), role)
+        return HudiFile(path, size, (folder, match.group(1)), match.group(2), role)
     if match := _BASE_NAME.match(name):
-        return Listed(path, size, (folder, match.group(1)), match.group(2), Role.DATA)
+        return HudiFile(path, size, (folder, match.group(1)), match.group(2), Role.DATA)
     return None
 
 
@@ -90,7 +90,7 @@ def is_checksum(path: str, known: Collection[str]) -> bool:
     return name.startswith(".") and name.endswith(".crc") and f"{folder}{slash}{name[1:-4]}" in known
 
 
-def older_than_timeline(listed: Iterable[Listed], timeline: Timeline) -> Iterator[tuple[str, Write]]:
+def older_than_timeline(listed: Iterable[HudiFile], timeline: Timeline) -> Iterator[tuple[str, Write]]:
     """The files from before the first commit that is known: Hudi counts them as committed, whoever wrote them."""
     first = min((commit.id for commit in timeline.commits), default="")
     pending = {id_ for id_, _, _ in timeline.pending}
@@ -100,7 +100,7 @@ def older_than_timeline(listed: Iterable[Listed], timeline: Timeline) -> Iterato
 
 
 def references(
-    location: str, listed: Iterable[Listed], history: Replay, layout: Layout
+    location: str, listed: Iterable[HudiFile], history: Replay, layout: Layout
 ) -> tuple[list[FileRef], dict[str, list[FileRef]]]:
     """All files that a retained version references, and the live ones among them by partition path."""
     orders = {t.id: order for order, t in enumerate(history.transactions)}
@@ -139,7 +139,7 @@ def references(
     return files, live
 
 
-def missing(listed: Iterable[Listed], history: Replay) -> list[tuple[Group, Member]]:
+def missing(listed: Iterable[HudiFile], history: Replay) -> list[tuple[Group, Member]]:
     """Files of the head that the listing does not show."""
     there = {item.path for item in listed}
     members = [(group, m) for group, files in history.live.items() for m in files.values()]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ebbtide.formats.hudi.discover import META_FOLDER
 from ebbtide.formats.hudi.timeline import Timeline, read_timeline
-from ebbtide.model.dataset import Catalog, Found
+from ebbtide.model.dataset import Catalog, TableHandle
 from ebbtide.storage.files import open_store
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def identity_of(timeline: Timeline) -> str:
     return f"{timeline.properties.get('hoodie.table.name', '')}@{first}"
 
 
-def identity_at(found: Found, catalog: Catalog, spark: SparkSession) -> str | None:
+def identity_at(found: TableHandle, catalog: Catalog, spark: SparkSession) -> str | None:
     """The identity of the table that Hudi opens there now; None where nothing is."""
     if open_store(found.location, catalog.options).stat(f"{found.location}/{META_FOLDER}") is None:
         return None

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 from ebbtide.errors import UnreadableError
 from ebbtide.formats.base import Depth
 from ebbtide.formats.hudi.discover import META_FOLDER
-from ebbtide.formats.hudi.files import Listed, explain_listing, missing, older_than_timeline, references
+from ebbtide.formats.hudi.files import HudiFile, explain_listing, missing, older_than_timeline, references
 from ebbtide.formats.hudi.identity import identity_of
 from ebbtide.formats.hudi.partitions import Layout, partitions_of_head
 from ebbtide.formats.hudi.replay import replay
 from ebbtide.formats.hudi.timeline import Timeline, library, read_timeline, version_of
-from ebbtide.model.dataset import Catalog, Column, Found, Reading
+from ebbtide.model.dataset import Catalog, Column, Reading, TableHandle
 from ebbtide.model.history import Ref, RefKind
-from ebbtide.storage.files import Entry, open_store
+from ebbtide.storage.files import StoredObject, open_store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,7 +30,7 @@ _PATTERN = re.compile(r"[*?\[\]{}]")
 _FLOORS = ("hoodie.clean", "hoodie.keep.", "hoodie.archive.", "hoodie.commits.archival.")
 
 
-def read(found: Found, catalog: Catalog, depth: Depth, spark: SparkSession | None) -> Reading:
+def read(found: TableHandle, catalog: Catalog, depth: Depth, spark: SparkSession | None) -> Reading:
     """Read one table. Anything in it that cannot be read raises `UnreadableError`."""
     listed = _list(found, catalog) if depth is Depth.FILES else []
     _check_archive(found, catalog)
@@ -73,18 +73,18 @@ def read(found: Found, catalog: Catalog, depth: Depth, spark: SparkSession | Non
     )  # fmt: skip
 
 
-def _list(found: Found, catalog: Catalog) -> list[Listed]:
+def _list(found: TableHandle, catalog: Catalog) -> list[HudiFile]:
     return explain_listing(found.location, _entries(found, catalog, found.location, recursive=True))
 
 
-def _entries(found: Found, catalog: Catalog, folder: str, *, recursive: bool) -> list[Entry]:
+def _entries(found: TableHandle, catalog: Catalog, folder: str, *, recursive: bool) -> list[StoredObject]:
     try:
         return open_store(found.location, catalog.options).list(folder, recursive=recursive)
     except UnreadableError as error:
         raise UnreadableError(str(found.id), error.message, hint="check that the folder can be listed") from error
 
 
-def _check_archive(found: Found, catalog: Catalog) -> None:
+def _check_archive(found: TableHandle, catalog: Catalog) -> None:
     """Hudi takes an empty manifest of the archived timeline for an empty archive, and so does it with an archive of the
     layout before Hudi 1 whose path it reads as a pattern (hazard 31).
     """
@@ -99,7 +99,7 @@ def _check_archive(found: Found, catalog: Catalog) -> None:
                 raise UnreadableError(str(found.id), reason, hint="use a folder without * ? [ ] { } in its path")
 
 
-def _check_version(found: Found, timeline: Timeline, spark: SparkSession | None) -> None:
+def _check_version(found: TableHandle, timeline: Timeline, spark: SparkSession | None) -> None:
     """Hudi itself opens tables of versions that it has never heard of, and reads what it takes them for (hazard 19)."""
     version = version_of(timeline.properties)
     newest = int(library(spark).common.table.HoodieTableVersion.current().versionCode())

@@ -1,7 +1,7 @@
 """Removing from one Hudi table (spec §2; formats.md).
 
 `commit` replaces the file groups of planned partitions and deletes rows, metadata only. Versions and whole tables wait
-for `free`: the cleaner removes the files itself. While a writer is at work on the table nothing is begun.
+for `delete_files`: the cleaner removes the files itself. While a writer is at work on the table nothing is begun.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from ebbtide.formats.hudi.read import read
 from ebbtide.formats.hudi.timeline import COMMIT_ACTIONS, java_path, read_timeline
 from ebbtide.formats.hudi.writer import Writer, answered
 from ebbtide.formats.row_deletes import rows_of
-from ebbtide.model.dataset import Catalog, Found, Reading
+from ebbtide.model.dataset import Catalog, Reading, TableHandle
 from ebbtide.model.history import RefKind
 from ebbtide.model.paths import normalise
-from ebbtide.model.removal import Committed, Drop, Freed, Removal, RowDelete
+from ebbtide.model.removal import Committed, Drop, FileDeletion, Removal, RowDelete
 from ebbtide.storage.files import open_store
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ _NOT_BY_DROPS = ("expr_index_", "secondary_index_")
 
 
 def commit(removal: Removal, catalog: Catalog, spark: SparkSession) -> Committed:
-    """Change metadata. Versions that `free` can clean are neither done nor sent back."""
+    """Change metadata. Versions that `delete_files` can clean are neither done nor sent back."""
     found = removal.found
     done: list[str] = []
     sent_back = dict.fromkeys(removal.branches, "Hudi has no branches")
@@ -62,13 +62,13 @@ def commit(removal: Removal, catalog: Catalog, spark: SparkSession) -> Committed
     return Committed(version=reading.refs[0].head, done=(*done, *gone), sent_back=sent_back)
 
 
-def free(
+def delete_files(
     removal: Removal,
     paths: Collection[str],
     catalog: Catalog,
     spark: SparkSession,
     before_batch: Callable[[], None],
-) -> Freed:
+) -> FileDeletion:
     """Clean what can go, or remove the table, where that takes nothing but `paths`."""
     found = removal.found
     if removal.table:
@@ -77,7 +77,7 @@ def free(
     prefix = _prefix(reading, removal)
     if not prefix.versions:
         reasons = sorted({*prefix.sent_back.values()})
-        return Freed(because="; ".join(reasons) or "no version may go yet") if paths else Freed()
+        return FileDeletion(because="; ".join(reasons) or "no version may go yet") if paths else FileDeletion()
     named = {normalise(path) for path in paths} - _needed(reading, prefix.versions)
     return clean(found, prefix.kept, named, spark, before_batch)
 
@@ -100,13 +100,13 @@ def _needed(reading: Reading, going: Collection[str]) -> set[str]:
     return needed
 
 
-def _busy(found: Found, spark: SparkSession) -> str | None:
+def _busy(found: TableHandle, spark: SparkSession) -> str | None:
     """Hudi's writers trust that they are alone, unless told how to lock: another one's work is never raced."""
     pending = [(id_, action) for id_, action, _ in read_timeline(found, spark).pending if action in COMMIT_ACTIONS]
     return f"instant {pending[0][0]} ({pending[0][1]}) is not completed" if pending else None
 
 
-def _drop(found: Found, drop: Drop, catalog: Catalog, spark: SparkSession) -> str | None:
+def _drop(found: TableHandle, drop: Drop, catalog: Catalog, spark: SparkSession) -> str | None:
     """Replace the file groups of one partition, all as they were planned. Why not, where that cannot be."""
     if drop.partition is None:
         return "Hudi drops whole partitions, not single files"
@@ -127,7 +127,7 @@ def _drop(found: Found, drop: Drop, catalog: Catalog, spark: SparkSession) -> st
     return _replace(found, folder, {group[1] for group in groups if group is not None}, spark)
 
 
-def _replace(found: Found, folder: str, wanted: set[str], spark: SparkSession) -> str | None:
+def _replace(found: TableHandle, folder: str, wanted: set[str], spark: SparkSession) -> str | None:
     """A replacecommit without new files. Hudi says what it would replace before it commits: more is not committed."""
     with answered(found, "dropping a partition"):
         writer = Writer.open(found, spark)
@@ -155,7 +155,7 @@ def _replace(found: Found, folder: str, wanted: set[str], spark: SparkSession) -
     return None
 
 
-def _delete(found: Found, rows: RowDelete, spark: SparkSession) -> str | None:
+def _delete(found: TableHandle, rows: RowDelete, spark: SparkSession) -> str | None:
     """Delete rows by their keys. Where none match, nothing is committed."""
     writer = Writer.open(found, spark)
     if reason := _without_keys(writer) or _out_of_step(writer, *_NOT_BY_DELETES):
@@ -217,16 +217,18 @@ def _shares_keys(frame: DataFrame, predicate: str, writer: Writer) -> bool:
 
 
 def _drop_table(
-    found: Found, paths: frozenset[str], catalog: Catalog, spark: SparkSession, before_batch: Callable[[], None]
-) -> Freed:
+    found: TableHandle, paths: frozenset[str], catalog: Catalog, spark: SparkSession, before_batch: Callable[[], None]
+) -> FileDeletion:
     """The table's folder goes with all that is in it, so all that is in it must be named."""
     entries = open_store(found.location, catalog.options).list(found.location, recursive=True)
     files = {entry.path for entry in entries if not entry.is_folder}
     foreign = sorted(path for path in files if path not in paths and not is_checksum(path, paths))
     if foreign:
-        return Freed(because=f"the table's folder also holds {foreign[0]} ({len(foreign)} in all), which nobody named")
+        return FileDeletion(
+            because=f"the table's folder also holds {foreign[0]} ({len(foreign)} in all), which nobody named"
+        )
     before_batch()
     with answered(found, "dropping the table"):
         meta = Writer.open(found, spark).meta
         meta.getStorage().deleteDirectory(meta.getBasePath())
-    return Freed()
+    return FileDeletion()

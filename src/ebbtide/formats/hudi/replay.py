@@ -38,7 +38,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ReplayedInstant:
     """What took the place of a group's files: the commit's index and id, and whether the group went whole."""
 
     order: int
@@ -52,7 +52,7 @@ class Replay:
 
     transactions: list[Transaction] = field(default_factory=list)
     live: dict[Group, dict[str, Member]] = field(default_factory=dict)
-    steps: dict[Group, list[Step]] = field(default_factory=dict)
+    steps: dict[Group, list[ReplayedInstant]] = field(default_factory=dict)
     written: dict[str, Member] = field(default_factory=dict)
     last_touch: dict[str, str] = field(default_factory=dict)
     members: dict[str, tuple[Group, Member]] = field(default_factory=dict)
@@ -162,7 +162,7 @@ def _apply(result: Replay, batch: _Batch) -> tuple[list[Member], list[Member]]:
     added: list[Member] = []
     gone: list[Member] = []
     for group in batch.replaced:
-        result.steps.setdefault(group, []).append(Step(batch.order, batch.id, whole=True))
+        result.steps.setdefault(group, []).append(ReplayedInstant(batch.order, batch.id, whole=True))
         result.last_touch[group[0]] = batch.id
         gone.extend(result.live.pop(group, {}).values())
     for write in batch.writes:
@@ -170,7 +170,7 @@ def _apply(result: Replay, batch: _Batch) -> tuple[list[Member], list[Member]]:
         files = result.live.setdefault(write.group, {})
         member = _member(write, batch)
         if not member.is_log:
-            result.steps.setdefault(write.group, []).append(Step(batch.order, batch.id, whole=False))
+            result.steps.setdefault(write.group, []).append(ReplayedInstant(batch.order, batch.id, whole=False))
             old = [path for path, m in files.items() if path != write.path and _superseded(m, batch.id)]
             gone.extend(files.pop(path) for path in old)
         if write.path not in result.written:  # before version 8 a commit may append to a log file that is there

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from ebbtide.errors import SetupError, UnreadableError
-from ebbtide.model.dataset import Found
+from ebbtide.model.dataset import TableHandle
 from ebbtide.model.paths import local_path
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Timeline:
         return self.properties.get("hoodie.table.type") == "MERGE_ON_READ"
 
 
-def read_timeline(found: Found, spark: SparkSession | None) -> Timeline:
+def read_timeline(found: TableHandle, spark: SparkSession | None) -> Timeline:
     """The active and the archived timeline of a table, its settings and its schema."""
     hudi = library(spark)
     with _readable(found, f"{found.location}/.hoodie/hoodie.properties"):
@@ -137,7 +137,7 @@ def version_of(properties: Mapping[str, str]) -> int:
 
 
 def _commits(
-    found: Found, timeline: Any, instants: list[Mapping[str, Any]], zone: tzinfo, folder: str
+    found: TableHandle, timeline: Any, instants: list[Mapping[str, Any]], zone: tzinfo, folder: str
 ) -> Iterator[Commit]:
     java_instants = timeline.getInstants()
     for position, instant in enumerate(instants):
@@ -165,7 +165,7 @@ def _file_name(instant: Mapping[str, Any]) -> str:
     return f"{times}.{instant['action']}"
 
 
-def _commit(found: Found, instant: Mapping[str, Any], content: Mapping[str, Any], zone: tzinfo) -> Commit:
+def _commit(found: TableHandle, instant: Mapping[str, Any], content: Mapping[str, Any], zone: tzinfo) -> Commit:
     completed = instant["completionTime"] or instant["requestedTime"]
     stats = content.get("partitionToWriteStats") or {}
     replaced = content.get("partitionToReplaceFileIds") or {}
@@ -192,7 +192,7 @@ def _write(partition: str, stat: Mapping[str, Any]) -> Write:
     )
 
 
-def _utc(found: Found, text: str, zone: tzinfo) -> datetime:
+def _utc(found: TableHandle, text: str, zone: tzinfo) -> datetime:
     """An instant's text as UTC. Where a clock change makes it ambiguous the later reading counts: retain more."""
     for pattern, length in (("%Y%m%d%H%M%S%f", 17), ("%Y%m%d%H%M%S", 14)):
         if len(text) == length:
@@ -203,7 +203,7 @@ def _utc(found: Found, text: str, zone: tzinfo) -> datetime:
     raise UnreadableError(str(found.id), f"instant time {text!r} is no time", hint=_HINT)
 
 
-def _zone(found: Found, name: str) -> tzinfo:
+def _zone(found: TableHandle, name: str) -> tzinfo:
     try:
         return UTC if name in ("Z", "UTC", "GMT") else ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
@@ -221,7 +221,7 @@ def java_path(location: str) -> str:
 
 
 @contextmanager
-def _readable(found: Found, place: str) -> Iterator[None]:
+def _readable(found: TableHandle, place: str) -> Iterator[None]:
     from py4j.protocol import Py4JError, Py4JJavaError
 
     try:

@@ -11,7 +11,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 
 from ebbtide.errors import EbbtideError
 from ebbtide.formats.hudi.timeline import java_path, library
-from ebbtide.model.dataset import Found
+from ebbtide.model.dataset import TableHandle
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,14 +38,14 @@ _COLUMN_STATISTICS = f"{_INDEX_SETTINGS}column.stats.enable"
 class Writer:
     """A table opened for one change, with the state of its timeline at that moment."""
 
-    found: Found
+    found: TableHandle
     hudi: Any
     java: Any
     meta: Any
     context: Any
 
     @classmethod
-    def open(cls, found: Found, spark: SparkSession) -> Writer:
+    def open(cls, found: TableHandle, spark: SparkSession) -> Writer:
         hudi = library(spark)
         jvm: Any = spark._jvm
         conf = hudi.storage.hadoop.HadoopStorageConfiguration(spark._jsc.hadoopConfiguration())
@@ -112,7 +112,7 @@ class Writer:
 
 
 @contextmanager
-def answered(found: Found, what: str) -> Iterator[None]:
+def answered(found: TableHandle, what: str) -> Iterator[None]:
     """Java's errors as one sentence."""
     try:
         yield

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ebbtide.errors import FullReadNeededError
 from ebbtide.formats.base import NewRows
-from ebbtide.model.dataset import Catalog, Found, Reading
+from ebbtide.model.dataset import Catalog, Reading, TableHandle
 from ebbtide.model.history import Transaction
 from ebbtide.spark.session import quote
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _rows(
-    found: Found,
+    found: TableHandle,
     catalog: Catalog,  # noqa: ARG001 the session knows it by name
     spark: SparkSession,
     reading: Reading,  # noqa: ARG001 the scan has the table's own schema

@@ -48,7 +48,7 @@ class Manifest:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ManifestEntry:
     """One file in a manifest. `by` added it, or for a deleted entry removed it; `values` are its partition tuple.
 
     Writers spell a place in their own ways (`file:/`, `file:///`, `s3a://`), and it is one file: `path` is the one
@@ -87,7 +87,7 @@ def manifests(content: bytes) -> list[Manifest]:
     return found
 
 
-def entries(content: bytes, manifest: Manifest) -> list[Entry]:
+def entries(content: bytes, manifest: Manifest) -> list[ManifestEntry]:
     """The entries of a manifest, deleted ones included; an error where they are not all that its list counted."""
     if len(content) != manifest.length:
         raise ValueError(f"it has {len(content)} bytes, its manifest list says {manifest.length}")
@@ -97,7 +97,7 @@ def entries(content: bytes, manifest: Manifest) -> list[Entry]:
         file = _Fields(get(2), ids)
         by = get(1, None)
         found.append(
-            Entry(
+            ManifestEntry(
                 status=Status(get(0)),
                 by=manifest.added_by if by is None else by,
                 content=Content(file(134, 0)),

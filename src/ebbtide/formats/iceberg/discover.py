@@ -13,10 +13,10 @@ from urllib.parse import quote
 
 from ebbtide.errors import InputError, UnreadableError, keep_trace
 from ebbtide.formats.warehouse import open_warehouse
-from ebbtide.model.dataset import Catalog, Found, NotFound
+from ebbtide.model.dataset import Catalog, NotFound, TableHandle
 from ebbtide.model.ids import DatasetId
 from ebbtide.model.paths import normalise
-from ebbtide.storage.files import Entry, Store, open_store
+from ebbtide.storage.files import Store, StoredObject, open_store
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog as Service
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _HADOOP_METADATA = re.compile(r"^v(\d+)(\.gz)?\.metadata\.json(\.gz)?$")
 
 
-def discover(catalog: Catalog) -> Iterator[Found | NotFound]:
+def discover(catalog: Catalog) -> Iterator[TableHandle | NotFound]:
     kind = catalog.type or "hadoop"
     if kind not in _BY_TYPE:
         raise InputError(
@@ -33,13 +33,13 @@ def discover(catalog: Catalog) -> Iterator[Found | NotFound]:
     return _BY_TYPE[kind](catalog)
 
 
-def _found(catalog: Catalog, namespace: tuple[str, ...], table: str, metadata: str) -> Found:
+def _found(catalog: Catalog, namespace: tuple[str, ...], table: str, metadata: str) -> TableHandle:
     # Where the metadata lies says where the table is, until its metadata is read: `read` takes the recorded location.
     folder = normalise(metadata).rsplit("/metadata/", 1)[0]
-    return Found(DatasetId(catalog.name, namespace, table), folder, normalise(metadata), metadata)
+    return TableHandle(DatasetId(catalog.name, namespace, table), folder, normalise(metadata), metadata)
 
 
-def _jdbc(catalog: Catalog) -> Iterator[Found | NotFound]:
+def _jdbc(catalog: Catalog) -> Iterator[TableHandle | NotFound]:
     import sqlalchemy as sa
 
     uri = catalog.options.get("uri", "")
@@ -86,12 +86,14 @@ def _sqlalchemy_url(catalog: Catalog, uri: str) -> str:
     )
 
 
-def _hadoop(catalog: Catalog) -> Iterator[Found | NotFound]:
+def _hadoop(catalog: Catalog) -> Iterator[TableHandle | NotFound]:
     store, namespaces = open_warehouse(catalog)
     return _walk(catalog, store, namespaces, ())
 
 
-def _walk(catalog: Catalog, store: Store, entries: list[Entry], names: tuple[str, ...]) -> Iterator[Found | NotFound]:
+def _walk(
+    catalog: Catalog, store: Store, entries: list[StoredObject], names: tuple[str, ...]
+) -> Iterator[TableHandle | NotFound]:
     for entry in entries:
         if not entry.is_folder or entry.name.startswith("."):
             continue
@@ -111,7 +113,7 @@ def _walk(catalog: Catalog, store: Store, entries: list[Entry], names: tuple[str
 _RETRIES = "glue.max-retries"
 
 
-def _service(catalog: Catalog) -> Iterator[Found | NotFound]:
+def _service(catalog: Catalog) -> Iterator[TableHandle | NotFound]:
     """REST, Hive and Glue through pyiceberg: one answer per table, several at a time."""
     from pyiceberg.catalog import load_catalog
     from pyiceberg.exceptions import NoSuchIcebergTableError, NoSuchTableError
@@ -125,7 +127,7 @@ def _service(catalog: Catalog) -> Iterator[Found | NotFound]:
     except Exception as error:  # pyiceberg passes on whatever the service's client raises
         raise UnreadableError(catalog.name, f"the catalog does not answer: {error}", hint="check its uri") from error
 
-    def ask(name: tuple[str, ...]) -> Found | NotFound | None:
+    def ask(name: tuple[str, ...]) -> TableHandle | NotFound | None:
         id_ = str(DatasetId(catalog.name, name[:-1], name[-1]))
         try:
             return _found(catalog, name[:-1], name[-1], service.load_table(name).metadata_location)
@@ -182,7 +184,7 @@ def _namespaces(service: Service) -> list[tuple[str, ...]]:
     return found
 
 
-_BY_TYPE: dict[str, Callable[[Catalog], Iterator[Found | NotFound]]] = {
+_BY_TYPE: dict[str, Callable[[Catalog], Iterator[TableHandle | NotFound]]] = {
     "jdbc": _jdbc,
     "hadoop": _hadoop,
     "rest": _service,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from ebbtide.formats.iceberg.avro import Content, Entry, Manifest, Status
+from ebbtide.formats.iceberg.avro import Content, Manifest, ManifestEntry, Status
 from ebbtide.formats.iceberg.metadata import MetadataFiles
 from ebbtide.formats.iceberg.partitions import PartitionNames
 from ebbtide.model.dataset import FileRef, Role
@@ -118,7 +118,7 @@ def _content_files(
             versions_of[path] = versions_of.get(path, 0) | masks[snapshot.snapshot_id]
             if snapshot.snapshot_id in heads:
                 in_heads.add(path)
-    known: dict[str, Entry] = {}
+    known: dict[str, ManifestEntry] = {}
     specs: dict[str, int] = {}
     added: dict[str, int] = {}
     removed: dict[str, set[int]] = {}
@@ -152,7 +152,7 @@ def _content_files(
         )
 
 
-def _role(entry: Entry) -> Role:
+def _role(entry: ManifestEntry) -> Role:
     if entry.content is Content.DATA:
         return Role.DATA
     return Role.DELETION_VECTOR if entry.format == "PUFFIN" else Role.DELETE_FILE

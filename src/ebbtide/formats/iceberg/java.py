@@ -14,7 +14,7 @@ from pyiceberg.table.metadata import TableMetadata
 
 from ebbtide.errors import RefusedError, UnreadableError
 from ebbtide.formats.iceberg.metadata import MetadataFiles
-from ebbtide.model.dataset import Catalog, Found
+from ebbtide.model.dataset import Catalog, TableHandle
 from ebbtide.model.ids import DatasetId
 from ebbtide.model.paths import normalise
 from ebbtide.spark.session import parts_of, quote
@@ -39,7 +39,7 @@ class Base:
 
 
 class JavaTable:
-    def __init__(self, found: Found, catalog: Catalog, table: Any, jvm: Any) -> None:
+    def __init__(self, found: TableHandle, catalog: Catalog, table: Any, jvm: Any) -> None:
         self.found, self._catalog = found, catalog
         self._table, self._jvm = table, jvm
         self._then = MetadataFiles(found, catalog)
@@ -129,7 +129,7 @@ class JavaTable:
         overwrite.commit()
 
 
-def open_table(found: Found, catalog: Catalog, spark: SparkSession) -> JavaTable | None:
+def open_table(found: TableHandle, catalog: Catalog, spark: SparkSession) -> JavaTable | None:
     """The table as its catalog has it now, nothing cached; None where it has none of that name."""
     table = _load(found.id, spark)
     return None if table is None else JavaTable(found, catalog, table, spark._jvm)

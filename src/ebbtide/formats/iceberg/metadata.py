@@ -15,8 +15,8 @@ from pyiceberg.table.snapshots import Snapshot
 
 from ebbtide.errors import UnreadableError
 from ebbtide.formats.iceberg import avro
-from ebbtide.formats.iceberg.avro import Entry, Manifest
-from ebbtide.model.dataset import Catalog, Found
+from ebbtide.formats.iceberg.avro import Manifest, ManifestEntry
+from ebbtide.model.dataset import Catalog, TableHandle
 from ebbtide.storage.unpack import gunzip
 
 _PACKED = ".gz.metadata.json"
@@ -26,11 +26,11 @@ T = TypeVar("T")
 class MetadataFiles:
     """The metadata of one table, opened on demand and remembered."""
 
-    def __init__(self, found: Found, catalog: Catalog) -> None:
+    def __init__(self, found: TableHandle, catalog: Catalog) -> None:
         self.found, self.location = found, found.handle
         self._catalog = catalog
         self._lists: dict[int, list[Manifest]] = {}
-        self._entries: dict[str, list[Entry]] = {}
+        self._entries: dict[str, list[ManifestEntry]] = {}
 
     @cached_property
     def _io(self) -> FileIO:
@@ -55,7 +55,7 @@ class MetadataFiles:
             self._lists[snapshot.snapshot_id] = self._read(path, lambda: avro.manifests(self._bytes(path)))
         return self._lists[snapshot.snapshot_id]
 
-    def entries(self, manifest: Manifest) -> list[Entry]:
+    def entries(self, manifest: Manifest) -> list[ManifestEntry]:
         """Every entry of a manifest, deleted ones included."""
         path = manifest.path
         if path not in self._entries:

@@ -14,7 +14,7 @@ from ebbtide.formats.iceberg.files import files_of
 from ebbtide.formats.iceberg.metadata import MetadataFiles
 from ebbtide.formats.iceberg.partitions import PartitionNames, partitions_of
 from ebbtide.formats.iceberg.transactions import refs_of, transactions_of
-from ebbtide.model.dataset import Catalog, Column, FileRef, Found, Reading, Role
+from ebbtide.model.dataset import Catalog, Column, FileRef, Reading, Role, TableHandle
 from ebbtide.model.history import Ref, Transaction
 from ebbtide.model.paths import is_inside, normalise
 from ebbtide.storage.files import open_store
@@ -28,7 +28,7 @@ _FLOORS = (
 _PATHS = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
 
 
-def read(found: Found, catalog: Catalog, depth: Depth) -> Reading:
+def read(found: TableHandle, catalog: Catalog, depth: Depth) -> Reading:
     files = MetadataFiles(found, catalog)
     table = files.table
     refs = refs_of(files)

@@ -16,11 +16,11 @@ from ebbtide.formats.conflicts import retry_on_conflict
 from ebbtide.formats.iceberg.drops import drop_files
 from ebbtide.formats.iceberg.java import CONFLICTS, JavaTable, drop_from_catalog, open_table
 from ebbtide.formats.iceberg.metadata import MetadataFiles
-from ebbtide.formats.iceberg.proof import kept_now
+from ebbtide.formats.iceberg.named_since import kept_now
 from ebbtide.formats.row_deletes import delete_rows
 from ebbtide.model.dataset import Catalog
 from ebbtide.model.paths import normalise
-from ebbtide.model.removal import Committed, Freed, Removal
+from ebbtide.model.removal import Committed, FileDeletion, Removal
 from ebbtide.spark.session import quote
 from ebbtide.storage.remove import remove_files
 
@@ -131,23 +131,23 @@ def _drop_table(removal: Removal, table: JavaTable | None, catalog: Catalog, spa
     return Committed(done=(name,))
 
 
-def free(
+def delete_files(
     removal: Removal, paths: Collection[str], catalog: Catalog, spark: SparkSession, before_batch: Callable[[], None]
-) -> Freed:
+) -> FileDeletion:
     if unnamed := set(paths) - removal.files.keys():
         raise RefusedError(f"{removal.found.id}: the plan did not name {len(unnamed)} of the files")
     table = open_table(removal.found, catalog, spark)
     now = None if table is None else normalise(table.refresh().location)
     if not removal.table:
         if now is None:
-            return Freed(because="the catalog has no such table any more")
-        return Freed(failed=remove_files(paths, catalog.options, before_batch, removal.places))
+            return FileDeletion(because="the catalog has no such table any more")
+        return FileDeletion(failed=remove_files(paths, catalog.options, before_batch, removal.places))
     if now is not None and (not _in_folder(catalog) or now != normalise(removal.found.handle)):
-        return Freed(because="the table is in use again")
+        return FileDeletion(because="the table is in use again")
     # While its last metadata file is there a table can be found, and the rest of it be removed: that goes last.
     last = {p for p in paths if p == normalise(removal.found.handle) or p.endswith("/metadata/version-hint.text")}
     failed = remove_files(set(paths) - last, catalog.options, before_batch, removal.places)
-    return Freed(failed=failed or remove_files(last, catalog.options, before_batch, removal.places))
+    return FileDeletion(failed=failed or remove_files(last, catalog.options, before_batch, removal.places))
 
 
 def _in_folder(catalog: Catalog) -> bool:

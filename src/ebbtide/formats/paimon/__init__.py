@@ -9,9 +9,9 @@ from ebbtide.formats.base import Depth
 from ebbtide.formats.paimon.discover import discover
 from ebbtide.formats.paimon.read import read
 from ebbtide.model.capabilities import YES, Capability, Support, no
-from ebbtide.model.dataset import Catalog, Found, NotFound, Reading
+from ebbtide.model.dataset import Catalog, NotFound, Reading, TableHandle
 from ebbtide.model.ids import DatasetId
-from ebbtide.model.removal import Committed, Freed, Removal
+from ebbtide.model.removal import Committed, FileDeletion, Removal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,10 +47,10 @@ class Paimon:
         Capability.ODD_NAMES: YES,
     }
 
-    def discover(self, catalog: Catalog) -> Iterable[Found | NotFound]:
+    def discover(self, catalog: Catalog) -> Iterable[TableHandle | NotFound]:
         return discover(catalog)
 
-    def read(self, found: Found, catalog: Catalog, depth: Depth, spark: SparkSession | None) -> Reading:
+    def read(self, found: TableHandle, catalog: Catalog, depth: Depth, spark: SparkSession | None) -> Reading:
         return read(found, catalog, depth, spark)
 
     def commit(self, removal: Removal, catalog: Catalog, spark: SparkSession) -> Committed:
@@ -58,17 +58,17 @@ class Paimon:
 
         return commit(removal, catalog, spark)
 
-    def free(
+    def delete_files(
         self,
         removal: Removal,
         paths: Collection[str],
         catalog: Catalog,
         spark: SparkSession,
         before_batch: Callable[[], None],
-    ) -> Freed:
-        from ebbtide.formats.paimon.remove import free
+    ) -> FileDeletion:
+        from ebbtide.formats.paimon.remove import delete_files
 
-        return free(removal, paths, catalog, spark, before_batch)
+        return delete_files(removal, paths, catalog, spark, before_batch)
 
     def rows(self, id_: DatasetId, catalog: Catalog, spark: SparkSession) -> DataFrame:
         from ebbtide.spark.session import quote

@@ -15,7 +15,7 @@ from ebbtide.errors import FullReadNeededError
 from ebbtide.formats.base import NewRows
 from ebbtide.formats.paimon.java import open_library
 from ebbtide.formats.paimon.lines import MAIN
-from ebbtide.model.dataset import Catalog, Found, Reading
+from ebbtide.model.dataset import Catalog, Reading, TableHandle
 from ebbtide.model.history import Transaction
 from ebbtide.spark.session import quote
 from ebbtide.storage.files import open_store
@@ -29,7 +29,7 @@ _MODE = {"incremental-between-scan-mode": "delta"}
 
 
 def _rows(
-    found: Found,
+    found: TableHandle,
     catalog: Catalog,
     spark: SparkSession,
     reading: Reading,  # noqa: ARG001 the session has the branch's own schema
@@ -73,7 +73,7 @@ def _rows(
 
 
 def _check_keys(
-    found: Found, new: DataFrame, before: DataFrame | None, transactions: Sequence[Transaction], keys: list[str]
+    found: TableHandle, new: DataFrame, before: DataFrame | None, transactions: Sequence[Transaction], keys: list[str]
 ) -> None:
     """With a primary key an append may change rows, and no metadata tells: only the keys do. Rows that the read merges
     or leaves out (deletion vectors, `first-row`) are missing in its count.
@@ -92,14 +92,14 @@ def _check_keys(
     )
 
 
-def _retained(found: Found, catalog: Catalog, branch: str, line: Sequence[Transaction]) -> Sequence[Transaction]:
+def _retained(found: TableHandle, catalog: Catalog, branch: str, line: Sequence[Transaction]) -> Sequence[Transaction]:
     """A tag keeps a version that can be read whole; what is new in it is read from snapshots only."""
     holders = _holders(found, catalog, branch, [t.id for t in line])
     lost = [number for number, t in enumerate(line, start=1) if t.id not in holders]
     return line[max(lost, default=0) :]
 
 
-def _holders(found: Found, catalog: Catalog, branch: str, ids: Sequence[str]) -> dict[str, str]:
+def _holders(found: TableHandle, catalog: Catalog, branch: str, ids: Sequence[str]) -> dict[str, str]:
     """The branch whose folder has each snapshot: the branch itself, or the one where it was made."""
     store = open_store(found.location, catalog.options)
     there: dict[str, set[int]] = {}
@@ -118,11 +118,11 @@ def _number(id_: str) -> int:
     return int(id_.rpartition("/")[2])
 
 
-def _version(found: Found, spark: SparkSession, holder: str, id_: str) -> DataFrame:
+def _version(found: TableHandle, spark: SparkSession, holder: str, id_: str) -> DataFrame:
     return _read(found, spark, holder, {"scan.snapshot-id": str(_number(id_))})
 
 
-def _read(found: Found, spark: SparkSession, branch: str, options: Mapping[str, str] | None = None) -> DataFrame:
+def _read(found: TableHandle, spark: SparkSession, branch: str, options: Mapping[str, str] | None = None) -> DataFrame:
     id_ = found.id
     name = quote(id_.catalog, *id_.namespace, id_.table if branch == MAIN else f"{id_.table}$branch_{branch}")
     spark.catalog.refreshTable(name)  # the session may remember the schema from before other processes changed it

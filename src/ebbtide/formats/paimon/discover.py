@@ -13,10 +13,10 @@ from urllib.parse import quote
 
 from ebbtide.errors import UnreadableError
 from ebbtide.formats.warehouse import open_warehouse, token_of
-from ebbtide.model.dataset import Catalog, Found, NotFound
+from ebbtide.model.dataset import Catalog, NotFound, TableHandle
 from ebbtide.model.ids import DatasetId
 from ebbtide.model.paths import normalise
-from ebbtide.storage.files import Entry, Store
+from ebbtide.storage.files import Store, StoredObject
 
 FOLDERS = ("schema", "snapshot", "tag", "branch", "changelog", "consumer")
 """What Paimon keeps by name: nothing in these folders is ever an orphan (formats.md)."""
@@ -27,7 +27,7 @@ _SNAPSHOT = re.compile(r"^snapshot-(\d+)$")
 _TRACES = ("schema", "snapshot", "manifest", "bucket-0")
 
 
-def discover(catalog: Catalog) -> Iterator[Found | NotFound]:
+def discover(catalog: Catalog) -> Iterator[TableHandle | NotFound]:
     """The tables of the warehouse. Paimon's other catalogs (Hive, JDBC) keep tables elsewhere and are refused."""
     kind = catalog.options.get("metastore", catalog.type or "filesystem")
     if kind != "filesystem":
@@ -51,7 +51,7 @@ def discover(catalog: Catalog) -> Iterator[Found | NotFound]:
 _HINT = "check the catalog's warehouse"
 
 
-def _look(catalog: Catalog, store: Store, places: list[tuple[str, Entry]]) -> Iterator[Found | NotFound]:
+def _look(catalog: Catalog, store: Store, places: list[tuple[str, StoredObject]]) -> Iterator[TableHandle | NotFound]:
     # A listing waits for the store, not for this machine: many at once.
     with ThreadPoolExecutor(16) as pool:
         for answer in pool.map(lambda place: _look_at(catalog, store, *place), places):
@@ -59,14 +59,14 @@ def _look(catalog: Catalog, store: Store, places: list[tuple[str, Entry]]) -> It
                 yield answer
 
 
-def _look_at(catalog: Catalog, store: Store, namespace: str, folder: Entry) -> Found | NotFound | None:
+def _look_at(catalog: Catalog, store: Store, namespace: str, folder: StoredObject) -> TableHandle | NotFound | None:
     id_ = DatasetId(catalog.name, (namespace,), folder.name)
     try:
         entries = metadata_files(store, folder.path)
         if any(_SCHEMA.match(entry.name) for entry in entries if entry.path == f"{folder.path}/schema/{entry.name}"):
             # The library must be given the warehouse as its owner spells it (s3a://, say).
             handle = f"{catalog.warehouse.rstrip('/')}/{namespace}.db/{folder.name}"
-            return Found(id_, normalise(folder.path), _token(entries, folder.path), handle)
+            return TableHandle(id_, normalise(folder.path), _token(entries, folder.path), handle)
         if any(entry.is_folder and entry.name in _TRACES for entry in store.list(folder.path)):
             return NotFound(
                 str(id_), "the folder has parts of a Paimon table and no schema", hint=f"look at {folder.path}"
@@ -76,8 +76,8 @@ def _look_at(catalog: Catalog, store: Store, namespace: str, folder: Entry) -> F
     return None
 
 
-def _token(entries: list[Entry], location: str) -> str:
-    by_branch: dict[str, list[Entry]] = {}
+def _token(entries: list[StoredObject], location: str) -> str:
+    by_branch: dict[str, list[StoredObject]] = {}
     for entry in entries:
         branch, slash, _ = entry.path.removeprefix(f"{location}/branch/branch-").partition("/")
         if slash and entry.path.startswith(f"{location}/branch/branch-"):
@@ -85,20 +85,20 @@ def _token(entries: list[Entry], location: str) -> str:
     return " ".join((token_of(entries), *(_stand(name, inside) for name, inside in sorted(by_branch.items()))))
 
 
-def stands_as_found(found: Found, branch: str, store: Store) -> bool:
+def stands_as_found(found: TableHandle, branch: str, store: Store) -> bool:
     """Whether the newest snapshot of a branch is the one that it had when the table was found."""
     inside = store.list(f"{found.location}/branch/branch-{branch}", recursive=True)
     return _stand(branch, inside) in found.token.split(" ")
 
 
-def _stand(branch: str, inside: Iterable[Entry]) -> str:
+def _stand(branch: str, inside: Iterable[StoredObject]) -> str:
     """A branch with its newest snapshot. One that is made anew has a file of its own for it, which is younger."""
     numbered = [(int(found.group(1)), entry) for entry in inside if (found := _SNAPSHOT.match(entry.name))]
     newest = max(numbered, key=lambda pair: pair[0], default=None)
     return f"{quote(branch, safe='')}={token_of([newest[1]] if newest else [])}"
 
 
-def metadata_files(store: Store, location: str) -> list[Entry]:
+def metadata_files(store: Store, location: str) -> list[StoredObject]:
     """The small files that say everything about a table, except what manifests say; branches' own included."""
     return [
         entry

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from ebbtide.formats.paimon.java import Changer
 from ebbtide.formats.paimon.lines import MAIN, Line, Lines, changelog_id
-from ebbtide.model.removal import Freed
+from ebbtide.model.removal import FileDeletion
 
 BATCH = 10
 """How many snapshots go at a time: Paimon's own limit (`snapshot.expire.limit`), and a lease is looked at between."""
@@ -132,7 +132,7 @@ def _reach(line: Line, lines: Lines, begin: int, wanted: set[int], holders: dict
 
 def expire(
     changer: Changer, ranges: Collection[Range], named: Collection[str], before_batch: Callable[[], None]
-) -> Freed:
+) -> FileDeletion:
     """Expire ranges in batches. Each is rehearsed first: where it would take an unnamed file, nothing goes."""
     failed: dict[str, str] = {}
     because: list[str] = []
@@ -157,7 +157,7 @@ def expire(
             if answer["count"] != end - begin:
                 because.append(f"Paimon expired {answer['count']} of {end - begin}")
                 break
-    return Freed(failed=failed, because="; ".join(because) or None)
+    return FileDeletion(failed=failed, because="; ".join(because) or None)
 
 
 def _batches(range_: Range) -> Iterator[tuple[int, int]]:

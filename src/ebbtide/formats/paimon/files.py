@@ -12,7 +12,7 @@ from ebbtide.formats.paimon.manifests import VECTORS, DataFile, Manifests
 from ebbtide.formats.paimon.partitions import Keys
 from ebbtide.model.dataset import FileRef, Role
 from ebbtide.model.paths import normalise
-from ebbtide.storage.files import Entry
+from ebbtide.storage.files import StoredObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +90,8 @@ def references(
     manifests: Manifests,
     tracks: Tracks,
     keys: Keys,
-    metadata: Sequence[Entry],
-    listed: Iterable[Entry],
+    metadata: Sequence[StoredObject],
+    listed: Iterable[StoredObject],
     decoupled: Mapping[str, bool],
 ) -> tuple[FileRef, ...]:
     """All references, sorted by path. `listed` are the folders `manifest` and `statistics` as the store has them,
@@ -244,7 +244,7 @@ def _vectors(
 
 
 def _metadata(
-    location: str, lines: Lines, entries: Sequence[Entry], heads: set[str], bits: Mapping[str, int]
+    location: str, lines: Lines, entries: Sequence[StoredObject], heads: set[str], bits: Mapping[str, int]
 ) -> Iterator[FileRef]:
     """What is kept by name. A snapshot's file and a changelog's go with it; the rest belongs to the table."""
     logs = {id_ for id_, _ in lines.changelogs()}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError, Py4JJavaError
 
 from ebbtide.errors import EbbtideError, SetupError, UnreadableError
-from ebbtide.model.dataset import Catalog, Found
+from ebbtide.model.dataset import Catalog, TableHandle
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -107,13 +107,13 @@ _HINT = (
 )
 
 
-def open_library(found: Found, catalog: Catalog, spark: SparkSession | None) -> Library:
+def open_library(found: TableHandle, catalog: Catalog, spark: SparkSession | None) -> Library:
     if spark is None:
         raise SetupError("Paimon tables are read through a Spark session", hint="run this where the session is")
     return Library(str(found.id), found.handle, catalog.options, *_java(spark, "Metadata"))
 
 
-def open_changer(found: Found, catalog: Catalog, spark: SparkSession) -> Changer:
+def open_changer(found: TableHandle, catalog: Catalog, spark: SparkSession) -> Changer:
     return Changer(str(found.id), found.handle, catalog.options, *_java(spark, "Removal"))
 
 

@@ -25,7 +25,7 @@ class DataFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedManifest:
     """A manifest as a list names it, with the number of its entries that add and remove a file."""
 
     name: str
@@ -49,7 +49,7 @@ Files = dict[str, DataFile]
 class Manifests:
     """Lists, manifests and index manifests by name; lists that were optional and are gone are not among them."""
 
-    lists: Mapping[str, tuple[Listed, ...]]
+    lists: Mapping[str, tuple[ListedManifest, ...]]
     entries: Mapping[str, tuple[tuple[bool, DataFile], ...]]
     indexes: Mapping[str, tuple[IndexFile, ...]]
     partitions: tuple[tuple[str | None, ...], ...]
@@ -109,7 +109,7 @@ def parse_manifests(subject: str, answer: Mapping[str, Any]) -> Manifests:
             )
         return known[path]
 
-    lists = {name: tuple(Listed(*listed) for listed in named) for name, named in answer["lists"].items()}
+    lists = {name: tuple(ListedManifest(*listed) for listed in named) for name, named in answer["lists"].items()}
     for listed in (listed for named in lists.values() for listed in named):
         if (entries := answer["entries"].get(listed.name)) is not None:
             adds = sum(entry[0] for entry in entries)

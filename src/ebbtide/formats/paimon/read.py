@@ -17,9 +17,9 @@ from ebbtide.formats.paimon.lines import MAIN, Line, Lines, changelog_id, parse_
 from ebbtide.formats.paimon.manifests import parse_manifests
 from ebbtide.formats.paimon.partitions import Keys, partitions_of
 from ebbtide.formats.warehouse import token_of
-from ebbtide.model.dataset import Catalog, Column, Found, Reading
+from ebbtide.model.dataset import Catalog, Column, Reading, TableHandle
 from ebbtide.model.partition_dates import DateSource
-from ebbtide.storage.files import Entry, Store, open_store
+from ebbtide.storage.files import Store, StoredObject, open_store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,7 +36,7 @@ _LEAST_LOGS, _LOGS_FOR = "changelog.num-retained.min", "changelog.time-retained"
 _ELSEWHERE = ("data-file.external-paths", "data-file.path-directory")
 
 
-def read(found: Found, catalog: Catalog, depth: Depth, spark: SparkSession | None) -> Reading:
+def read(found: TableHandle, catalog: Catalog, depth: Depth, spark: SparkSession | None) -> Reading:
     """Read one table. A writer may expire snapshots between two looks: then it is read again, a few times."""
     library = open_library(found, catalog, spark)
     store = open_store(found.location, catalog.options)
@@ -50,7 +50,7 @@ def read(found: Found, catalog: Catalog, depth: Depth, spark: SparkSession | Non
     return _read(found, library, store, metadata_files(store, found.location), depth)
 
 
-def _read(found: Found, library: Library, store: Store, entries: list[Entry], depth: Depth) -> Reading:
+def _read(found: TableHandle, library: Library, store: Store, entries: list[StoredObject], depth: Depth) -> Reading:
     subject, files = str(found.id), depth is Depth.FILES
     # Folders are listed before references are read (hazard 21).
     listed = [e for folder in ("manifest", "statistics") for e in store.list(f"{found.location}/{folder}") if files]

@@ -1,8 +1,8 @@
 """Removing from one Paimon table (spec §2, §7; formats.md, "Calls that bite").
 
 `commit` drops branches, takes planned files out of heads in one overwrite commit, and deletes rows. Versions and whole
-tables wait for `free`: Paimon's expiry and its `DROP TABLE` remove the files in the same act. A dropped branch leaves
-its files, which are orphans then; the tag that it hung on stays.
+tables wait for `delete_files`: Paimon's expiry and its `DROP TABLE` remove the files in the same act. A dropped branch
+leaves its files, which are orphans then; the tag that it hung on stays.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from ebbtide.formats.paimon.expire import Expirable, expirable, expire
 from ebbtide.formats.paimon.java import Changer, Library, open_changer, open_library
 from ebbtide.formats.paimon.lines import MAIN, Line, Lines, parse_lines
 from ebbtide.formats.row_deletes import rows_of
-from ebbtide.model.dataset import Catalog, Found
+from ebbtide.model.dataset import Catalog, TableHandle
 from ebbtide.model.paths import normalise
-from ebbtide.model.removal import Committed, Drop, Freed, Removal, RowDelete
+from ebbtide.model.removal import Committed, Drop, FileDeletion, Removal, RowDelete
 from ebbtide.spark.session import quote, quote_text, sibling
 from ebbtide.storage.files import Store, open_store
 
@@ -43,7 +43,7 @@ _NEITHER = {
 
 
 def commit(removal: Removal, catalog: Catalog, spark: SparkSession) -> Committed:
-    """Change metadata. Versions that `free` can expire are neither done nor sent back."""
+    """Change metadata. Versions that `delete_files` can expire are neither done nor sent back."""
     found = removal.found
     library, changer = open_library(found, catalog, spark), open_changer(found, catalog, spark)
     done: list[str] = []
@@ -67,13 +67,13 @@ def commit(removal: Removal, catalog: Catalog, spark: SparkSession) -> Committed
     return Committed(version=head, done=(*done, *sorted(ready.gone)), sent_back={**sent_back, **ready.sent_back})
 
 
-def free(
+def delete_files(
     removal: Removal,
     paths: Collection[str],
     catalog: Catalog,
     spark: SparkSession,
     before_batch: Callable[[], None],
-) -> Freed:
+) -> FileDeletion:
     """Expire what can go, or drop the table, where that takes nothing but `paths`."""
     found = removal.found
     if removal.table:
@@ -83,14 +83,14 @@ def free(
     if not ready.ranges:
         reasons = sorted({*ready.sent_back.values()})
         left = "what a dropped branch or a drop leaves behind goes with versions, or as orphans"
-        return Freed(because="; ".join(reasons) or left) if paths else Freed()
+        return FileDeletion(because="; ".join(reasons) or left) if paths else FileDeletion()
     freed = expire(changer, ready.ranges, {_relative(found, path) for path in paths}, before_batch)
-    return Freed(
+    return FileDeletion(
         failed={normalise(f"{found.location}/{name}"): why for name, why in freed.failed.items()}, because=freed.because
     )
 
 
-def _lines(found: Found, library: Library) -> Lines:
+def _lines(found: TableHandle, library: Library) -> Lines:
     return parse_lines(str(found.id), library.history()["branches"])
 
 
@@ -99,7 +99,7 @@ def _expirable(removal: Removal, catalog: Catalog, lines: Lines) -> Expirable:
     return expirable(lines, removal.versions, lambda line: _earliest(removal.found, store, line))
 
 
-def _earliest(found: Found, store: Store, line: Line) -> int | None:
+def _earliest(found: TableHandle, store: Store, line: Line) -> int | None:
     """Where a line begins: at its hint while that snapshot is there, else at the lowest one, as for Paimon itself."""
     place = "" if line.name == MAIN else f"branch/branch-{line.name}/"
     hint = f"{found.location}/{place}snapshot/EARLIEST"
@@ -110,11 +110,13 @@ def _earliest(found: Found, store: Store, line: Line) -> int | None:
     return min(line.snapshots, default=None)
 
 
-def _relative(found: Found, path: str) -> str:
+def _relative(found: TableHandle, path: str) -> str:
     return normalise(path).removeprefix(f"{found.location}/")
 
 
-def _drop_branch(found: Found, library: Library, branch: str, catalog: Catalog, spark: SparkSession) -> str | None:
+def _drop_branch(
+    found: TableHandle, library: Library, branch: str, catalog: Catalog, spark: SparkSession
+) -> str | None:
     """Drop a branch; why not, where it cannot be dropped. One that is gone already is done."""
     history = library.history()
     if branch == MAIN:
@@ -133,7 +135,7 @@ def _drop_branch(found: Found, library: Library, branch: str, catalog: Catalog, 
 
 
 def _drop(
-    found: Found,
+    found: TableHandle,
     library: Library,
     changer: Changer,
     branch: str,
@@ -166,7 +168,7 @@ def _drop(
             done.append(drop.object)
 
 
-def _delete(found: Found, rows: RowDelete, spark: SparkSession) -> str | None:
+def _delete(found: TableHandle, rows: RowDelete, spark: SparkSession) -> str | None:
     """Delete rows by SQL; why not, where it cannot be. Where none match, nothing is committed."""
     quiet = sibling(spark)
     table = quote(found.id.catalog, *found.id.namespace, found.id.table)
@@ -193,13 +195,15 @@ def _delete(found: Found, rows: RowDelete, spark: SparkSession) -> str | None:
 
 
 def _drop_table(
-    found: Found, paths: frozenset[str], catalog: Catalog, spark: SparkSession, before_batch: Callable[[], None]
-) -> Freed:
+    found: TableHandle, paths: frozenset[str], catalog: Catalog, spark: SparkSession, before_batch: Callable[[], None]
+) -> FileDeletion:
     """`DROP TABLE` removes the folder with all that is in it, so all that is in it must be named."""
     entries = open_store(found.location, catalog.options).list(found.location, recursive=True)
     foreign = sorted(entry.path for entry in entries if not entry.is_folder and entry.path not in paths)
     if foreign:
-        return Freed(because=f"the table's folder also holds {foreign[0]} ({len(foreign)} in all), which nobody named")
+        return FileDeletion(
+            because=f"the table's folder also holds {foreign[0]} ({len(foreign)} in all), which nobody named"
+        )
     before_batch()
     spark.sql(f"DROP TABLE IF EXISTS {quote(found.id.catalog, *found.id.namespace, found.id.table)}")
-    return Freed()
+    return FileDeletion()

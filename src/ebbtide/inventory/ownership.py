@@ -49,7 +49,7 @@ class Condemned:
 
 
 @dataclass(frozen=True, slots=True)
-class Area:
+class OwnedPrefix:
     """A folder and its owner. `metadata` is the number of an Iceberg table's current metadata file, where it has one:
     that file and newer ones are never touched. `before` is when a folder was condemned.
     """
@@ -92,24 +92,24 @@ def areas(
     exclusive: Sequence[str],
     condemned: Iterable[Condemned],
     shaped: Mapping[str, str],
-) -> dict[str, Area]:
+) -> dict[str, OwnedPrefix]:
     """Every owner by its folder. `shaped` are the folders that look like something, with what they look like.
 
     Stronger ones replace weaker ones on the same folder: a dataset that is there, then a person's word, then what a
     folder looks like, then a dataset that was. The last two of these owners count under exclusive prefixes only.
     """
-    found: dict[str, Area] = {}
+    found: dict[str, OwnedPrefix] = {}
     for former in current.former:
         if any(is_inside(former.location, prefix) for prefix in exclusive):
-            found[former.location] = Area(former.location, Kind.FORMER, former.format, former.table_id)
+            found[former.location] = OwnedPrefix(former.location, Kind.FORMER, former.format, former.table_id)
     for location, shape in shaped.items():
         kind = Kind.BORDER if shape == "checkpoint" else Kind.UNREGISTERED
         known = found.get(location)
-        found[location] = Area(location, kind, shape, known.table_id if known else None)
+        found[location] = OwnedPrefix(location, kind, shape, known.table_id if known else None)
     for folder in condemned:
         if any(is_inside(folder.path, prefix) for prefix in exclusive):
             shape = shaped.get(folder.path, "")
-            found[folder.path] = Area(folder.path, Kind.CONDEMNED, shape, folder.table_id, before=folder.at)
+            found[folder.path] = OwnedPrefix(folder.path, Kind.CONDEMNED, shape, folder.table_id, before=folder.at)
     for entry in current.entries.values():
         if not entry.location:
             continue
@@ -119,15 +119,15 @@ def areas(
             # Metadata may lie elsewhere: that folder looks like a table, and is part of this one.
             beside = entry.token.rpartition("/")[0].removesuffix("/metadata")
             if beside and beside != entry.location and found.get(beside, _NOBODY).kind is not Kind.LIVE:
-                found[beside] = Area(beside, Kind.BORDER, format_)
+                found[beside] = OwnedPrefix(beside, Kind.BORDER, format_)
             match = _NUMBER.search(entry.token)
             metadata = int(match.group(1) or match.group(2)) if match else None
         for place in entry.places:
-            found[place] = Area(place, Kind.LIVE, format_, entry.table_id, metadata)
+            found[place] = OwnedPrefix(place, Kind.LIVE, format_, entry.table_id, metadata)
     return found
 
 
-_NOBODY = Area("", Kind.BORDER, "")
+_NOBODY = OwnedPrefix("", Kind.BORDER, "")
 
 
 def owner_of(path: str, format_: str, current: Current, catalogs: Mapping[str, Catalog]) -> str:
