@@ -3,7 +3,7 @@
 - An act that changes data is two entries with one id: `Intent` before it, `Outcome` after it. Everything else is one
   entry, written in the transaction that changes the state.
 - No personal data: people are opaque ids, subjects commitments, free text a salted hash (`salted`). Paths,
-  fingerprints, and native ids that may name a person, likewise (`ledger/redaction.py`): a hash without a key hides nothing.
+  fingerprints, and native ids that may name a person, likewise (`redaction.py`): a hash without a key hides nothing.
 - Lists of files are attachments, a keyed path and a size a line; an entry holds their digest, `sha256:<hex>`.
 """
 
