@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         RunRow,
         ScanError,
         ScanResult,
+        StateUpgrade,
         Table,
     )
     from ebbtide.app.results.retention import (
@@ -83,6 +84,14 @@ class Ebbtide:
             from ebbtide.spark.session import profile
 
             refuse_lacking(spark, loaded.catalogs.values(), profile())
+
+    @classmethod
+    def init(cls, folder: str | Path = ".", *, name: str | None = None, pack: str | None = None) -> Ebbtide:
+        """Write a commented project into a folder, and a pack into a new or an existing one; nothing is overwritten."""
+        from ebbtide.app.init import init_project
+
+        init_project(Path(folder), name=name, pack=pack)
+        return cls(Path(folder))
 
     def __enter__(self) -> Ebbtide:
         return self
@@ -466,6 +475,20 @@ class Ebbtide:
         from ebbtide.run import quiet
 
         return built(RunRow, cancel_run(self.project, run_id, quiet(context)))
+
+    def upgrade_state(self, *, dry_run: bool = False) -> StateUpgrade:
+        """Bring the state's tables to the layout that this Ebbtide works with."""
+        from ebbtide.app.results.lake import StateUpgrade
+        from ebbtide.app.state import upgrade_state
+
+        done = upgrade_state(self.project, dry_run=dry_run)
+        return StateUpgrade(done.before, done.after, dry_run)
+
+    def keep_lineage_event(self, body: bytes) -> Path:
+        """Keep one OpenLineage event, as `lineage listen` does with those that jobs post."""
+        from ebbtide.app.listen import store_event
+
+        return store_event(self.project, body)
 
     @_verb
     def information_schema(self, section: str, *, now: datetime | None = None) -> DataFrame:

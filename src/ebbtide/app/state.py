@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-
-from ebbtide.config import Project, load_project
+from ebbtide.config import Project
 from ebbtide.state.database import Database
 from ebbtide.state.migrations import LATEST
 
@@ -30,9 +28,9 @@ def open_state(project: Project) -> Database:
     return ledger.database
 
 
-def upgrade_state(path: Path, *, dry_run: bool = False) -> Upgrade:
+def upgrade_state(project: Project, *, dry_run: bool = False) -> Upgrade:
     """Bring the state's tables to this version, or say what would be done."""
-    database = Database(load_project(path).state)
+    database = Database(project.state)
     try:
         if dry_run:
             before = database.version()

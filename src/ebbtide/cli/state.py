@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from ebbtide.cli import render
-from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, project_file
+from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, open_project
 
 app = typer.Typer(no_args_is_help=True, help="The state database: its tables and their version.")
 
@@ -18,11 +18,9 @@ def upgrade(
     json: JsonOption = False,
 ) -> None:
     """Bring the state's tables to the version that this Ebbtide works with."""
-    from ebbtide.app.state import upgrade_state
-
-    done = upgrade_state(project_file(ctx, project), dry_run=dry_run)
+    done = open_project(ctx, project).upgrade_state(dry_run=dry_run)
     if json:
-        render.write_json({"before": done.before, "after": done.after, "dry_run": dry_run})
+        render.write_json(done.to_dict())
     would = "would go" if dry_run else "went"
     changed = f"{would} from layout {done.before or 'none'} to {done.after}"
     render.note(f"the state {changed}" if done.before != done.after else f"the state has layout {done.after} already")

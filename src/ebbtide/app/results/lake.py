@@ -187,3 +187,12 @@ class RunRow(Shown):
     exit_code: int | None
     summary: str | None
     cancel_requested: bool
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class StateUpgrade(Shown):
+    """The layout of the state before and after; the same when there was nothing to do. 0 is no state at all."""
+
+    before: int
+    after: int
+    dry_run: bool
