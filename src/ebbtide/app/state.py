@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+
 from ebbtide.config import Project
 from ebbtide.state.database import Database
 from ebbtide.state.migrations import LATEST
