@@ -7,6 +7,7 @@
     ├── ProofError               exit 1: a proof, signature or hash was read and is false
     ├── QueryError               exit 4: a query that a person wrote failed while it ran
     ├── RefusedError             exit 3: refused for safety
+    │   ├── BusyError            another scan of the project is at work
     │   ├── MarkedError          a reader met a transaction that is scheduled for deletion
     │   ├── LeaseError           another sweeper is at work, or this one's lease is over
     │   ├── NotAppendedError     the ledger's table holds entries that no signer of it appended

@@ -22,6 +22,7 @@ from types import FrameType
 from typing import Protocol
 
 from ebbtide.errors import Cancelled
+from ebbtide.model.times import in_utc
 
 # A library says nothing unless whoever uses it asks for its log.
 logging.getLogger("ebbtide").addHandler(logging.NullHandler())
@@ -158,7 +159,7 @@ class RunContext:
 
     def at(self, as_of: datetime | None) -> RunContext:
         """The same run by another clock; None leaves its own."""
-        return self if as_of is None else replace(self, clock=RunClock(as_of))
+        return self if as_of is None else replace(self, clock=RunClock(in_utc(as_of)))
 
     def step(self, name: str, total: int | None = None, *, unit: str = "") -> None:
         """The boundary between two steps: stop here if asked to, else say what comes."""

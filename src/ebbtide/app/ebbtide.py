@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from ebbtide.app.opened import opened
 from ebbtide.config import Project, load_project
+from ebbtide.model.times import in_utc
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -69,6 +70,10 @@ def _verb(method: Callable[Concatenate[Ebbtide, _P], _T]) -> Callable[Concatenat
     return run
 
 
+def _time(asked: datetime | None) -> datetime:
+    return datetime.now(UTC) if asked is None else in_utc(asked)
+
+
 class Ebbtide:
     """One project, beside the session `spark` where one is given.
 
@@ -92,6 +97,9 @@ class Ebbtide:
 
         init_project(Path(folder), name=name, pack=pack)
         return cls(Path(folder))
+
+    def __repr__(self) -> str:
+        return f"Ebbtide({self.project.name!r}, catalogs: {', '.join(self.project.catalogs) or 'none'})"
 
     def __enter__(self) -> Ebbtide:
         return self
@@ -216,7 +224,7 @@ class Ebbtide:
         from ebbtide.app.plan import inventory_age, make_plan
         from ebbtide.app.results.retention import PlanResult
 
-        made = make_plan(self.project, now=as_of or datetime.now(UTC))
+        made = make_plan(self.project, now=_time(as_of))
         return PlanResult.of(made, *inventory_age(self.project, now=datetime.now(UTC)))
 
     @_verb
@@ -225,7 +233,7 @@ class Ebbtide:
         from ebbtide.app.explain import explain_object
         from ebbtide.app.results.retention import Considered, Explanation
 
-        found = explain_object(self.project, object_, now=as_of or datetime.now(UTC))
+        found = explain_object(self.project, object_, now=_time(as_of))
         return Explanation(**{**found, "policies": tuple(Considered(**each) for each in found["policies"])})
 
     @_verb
@@ -300,7 +308,13 @@ class Ebbtide:
         from ebbtide.app.unmark import unmark_object
 
         found = unmark_object(
-            self.project, object_, reason=reason, until=until, as_of=as_of, dry_run=dry_run, context=context
+            self.project,
+            object_,
+            reason=reason,
+            until=until and in_utc(until),
+            as_of=as_of,
+            dry_run=dry_run,
+            context=context,
         )
         return Unmark(**{**found, "closed_marks": tuple(found["closed_marks"])})
 
@@ -376,13 +390,15 @@ class Ebbtide:
         return built(OrphansResult, list_orphans(self.project, now=datetime.now(UTC), context=context))
 
     @_verb
-    def condemn(self, path: str, *, unsafe: bool = False, dry_run: bool = False) -> CondemnedTable:
+    def condemn(
+        self, path: str, *, unsafe: bool = False, dry_run: bool = False, context: RunContext | None = None
+    ) -> CondemnedTable:
         """Let policies treat a table that no catalog lists as orphans."""
         from ebbtide.app.orphans import condemn
         from ebbtide.app.results.built import built
         from ebbtide.app.results.lake import CondemnedTable
 
-        found = condemn(self.project, path, now=datetime.now(UTC), unsafe=unsafe, dry_run=dry_run)
+        found = condemn(self.project, path, now=datetime.now(UTC), unsafe=unsafe, dry_run=dry_run, context=context)
         return built(CondemnedTable, found)
 
     @_verb
@@ -429,23 +445,27 @@ class Ebbtide:
         return built(DepartedResult, departed_users(self.project, file=file, dry_run=dry_run, as_of=as_of))
 
     @_verb
-    def check(self, *names: str, now: datetime | None = None, time_limit: float = 600) -> Rows[CheckResult]:
+    def check(
+        self, *names: str, now: datetime | None = None, time_limit: float = 600, context: RunContext | None = None
+    ) -> Rows[CheckResult]:
         """Run checks, all or the named ones. A check that passed has no rows."""
         from ebbtide.app.checks import as_json, run_checks
         from ebbtide.app.results.built import built_rows
         from ebbtide.app.results.governance import CheckResult
 
-        found = run_checks(self.project, names, now=now or datetime.now(UTC), time_limit=time_limit)
+        found = run_checks(self.project, names, now=_time(now), time_limit=time_limit, context=context)
         return built_rows(CheckResult, map(as_json, found))
 
     @_verb
-    def report(self, name: str, *, day: date | None = None, time_limit: float = 600) -> Rows[Mapping[str, Any]]:
+    def report(
+        self, name: str, *, day: date | None = None, time_limit: float = 600, context: RunContext | None = None
+    ) -> Rows[Mapping[str, Any]]:
         """The rows of a report for one day, today unless it is named. Their columns are the report's own."""
         from ebbtide.app.checks import run_report
         from ebbtide.app.results.shown import Rows
 
         now = datetime.now(UTC)
-        found = run_report(self.project, name, [day or now.date()], now=now, time_limit=time_limit)
+        found = run_report(self.project, name, [day or now.date()], now=now, time_limit=time_limit, context=context)
         return Rows(row for _, result in found for row in result.rows)
 
     @_verb
@@ -499,9 +519,7 @@ class Ebbtide:
         from ebbtide.app.information_schema import section as section_of
 
         project = self.project
-        frame = section_of(
-            project, section, lambda: project.connections.folder(project.inventory), now=now or datetime.now(UTC)
-        )
+        frame = section_of(project, section, lambda: project.connections.folder(project.inventory), now=_time(now))
         return self._handed_over(frame)
 
     def _handed_over(self, frame: DataFrame) -> DataFrame:

@@ -19,7 +19,7 @@ def run() -> None:
     from ebbtide.cli.commands import app
     from ebbtide.cli.render import complain
     from ebbtide.cli.running import stoppable
-    from ebbtide.errors import Cancelled, EbbtideError
+    from ebbtide.errors import Cancelled, EbbtideError, keep_trace, kind_of
 
     try:
         with stoppable():
@@ -36,7 +36,9 @@ def run() -> None:
     except Exception as error:
         if os.environ.get("EBBTIDE_DEBUG"):
             raise
-        complain(f"internal error: {type(error).__name__}: {error}", "EBBTIDE_DEBUG=1 shows where; please report it")
+        # Its words may quote what was read.
+        keep_trace(error)
+        complain(f"internal error: {kind_of(error)}", "--log-file FILE keeps where; please report it")
         sys.exit(4)
 
 

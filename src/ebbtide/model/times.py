@@ -12,6 +12,13 @@ def as_text(time: datetime) -> str:
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
+def in_utc(time: datetime) -> datetime:
+    """A time that a program hands in: one without a zone is UTC, as on the command line."""
+    if not isinstance(time, datetime):
+        raise InputError(f"not a time: {time!r}", hint="pass a datetime, such as datetime(2026, 11, 15, tzinfo=UTC)")
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+
+
 def parse_time(text: str, *, needs_zone: bool = False) -> datetime:
     """What people write: a date (its first moment in UTC) or an instant. An instant without a zone is UTC, and refused
     where it says what is removed for good (`needs_zone`).

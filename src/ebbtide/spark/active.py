@@ -19,7 +19,7 @@ def activate(spark: SparkSession) -> None:
 
 @contextmanager
 def as_it_was() -> Iterator[None]:
-    """The thread's session afterwards is the one from before, where there was one.
+    """The thread's session afterwards is the one from before, or none where it had none.
 
     Spark asks the thread for a session in many places, and answers by the settings of that one: with ours left there,
     `catalog.currentCatalog()` of the user's session would name a catalog of ours.
@@ -31,8 +31,11 @@ def as_it_was() -> Iterator[None]:
     try:
         yield
     finally:
-        if active is not None and active.isDefined() and context._jsc is not None:
-            _sessions(context._jvm).setActiveSession(active.get())
+        if active is not None and context._jsc is not None:
+            if active.isDefined():
+                _sessions(context._jvm).setActiveSession(active.get())
+            else:
+                _sessions(context._jvm).clearActiveSession()
             SparkSession._activeSession = known
 
 

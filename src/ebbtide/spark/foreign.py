@@ -104,16 +104,23 @@ def forget_catalogs(made: SparkSession, catalogs: Iterable[str]) -> None:
     catalog that happens to have the name of one of ours.
     """
     names = tuple(f"spark.sql.catalog.{name}." for name in catalogs)
-    for key, _ in made.sparkContext.getConf().getAll():
+    for key in _begun_with(made):
         if f"{key}.".startswith(names):
             made.conf.unset(key)
+
+
+def _begun_with(made: SparkSession) -> set[str]:
+    """What a new session has: settings of its context, and those of a builder that met a context that was there."""
+    any_: Any = made
+    ours = dict(any_._jsparkSession.sessionState().conf().settings())
+    return {key for key, _ in made.sparkContext.getConf().getAll()} | set(ours)
 
 
 def forget_meaning(made: SparkSession) -> None:
     """Let a new session of somebody else's context mean by SQL what Spark means: by default another catalog, names by
     case, or regular expressions in backticks would be the context's, and our statements would be about other tables.
     """
-    for key, _ in made.sparkContext.getConf().getAll():
+    for key in _begun_with(made):
         if key.startswith("spark.sql.") and not key.startswith(("spark.sql.catalog.", *_SPEED)):
             with suppress(AnalysisException):  # what belongs to the context stays as its starter wanted it
                 made.conf.unset(key)

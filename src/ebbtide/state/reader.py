@@ -134,7 +134,7 @@ class StateReader:
     def _one(self, query: Select[Any], what: str) -> Mapping[str, Any]:
         row = self.connection.execute(query).mappings().one_or_none()
         if row is None:
-            raise InputError(f"there is no {what}", hint="look at the id again")
+            raise InputError(f"there is no {what}", hint="look at the id again: `hold list` and `runs list` show them")
         return _named(row)
 
 

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ebbtide.app.results.shown import Shown
+from ebbtide.errors import InputError
 from ebbtide.model.ids import object_name
 
 if TYPE_CHECKING:
@@ -236,7 +237,7 @@ class PlanResult(Shown):
 
     def objects(self, *decisions: str) -> Iterator[PlannedObject]:
         """Every object in order of dataset, target and id; all, or those decided so (`mark`, `keep`, `sweep` …)."""
-        return map(PlannedObject.of, self.plan.rows(*decisions, codes=True))
+        return map(PlannedObject.of, self._open().rows(*decisions, codes=True))
 
     def first_rows(self, most: int) -> tuple[str, list[PlannedObject]]:
         """What is shown of it: what somebody should look at before `mark`."""
@@ -248,12 +249,17 @@ class PlanResult(Shown):
         """The plan file, which `mark` and `sweep` take, and the files that it names beside it."""
         from ebbtide.app.plan import write_plan
 
-        write_plan(self.plan, Path(path))
+        write_plan(self._open(), Path(path))
 
     def whole(self) -> dict[str, Any]:
         from ebbtide.app.plan import as_json
 
-        return {**as_json(self.plan), "unread": list(self.unread)}
+        return {**as_json(self._open()), "unread": list(self.unread)}
+
+    def _open(self) -> Plan:
+        if not self.plan.folder.exists():
+            raise InputError("this plan is closed", hint="use it inside of its `with`, or make another one")
+        return self.plan
 
     def close(self) -> None:
         self.plan.close()
