@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from ebbtide.spark import jars
@@ -34,6 +35,10 @@ OWN = {
     "spark.sql.session.timeZone": "Asia/Tokyo",
     "spark.sql.variable.substitute": "true",
 }
+LATE = (
+    "spark.sql.caseSensitive", "spark.sql.catalog.lake.default-namespace", "spark.sql.parser.quotedRegexColumnNames"
+)  # fmt: skip
+"""Settings that the context was not started with: managed clusters have one before anybody builds a session."""
 _PLAIN = {
     "spark.ui.enabled": "false",
     "spark.driver.memory": "2g",
@@ -50,9 +55,14 @@ def start(folder: Path, **settings: str) -> SparkSession:
     """
     os.environ.update(launch_environment())
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master("local[1]").config("spark.sql.warehouse.dir", str(folder.parent / "own"))
-    for name, value in {**_PLAIN, **settings}.items():
-        builder = builder.config(name, value)
+    conf = SparkConf().setMaster("local[1]").setAppName("theirs")
+    conf.set("spark.sql.warehouse.dir", str(folder.parent / "own"))
+    conf.setAll([(name, value) for name, value in {**_PLAIN, **settings}.items() if name not in LATE])
+    SparkContext.getOrCreate(conf)
+    builder = SparkSession.builder
+    for name in LATE:
+        if name in settings:
+            builder = builder.config(name, settings[name])
     spark: SparkSession = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
+from typing import Any
 
 import pytest
 
 from ebbtide.errors import InputError
-from ebbtide.model.times import parse_day, parse_days, parse_time
+from ebbtide.model.times import in_utc, parse_day, parse_days, parse_time
 
 
 def test_a_date_is_its_first_moment_and_an_instant_is_in_utc() -> None:
@@ -31,3 +32,11 @@ def test_days() -> None:
     for wrong in ("yesterday", "2027-02-29", "2027-02-01..", "2027-02-02..2027-02-01"):
         with pytest.raises(InputError):
             parse_days(wrong)
+
+
+def test_a_program_s_time_without_a_zone_is_utc_as_on_the_command_line() -> None:
+    """And not the host's zone, by which a plan would be of another day."""
+    assert in_utc(datetime(2026, 1, 31, 12)) == datetime(2026, 1, 31, 12, tzinfo=UTC)  # noqa: DTZ001 - what is tested
+    text: Any = "2026-01-31"
+    with pytest.raises(InputError, match="not a time"):
+        in_utc(text)
