@@ -172,6 +172,12 @@ class UnreadableError(EbbtideError):
         self.subject, self.reason = subject, reason
         super().__init__(f"{subject}: {reason}", hint=hint)
 
+    @property
+    def kept(self) -> str:
+        """A path may hold a partition's value: the name of a dataset or a catalog is kept, a path and its reason not."""
+        is_path = "/" in self.subject
+        return "something could not be read" if is_path else self.message
+
     @classmethod
     def of(cls, subject: str, error: Exception) -> EbbtideError:
         """An error that becomes a row: our own as it is, any other as one that nobody expected."""
@@ -233,7 +239,7 @@ def trace_of(error: BaseException) -> str:
     parts: list[str] = []
     at: BaseException | None = error
     while at is not None and len(parts) < _MOST_CAUSES:
-        said = f": {at.message}" if isinstance(at, EbbtideError) else ""
+        said = f": {at.kept}" if isinstance(at, EbbtideError) else ""
         parts.append("".join(traceback.format_tb(at.__traceback__)) + f"{type(at).__name__}{said}")
         at = at.__cause__ or at.__context__
     return "\ncaused by:\n".join(parts)

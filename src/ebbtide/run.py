@@ -14,7 +14,8 @@ import getpass
 import logging
 import os
 import signal
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -69,16 +70,37 @@ class Together:
     watching: tuple[Progress, ...]
 
     def start(self, step: str, total: int | None = None, *, unit: str = "") -> None:
-        for each in self.watching:
-            each.start(step, total, unit=unit)
+        self._tell(lambda each: each.start(step, total, unit=unit))
 
     def advance(self, n: int = 1) -> None:
-        for each in self.watching:
-            each.advance(n)
+        self._tell(lambda each: each.advance(n))
 
     def stop(self) -> None:
+        self._tell(lambda each: each.stop())
+
+    def _tell(self, tell: Callable[[Progress], None]) -> None:
         for each in self.watching:
-            each.stop()
+            try:
+                tell(each)
+            except Exception as error:  # who only looks on ends nothing
+                logging.getLogger(__name__).debug("progress: %s", type(error).__name__)
+
+
+_finishing: list[None] = []
+"""Not empty while the main thread, which gets all signals, is at something that is done whole or not at all."""
+
+
+@contextmanager
+def finishing() -> Iterator[None]:
+    """Inside, no signal raises: a change and what makes it known belong together."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    _finishing.append(None)
+    try:
+        yield
+    finally:
+        _finishing.pop()
 
 
 class Cancellation:
@@ -138,8 +160,8 @@ class Cancellation:
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         insists = self.requested
         self.request(_SIGNALS[signal.Signals(number)], exit_code=128 + number)
-        # Once it unwinds, nothing interrupts what gives back the lease.
-        if not self._raised and (self._is_at_once or insists):
+        # Once it unwinds, nothing interrupts what gives back the lease; and what is committed is also signed.
+        if not self._raised and not _finishing and (self._is_at_once or insists):
             self.check()
 
 

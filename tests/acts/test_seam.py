@@ -16,15 +16,16 @@ from typing import Any, ClassVar
 import pytest
 
 from ebbtide.acts import engine as engines
-from ebbtide.acts.act import Act, ActResult, DeleteFiles, NamedFile, Phase, ReadReferences, Stage
+from ebbtide.acts.act import Act, ActResult, CommitRemoval, DeleteFiles, NamedFile, Phase, ReadReferences, Stage
 from ebbtide.acts.engine import Carried, Engine, Lake
 from ebbtide.acts.recovery import close_unfinished
+from ebbtide.acts.references import with_needed
 from ebbtide.errors import Cancelled
 from ebbtide.formats import registry
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.ledger.audit import audit
 from ebbtide.ledger.ledger import Clock, Ledger, Step
-from ebbtide.model.removal import FileDeletion
+from ebbtide.model.removal import FileDeletion, Removal
 from ebbtide.run import RunContext
 from ebbtide.state.lease import Lease
 from ebbtide.state.sweeper import SweepWriter
@@ -90,6 +91,9 @@ class Requests:
 
     def still_wanted(self, step: Step[SweepWriter], act: Act, at: datetime) -> Act | None:  # noqa: ARG002
         return None if act.dataset in self.withdrawn else act
+
+    def put_back(self, step: Step[SweepWriter], act: Act) -> None:  # noqa: ARG002
+        self.states[act.id] = "put back"
 
     def settle(self, result: ActResult, after: Inventory) -> Answered:
         assert result.act.dataset in after.current.entries
@@ -242,3 +246,41 @@ def test_a_run_that_is_asked_to_stop_ends_at_the_next_boundary_and_closes_what_i
     assert ("d4" in house.place.files("a")) == (step == "commit")
     assert owner.states == {}, "the next run finds out what became of it"
     assert [entry.get("because") for entry in house.entries()] == [None, "the run was asked to stop"]
+
+
+def test_a_run_that_is_asked_to_stop_puts_back_what_it_had_not_set_about(house: House) -> None:
+    context = RunContext("somebody")
+
+    class Stopping(Requests):
+        def still_wanted(self, step: Step[SweepWriter], act: Act, at: datetime) -> Act | None:
+            context.cancellation.request("somebody asked")
+            return super().still_wanted(step, act, at)
+
+    owner, before = Stopping(), house.place.files("a")
+    with pytest.raises(Cancelled):
+        house.run(owner, [house.act("a"), house.act("b")], context)
+    assert owner.states == {"act-a": "put back"}, "the second was not begun"
+    assert house.place.files("a") == before
+    assert [entry.get("result") for entry in house.entries()] == [None, "failed"]
+
+
+def test_an_act_that_waits_for_its_commit_frees_nothing_of_others(house: House) -> None:
+    """Its table is to go whole tomorrow: until then everything in it is needed."""
+    found = house.place.scan().found("c.db.a")
+    assert found is not None
+    common: dict[str, Any] = {"dataset": "c.db.a", "catalog": house.place.catalog, "found": found}
+    file = NamedFile(f"{found.location}/d4", 4)
+    drop = CommitRemoval(removal=Removal(found=found, table=True), not_before=LATER)
+    later = Act(id="act-1", stages=(drop,), **common)
+    now = Act(id="act-2", stages=(ReadReferences(), DeleteFiles(files=(file,))), homes=(found.location,), **common)
+    results = [ActResult(act=later, paused=True), ActResult(act=now)]
+    (_, freed) = with_needed(results, house.place.scan(), ())
+    assert [why.text for why in freed.needed.values()] == ["version:v4"]
+
+
+def test_a_paused_act_that_nobody_wants_any_more_is_closed(house: House) -> None:
+    act = house.act("a", files_from=LATER)
+    house.run(Requests(), [act])
+    assert house.run(Requests(withdrawn={"c.db.a"}), [replace(act, paused=True)]).results == ()
+    assert [entry.get("result") for entry in house.entries()] == [None, "nothing"]
+    assert "d4" in house.place.files("a")

@@ -207,4 +207,10 @@ class ActResult:
     def drops_table(self) -> bool:
         """Whether the whole table goes: Delta and a Hadoop catalog list it until its last file is gone."""
         removal = self.act.removal
-        return removal is not None and removal.table and self.error is None and not self.committed.sent_back
+        return (
+            removal is not None
+            and removal.table
+            and self.error is None
+            and not self.paused
+            and not self.committed.sent_back
+        )

@@ -19,7 +19,6 @@ from ebbtide.acts import intents
 from ebbtide.acts.act import Act, ActResult, Phase
 from ebbtide.acts.evidence import with_listing
 from ebbtide.acts.owner import Executor, Owner
-from ebbtide.acts.recovery import close_stopped
 from ebbtide.acts.references import taken_along, with_needed
 from ebbtide.errors import Cancelled, LeaseError, OverLimitError, told
 from ebbtide.inventory.information_schema import Inventory
@@ -68,26 +67,29 @@ class Engine:
     context: RunContext
     executors: Mapping[str, Executor]
     """Who carries out acts, by kind."""
+    _set_about: set[str] = field(default_factory=set)
+    """Acts of which an executor was asked for a stage."""
 
     def carry_out(self, owner: Owner, acts: Sequence[Act]) -> Carried:
         """Do what these acts say, as far as their owner still wants it.
 
-        A run that is asked to stop does so at the next boundary. What it began is closed as what a run that died left:
-        the next one finishes it.
+        A run that is asked to stop does so at the next boundary. What it had set about is closed as if the run had died,
+        and the next one finishes it. The rest is put back.
         """
         if not acts:
             return Carried()
+        begun: list[ActResult] = []
         try:
-            return self._carry_out(owner, acts)
+            return self._carry_out(owner, acts, begun)
         except Cancelled:
-            close_stopped(self.ledger, self.lease, self._run)
+            open_acts = [result.act for result in begun if result.error is None]
+            intents.stop(self.ledger, self.lease, owner, open_acts, self._set_about)
             raise
 
-    def _carry_out(self, owner: Owner, acts: Sequence[Act]) -> Carried:
+    def _carry_out(self, owner: Owner, acts: Sequence[Act], begun: list[ActResult]) -> Carried:
         self.lake.session()  # before several threads ask for it
         places = {act.id: places_around(act.homes) for act in acts}
         self.context.step("intents", len(acts), unit="acts")
-        begun: list[ActResult] = []
         for act in acts:
             begun += intents.begin(self.ledger, self.lease, self._run, owner, act, places[act.id])
             self.context.advance()
@@ -96,7 +98,8 @@ class Engine:
         self.context.step("metadata", len(results), unit="acts")
         results = self._pass(Phase.METADATA, results, self.commit)
         self.context.step("references")
-        results = self.read_references(results)
+        results = self.read_references(self._due(Phase.REFERENCES, results))
+        results = self._due(Phase.FILES, results)
         also = taken_along(results)
         self.context.step("files", sum(len(result.deletes) for result in results), unit="files")
         results = self._pass(Phase.FILES, results, lambda r: self.delete(r, also.get(r.act.dataset, ())))
@@ -121,22 +124,17 @@ class Engine:
         self, phase: Phase, results: Sequence[ActResult], work: Callable[[ActResult], ActResult]
     ) -> list[ActResult]:
         """A phase of all acts: several datasets at once, the acts of one dataset one after the other, in order."""
-        now = self.ledger.clock.now()
         by_dataset: dict[str, list[ActResult]] = {}
-        for result in results:
+        for result in self._due(phase, results):
             by_dataset.setdefault(result.act.dataset, []).append(result)
 
         def one(result: ActResult) -> ActResult:
-            stage = result.act.stage(phase)
-            if stage is None or result.error is not None or result.paused:
+            if result.act.stage(phase) is None or result.error is not None or result.paused:
                 return result
-            if stage.not_before is not None and stage.not_before > now:
-                return replace(result, paused=True)
             self.context.cancellation.check()
+            self._set_about.add(result.act.id)
             try:
-                done = work(result)
-                self.context.progress.advance(len(result.deletes) if phase is Phase.FILES else 1)
-                return done
+                return work(result)
             except LeaseError:
                 raise
             except OverLimitError as error:
@@ -146,12 +144,26 @@ class Engine:
 
         def in_order(of_dataset: Sequence[ActResult]) -> list[ActResult]:
             activate(self.lake.session())
-            return [one(result) for result in of_dataset]
+            done = []
+            for result in of_dataset:
+                done.append(one(result))
+                self.context.progress.advance(len(result.deletes) if phase is Phase.FILES else 1)
+            return done
 
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             # Consumed, so that a lost lease is raised here.
             done = {each.act.id: each for some in pool.map(in_order, by_dataset.values()) for each in some}
         return [done[result.act.id] for result in results]
+
+    def _due(self, phase: Phase, results: Sequence[ActResult]) -> list[ActResult]:
+        """The same, with those paused whose stage of this phase is for later."""
+        now = self.ledger.clock.now()
+
+        def early(result: ActResult) -> bool:
+            stage = result.act.stage(phase)
+            return stage is not None and stage.not_before is not None and stage.not_before > now
+
+        return [replace(result, paused=True) if early(result) else result for result in results]
 
     def _settle(self, owner: Owner, results: Sequence[ActResult], refused: tuple[ActResult, ...]) -> Carried:
         after = self.lake.rescan()

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+from datetime import datetime
+
 from ebbtide.acts.act import Act, ActResult
 from ebbtide.acts.owner import Owner, Settlement
 from ebbtide.errors import RefusedError
 from ebbtide.ledger.entries import Intent, Outcome, salted
-from ebbtide.ledger.ledger import Ledger
+from ebbtide.ledger.ledger import Ledger, Step
 from ebbtide.ledger.redaction import dataset_in_ledger, files_in_ledger, id_in_ledger
 from ebbtide.model.removal import Place
 from ebbtide.state.lease import Lease
+from ebbtide.state.sweeper import SweepWriter
 
 
 class _UnlistableError(RefusedError):
@@ -36,6 +40,8 @@ def _begin(ledger: Ledger, lease: Lease, run: str, owner: Owner, planned: Act) -
         at = ledger.clock.now()
         act = owner.still_wanted(step, planned, at)
         if act is None:
+            if planned.paused:
+                _let_go(step, planned, at, "nobody wants it any more")
             return None
         if act.paused:
             step.state.resume_act(act.id)
@@ -60,6 +66,29 @@ def pause(ledger: Ledger, lease: Lease, act: Act) -> None:
     """Keep an act open that goes on in a later run: no outcome yet, and recovery leaves it alone."""
     with ledger.sweeping(lease) as step:
         step.state.pause_act(act.id)
+
+
+def stop(ledger: Ledger, lease: Lease, owner: Owner, acts: Iterable[Act], set_about: Collection[str]) -> None:
+    """Close the acts of a run that was asked to stop: what it had not set about is put back, and can be rescued."""
+    with ledger.sweeping(lease) as step:
+        at = ledger.clock.now()
+        for act in acts:
+            if act.id in set_about:
+                step.append(Outcome(at=at, act=act.id, result="partial", because="the run was asked to stop"))
+            elif act.paused:
+                step.state.pause_act(act.id)
+            else:
+                owner.put_back(step, act)
+                # Failed, and not partial: what vanishes from now on did not vanish by this act.
+                step.append(Outcome(at=at, act=act.id, result="failed", because="the run was asked to stop before it"))
+                step.state.leave(act.id, {})
+
+
+def _let_go(step: Step[SweepWriter], act: Act, at: datetime, because: str) -> None:
+    """A paused act that does not go on."""
+    step.state.resume_act(act.id)
+    step.append(Outcome(at=at, act=act.id, result="nothing", because=because))
+    step.state.leave(act.id, {})
 
 
 def finish(ledger: Ledger, lease: Lease, result: ActResult, settlement: Settlement, token: str | None) -> None:

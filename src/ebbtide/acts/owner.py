@@ -43,6 +43,10 @@ class Owner(Protocol):
         """
         ...
 
+    def put_back(self, step: Step[SweepWriter], act: Act) -> None:
+        """Its act was begun, and the run was asked to stop before anything was done: it is as before."""
+        ...
+
     def settle(self, result: ActResult, after: Inventory) -> Settlement:
         """What became of what it owns, by what `after` and a listing show; never by what the executor said."""
         ...

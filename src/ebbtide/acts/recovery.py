@@ -36,16 +36,6 @@ def close_unfinished(ledger: Ledger, lease: Lease) -> int:
     return len(died)
 
 
-def close_stopped(ledger: Ledger, lease: Lease, run: str) -> None:
-    """The same for the acts of a run that was asked to stop, by the run itself."""
-    with ledger.sweeping(lease) as step:
-        paused = step.state.paused_acts()
-        for intent in (found.intent for found in step.log.recover()):
-            if intent.run == run and intent.act not in paused:
-                at = ledger.clock.now()
-                step.append(Outcome(at=at, act=intent.act, result="partial", because="the run was asked to stop"))
-
-
 def head_of(step: Step[SweepWriter], act: str) -> str | None:
     """Main's head when an earlier act was begun. Of acts before layout 6 only the intent knows it."""
     if (record := step.state.act(act)) is not None:

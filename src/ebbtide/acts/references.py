@@ -59,7 +59,7 @@ def _leaving(results: Iterable[ActResult]) -> dict[str, list[str]]:
     leaving: dict[str, list[str]] = {}
     for result in results:
         act, removal = result.act, result.act.removal
-        if removal is None or result.error is not None:
+        if removal is None or result.error is not None or result.paused:
             continue
         if not supports(load_format(act.catalog.format), Capability.UNLISTS):
             back = result.committed.sent_back
@@ -90,6 +90,10 @@ def taken_along(results: Collection[ActResult]) -> dict[str, list[str]]:
     left: dict[str, list[str]] = {}
     for result in results:
         act = result.act
-        if act.leftover and not supports(load_format(act.catalog.format), Capability.SINGLE_FILES):
+        if (
+            act.leftover
+            and not result.paused
+            and not supports(load_format(act.catalog.format), Capability.SINGLE_FILES)
+        ):
             left.setdefault(act.dataset, []).extend(result.deletes)
     return left

@@ -37,6 +37,7 @@ from ebbtide.ledger.log import Log
 from ebbtide.ledger.note import Checkpoint, Note, Signer, VerifierKey, check_name, sign
 from ebbtide.ledger.tree import EMPTY_ROOT, consistency_proof, verify_consistency
 from ebbtide.ledger.vouched import Outside, check_appended, check_key, check_origin, check_signed, take_over
+from ebbtide.run import finishing
 from ebbtide.state.database import Database
 from ebbtide.state.lease import Lease
 from ebbtide.state.sweeper import SweepWriter
@@ -107,20 +108,22 @@ class Ledger:
     @contextmanager
     def writing(self) -> Iterator[Step[StateWriter]]:
         """Change the state and say so in the log; the checkpoint is signed when the block is left without an error."""
-        with ExitStack() as stack:
-            step = self._enter(stack, self.database.writer, self._begin)
-            yield step
-            self._intend(step)
-        self.sign()
+        with finishing():
+            with ExitStack() as stack:
+                step = self._enter(stack, self.database.writer, self._begin)
+                yield step
+                self._intend(step)
+            self.sign()
 
     @contextmanager
     def sweeping(self, lease: Lease) -> Iterator[Step[SweepWriter]]:
         """The same for a sweeper, whose lease is proved in the same transaction."""
-        with ExitStack() as stack:
-            step = self._enter(stack, lambda: self.database.sweeper(lease), self._begin)
-            yield step
-            self._intend(step)
-        self.sign()
+        with finishing():
+            with ExitStack() as stack:
+                step = self._enter(stack, lambda: self.database.sweeper(lease), self._begin)
+                yield step
+                self._intend(step)
+            self.sign()
 
     def open(self) -> VerifierKey:
         """The ledger's present key. On first use this makes the ledger: origin, key and first entry."""

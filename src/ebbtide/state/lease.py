@@ -21,6 +21,7 @@ from sqlalchemy import Connection, insert, select, text, update
 
 from ebbtide.errors import EbbtideError, LeaseError
 from ebbtide.model.canonical import parse_timestamp
+from ebbtide.run import finishing
 from ebbtide.state.database import Database
 from ebbtide.state.tables import leases
 
@@ -125,8 +126,9 @@ class Lease:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._done.set()
-        self._renewer.join()
-        self.release()
+        with finishing():
+            self._renewer.join()
+            self.release()
 
     def _keep_renewing(self) -> None:
         while not self._done.wait(self.seconds / 3):

@@ -14,7 +14,7 @@ from functools import lru_cache
 import pyarrow as pa
 from pyarrow import fs
 
-from ebbtide.errors import UnreadableError
+from ebbtide.errors import UnreadableError, kind_of
 from ebbtide.model.paths import local_path, normalise
 
 
@@ -47,7 +47,7 @@ class Store:
         try:
             infos = self._fs.get_file_info(selector)
         except OSError as error:
-            raise UnreadableError(normalise(folder), f"cannot be listed: {error}") from error
+            raise UnreadableError(normalise(folder), f"cannot be listed: {kind_of(error)}") from error
         return sorted((self._entry(info) for info in infos), key=lambda entry: entry.path)
 
     def read(self, path: str) -> bytes:
@@ -56,21 +56,21 @@ class Store:
                 content: bytes = stream.read()
                 return content
         except OSError as error:
-            raise UnreadableError(normalise(path), f"cannot be read: {error}") from error
+            raise UnreadableError(normalise(path), f"cannot be read: {kind_of(error)}") from error
 
     def open(self, path: str) -> pa.NativeFile:
         """The object for reading where one likes: footers, without the rest."""
         try:
             return self._fs.open_input_file(self._plain(path))
         except OSError as error:
-            raise UnreadableError(normalise(path), f"cannot be read: {error}") from error
+            raise UnreadableError(normalise(path), f"cannot be read: {kind_of(error)}") from error
 
     def stat(self, path: str) -> StoredObject | None:
         """The object or folder at a path, or None where there is nothing."""
         try:
             info = self._fs.get_file_info(self._plain(path))
         except OSError as error:
-            raise UnreadableError(normalise(path), f"cannot be looked at: {error}") from error
+            raise UnreadableError(normalise(path), f"cannot be looked at: {kind_of(error)}") from error
         return None if info.type == fs.FileType.NotFound else self._entry(info)
 
     def _entry(self, info: fs.FileInfo) -> StoredObject:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from ebbtide.errors import UnreadableError
+from ebbtide.errors import UnreadableError, kind_of
 from ebbtide.model.paths import local_path, normalise
 from ebbtide.storage.s3 import s3_client
 
@@ -72,7 +72,7 @@ def _errors(folder: str) -> Iterator[None]:
         yield
     except Exception as error:
         if isinstance(error, OSError) or type(error).__module__.startswith("botocore"):
-            raise UnreadableError(normalise(folder), f"cannot be listed: {error}") from error
+            raise UnreadableError(normalise(folder), f"cannot be listed: {kind_of(error)}") from error
         raise
 
 

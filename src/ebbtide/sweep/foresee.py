@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from ebbtide.acts.abilities import forgets_versions, why_not_one_by_one
 from ebbtide.acts.act import Act, ActResult
-from ebbtide.acts.references import OUTSIDE, outside
+from ebbtide.acts.references import OUTSIDE, outside, with_needed
 from ebbtide.config.policies import Rows
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.model.reasons import Code, Reason
@@ -39,6 +39,9 @@ def foresee(
     """What would become of these batches if nothing failed. `in_doubt` may reference anything."""
     unread = next(iter(in_doubt), None)
     ended = {batch.id: _as_if_done(batch, act_of(batch, asked, None), unread) for batch in batches}
+    # No commit comes before what earlier acts left: what the sweep will read of references is what is there now.
+    left = [ActResult(act=ended[batch.id].act) for batch in batches if batch.leftover]
+    ended |= {result.act.id: _as_if_deleted(result) for result in with_needed(left, inventory, in_doubt)}
     files = {path: size for result in ended.values() for path, size in result.removed.items()}
     by_dataset: dict[str, list[ActResult]] = {}
     for each in ended.values():
@@ -67,9 +70,15 @@ def _as_if_done(batch: Batch, act: Act, unread: str | None) -> ActResult:
         stays = dict.fromkeys(outside(act), OUTSIDE)
         if batch.head is not None:  # which is a version like others then, and still has what leaves it
             stays |= dict.fromkeys(_leaving(batch), Reason(f"version:{batch.head[0]}", Code.REFERENCED))
-    kept = FileDeletion(because=unread or why_not_one_by_one(act))
-    there = act.paths if kept.because else [path for path in act.paths if path in stays]
-    return ActResult(act=act, needed=stays, unread=unread, deletion=kept, there=frozenset(there))
+    return _as_if_deleted(ActResult(act=act, needed=stays, unread=unread))
+
+
+def _as_if_deleted(result: ActResult) -> ActResult:
+    """Everything gone that nothing needs, unless the format keeps it."""
+    kept = FileDeletion(because=result.unread or why_not_one_by_one(result.act))
+    paths = result.act.paths
+    there = paths if kept.because else [path for path in paths if path in result.needed]
+    return replace(result, deletion=kept, there=frozenset(there))
 
 
 def _leaving(batch: Batch) -> set[str]:

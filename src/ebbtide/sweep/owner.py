@@ -102,6 +102,12 @@ class Retention:
         step.state.begin(wanted.marks, act=act.id)
         return wanted
 
+    def put_back(self, step: Step[SweepWriter], act: Act) -> None:
+        """Its marks wait again: people can rescue what they are on."""
+        for mark in act.marks:
+            if step.state.get_mark(mark).state is MarkState.SWEEPING:
+                step.state.wait(mark, waits_for=("the next run: one was asked to stop before it",))
+
     def settle(self, result: ActResult, after: Inventory) -> Settled:
         """What became of each object, by what the inventory and the listing show after the act."""
         batch, planned = self.batches[result.act.id], self._planned[result.act.dataset]
