@@ -174,9 +174,8 @@ class UnreadableError(EbbtideError):
 
     @property
     def kept(self) -> str:
-        """A path may hold a partition's value: the name of a dataset or a catalog is kept, a path and its reason not."""
-        is_path = "/" in self.subject
-        return "something could not be read" if is_path else self.message
+        """Names of datasets and catalogs. A path may hold a partition's value: neither it nor its reason is kept."""
+        return "something could not be read" if "/" in self.subject else self.message
 
     @classmethod
     def of(cls, subject: str, error: Exception) -> EbbtideError:
