@@ -73,7 +73,7 @@ class Engine:
     def carry_out(self, owner: Owner, acts: Sequence[Act]) -> Carried:
         """Do what these acts say, as far as their owner still wants it.
 
-        A run that is asked to stop does so at the next boundary. What it had set about is closed as if the run had died,
+        A run that is asked to stop does so at the next boundary. What it had set about is closed as if the run died,
         and the next one finishes it. The rest is put back.
         """
         if not acts:
