@@ -231,10 +231,11 @@ class Ebbtide:
     def explain(self, object_: str, *, as_of: datetime | None = None) -> Explanation:
         """Every policy, every protection and the decision for one object, written `dataset#target:id`."""
         from ebbtide.app.explain import explain_object
-        from ebbtide.app.results.retention import Considered, Explanation
+        from ebbtide.app.results.built import built
+        from ebbtide.app.results.retention import Explanation
 
         found = explain_object(self.project, object_, now=_time(as_of))
-        return Explanation(**{**found, "policies": tuple(Considered(**each) for each in found["policies"])})
+        return built(Explanation, found)
 
     @_verb
     def mark(

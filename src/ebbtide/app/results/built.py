@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import is_dataclass
 from functools import cache
-from types import UnionType
+from types import MappingProxyType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from ebbtide.app.results.shown import Rows
@@ -43,4 +43,4 @@ def _value(type_: Any, value: Any) -> Any:
         return tuple(_value(inner, each) for each in value)
     if isinstance(type_, type) and is_dataclass(type_) and isinstance(value, Mapping):
         return built(type_, value)
-    return value
+    return MappingProxyType(dict(value)) if isinstance(value, Mapping) else value

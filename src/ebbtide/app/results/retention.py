@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ebbtide.app.results.shown import Shown
@@ -212,7 +212,7 @@ class PlannedObject(Object):
     def of(cls, row: Mapping[str, Any]) -> PlannedObject:
         return cls(
             row["dataset"], row["target"], row["object"], row["decision"], row["policy"], row["because"],
-            tuple(row["protected_by"]), tuple(row["waits_for"]), row,
+            tuple(row["protected_by"]), tuple(row["waits_for"]), MappingProxyType(dict(row)),
         )  # fmt: skip
 
 
@@ -233,7 +233,9 @@ class PlanResult(Shown):
     @classmethod
     def of(cls, plan: Plan, scanned: str, unread: tuple[str, ...]) -> PlanResult:
         over = tuple(f"{one.dataset or 'the lake'}: {one.text}" for one in plan.over)
-        return cls(plan.as_of, plan.digest, plan.counts, plan.warnings, over, scanned, unread, plan)
+        return cls(
+            plan.as_of, plan.digest, MappingProxyType(dict(plan.counts)), plan.warnings, over, scanned, unread, plan
+        )
 
     def objects(self, *decisions: str) -> Iterator[PlannedObject]:
         """Every object in order of dataset, target and id; all, or those decided so (`mark`, `keep`, `sweep` …)."""

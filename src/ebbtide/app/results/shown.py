@@ -6,7 +6,7 @@ Names in a lake are other people's texts: what does not print is written out, an
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from html import escape
 from itertools import islice
 from typing import Any, TypeVar
@@ -16,6 +16,8 @@ from ebbtide.app.as_json import as_json
 _Row = TypeVar("_Row")
 _MOST = 20
 """Rows that are shown; `to_dict()` has all."""
+_FEW = 3
+"""Fields that are still read on one line."""
 
 
 class Shown:
@@ -58,20 +60,23 @@ class _Parts:
     title: str
     facts: tuple[tuple[str, str], ...]
     tables: tuple[tuple[str, Sequence[Mapping[str, Any]]], ...]
+    inner: tuple[_Parts, ...] = ()
 
 
 def _parts(result: Any) -> _Parts:
-    facts, tables = [], []
+    facts, tables, inner = [], [], []
     for field in (field for field in fields(result) if field.repr):
         value = getattr(result, field.name)
         if isinstance(value, tuple) and value and (is_dataclass(value[0]) or isinstance(value[0], Mapping)):
             tables.append((field.name, [_cells(row) for row in value]))
+        elif is_dataclass(value) and len(fields(value)) > _FEW:
+            inner.append(replace(_parts(value), title=field.name))
         elif value not in (None, ()):
             facts.append((field.name, _text(value)))
     if hasattr(result, "first_rows"):  # one that keeps its rows elsewhere
         name, rows = result.first_rows(_MOST)
         tables += [(name, [_cells(row) for row in rows])] if rows else []
-    return _Parts(type(result).__name__, tuple(facts), tuple(tables))
+    return _Parts(type(result).__name__, tuple(facts), tuple(tables), tuple(inner))
 
 
 def _of_rows(rows: tuple[Any, ...]) -> _Parts:
@@ -85,7 +90,9 @@ def _cells(row: Any) -> Mapping[str, Any]:
 
 
 def _text(value: Any) -> str:
-    """One value on one line."""
+    """One value on one line. Rows inside of a row are counted."""
+    if isinstance(value, tuple) and value and is_dataclass(value[0]) and len(fields(value[0])) > _FEW:
+        return f"{len(value)} rows"
     value = as_json(value)
     if isinstance(value, list):
         return ", ".join(_text(item) for item in value)
@@ -114,6 +121,8 @@ def _as_text(parts: _Parts) -> Iterator[str]:
             yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
         if more:
             yield f"  … {more} more"
+    for part in parts.inner:
+        yield from _as_text(part)
 
 
 def _as_html(parts: _Parts) -> Iterator[str]:
@@ -127,6 +136,8 @@ def _as_html(parts: _Parts) -> Iterator[str]:
         yield (f"<p>{escape(name)} ({len(rows)})</p>" if name else "") + _table([head, *body])
         if more:
             yield f"<p>… {more} more</p>"
+    for part in parts.inner:
+        yield from _as_html(part)
 
 
 def _table(rows: Iterable[str]) -> str:
