@@ -84,3 +84,33 @@ def test_bad_input_ends_with_2_before_anything_runs(
     assert message in done.stderr
     assert "hint:" in done.stderr
     assert done.stdout == ""
+
+
+def test_files_wait_for_a_catalog_that_the_project_no_longer_names(tmp_path: Path) -> None:
+    """Nobody can be asked what its tables reference, until a person says that nobody needs to wait for them."""
+    root = tmp_path / "p"
+    SmallLake(root).create("payments", 3)
+    SmallLake(root / "old", "old").create("users")
+    here = PROJECT + "clock: simulated\nledger: {origin: example.org/acme, checkpoint: ../checkpoint}\n"
+    old = '  old: {format: iceberg, type: jdbc, uri: "jdbc:sqlite:old/catalog.db", warehouse: ./old/old}\n'
+    file = root / "ebbtide.yml"
+    file.write_text(here.replace("clock:", old + "clock:"))
+    marked = ebbtide("mark", "--as-of", "2099-12-01", cwd=with_policies(root, POLICIES))
+    assert marked.returncode == 0, marked.stderr
+    file.write_text(here)
+    scanned = ebbtide("scan", cwd=root)
+    assert scanned.returncode == 4
+    assert "error: catalog old is no longer in ebbtide.yml, and 1 datasets of it are known" in scanned.stderr
+
+    def waits() -> tuple[int, set[str]]:
+        planned = ebbtide("plan", "--as-of", "2100-01-01", "--json", cwd=root)
+        objects = json.loads(planned.stdout)["objects"]
+        return planned.returncode, {name for row in objects for name in row["waits_for"]}
+
+    assert waits() == (4, {"unread:old"})
+    file.write_text(here + "ignore: [{catalog: old, reason: handed over}]\n")
+    assert waits() == (0, set())
+    assert ebbtide("scan", cwd=root).returncode == 0
+    told = ebbtide("tables", "--json", cwd=root)
+    assert [row["table_id"] for row in json.loads(told.stdout)] == ["lake.db.payments"]
+    assert "catalog old is ignored (handed over)" in ebbtide("plan", cwd=root).stderr

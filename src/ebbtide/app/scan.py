@@ -76,5 +76,6 @@ def run_scan(
             now=now,
             depth=depth,
             full=full,
+            given_up={each.dataset for each in project.ignore if each.is_catalog},
             context=context,
         )

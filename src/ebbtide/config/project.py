@@ -108,7 +108,8 @@ class Warehouse(_Strict):
 
 
 class _Ignore(_Strict):
-    dataset: str
+    dataset: str | None = None
+    catalog: str | None = None
     reason: str = Field(min_length=1, pattern=r"\S")
     until: str | None = None
 
@@ -118,8 +119,18 @@ class _Ignore(_Strict):
         return value.isoformat() if isinstance(value, date) else value
 
     def value(self) -> Ignored:
+        if (self.dataset is None) == (self.catalog is None):
+            raise InputError("ignore: name a dataset, or a catalog that is gone", hint="one of the two")
+        if self.catalog is not None:
+            if not _NAME.fullmatch(self.catalog):
+                raise InputError(f"ignore: not a catalog's name: {self.catalog!r}", hint="as in `catalog: lake`")
+            if self.until is not None:
+                raise InputError("ignore: a catalog that is gone is ignored for good", hint="without `until`")
+            return Ignored(self.catalog, self.reason)
         return Ignored(
-            str(DatasetId.parse(self.dataset)), self.reason, None if self.until is None else parse_time(self.until)
+            str(DatasetId.parse(self.dataset or "")),
+            self.reason,
+            None if self.until is None else parse_time(self.until),
         )
 
 
@@ -156,20 +167,27 @@ class _ProjectFile(_Strict):
                     f"catalog name {name!r} cannot be used", "letters, digits and _; not spark_catalog"
                 )
         for each in self.ignore:
-            catalog = DatasetId.parse(each.dataset).catalog
-            if catalog not in self.catalogs:
-                hint = yaml.nearest(catalog, list(self.catalogs))
-                raise WrongValueError(f"ignore: no catalog {catalog!r} of {each.dataset}", hint)
+            if each.catalog in self.catalogs:
+                raise WrongValueError(f"ignore: catalog {each.catalog!r} is there", "say `shares_files: false` of it")
+            if each.dataset is not None and (name := DatasetId.parse(each.dataset).catalog) not in self.catalogs:
+                hint = f"{yaml.nearest(name, list(self.catalogs))}; one that is gone is ignored by `catalog:`"
+                raise WrongValueError(f"ignore: no catalog {name!r} of {each.dataset}", hint)
         return self
 
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """A dataset whose references somebody said not to wait for while it cannot be read (spec §7)."""
+    """A dataset whose references somebody said not to wait for while it cannot be read (spec §7), or the name of a
+    catalog that the project no longer has, with all that was known of it.
+    """
 
     dataset: str
     reason: str
     until: datetime | None = None
+
+    @property
+    def is_catalog(self) -> bool:
+        return "." not in self.dataset
 
     def holds(self, now: datetime) -> bool:
         return self.until is None or now < self.until
