@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, field_validator, model_validator
 
 from ebbtide.config import yaml
+from ebbtide.config.environment import from_environment
 from ebbtide.errors import InputError
 from ebbtide.model.dataset import Catalog
 from ebbtide.model.ids import DatasetId
@@ -182,7 +184,7 @@ class Project:
     path: Path
     name: str
     catalogs: dict[str, Catalog]
-    state: str
+    state: str = field(repr=False)
     inventory: Path
     spark: SparkSettings
     clock: Literal["real", "simulated"]
@@ -206,14 +208,14 @@ def load_project(path: Path) -> Project:
     if path.is_dir():
         path = path / "ebbtide.yml"
     path = path.absolute()
-    file = yaml.load(path, _ProjectFile)
+    file, where = yaml.load_with_places(path, _ProjectFile)
     root = path.parent
     checkpoint = file.ledger.checkpoint
     return Project(
         path=path,
         name=file.project,
-        catalogs={name: _catalog(name, settings, root) for name, settings in file.catalogs.items()},
-        state=_database(file.state, "sqlite:///", root),
+        catalogs={name: _catalog(name, settings, root, where) for name, settings in file.catalogs.items()},
+        state=_database(from_environment(file.state, where=where(("state",))), "sqlite:///", root),
         inventory=root / file.inventory,
         spark=file.spark,
         clock=file.clock,
@@ -227,11 +229,14 @@ def load_project(path: Path) -> Project:
     )
 
 
-def _catalog(name: str, settings: CatalogSettings, root: Path) -> Catalog:
-    options = {key: str(value) for key, value in (settings.model_extra or {}).items()}
+def _catalog(name: str, settings: CatalogSettings, root: Path, where: Callable[[yaml.Place], str]) -> Catalog:
+    def value(key: str, text: str) -> str:
+        return from_environment(text, where=where(("catalogs", name, key)))
+
+    options = {key: value(key, str(given)) for key, given in (settings.model_extra or {}).items()}
     if "uri" in options:
         options["uri"] = _database(options["uri"], "jdbc:sqlite:", root)
-    place = _place(settings.warehouse, root)
+    place = _place(value("warehouse", settings.warehouse), root)
     return Catalog(name, settings.format, place, settings.type, options, settings.shares_files)
 
 

@@ -46,7 +46,7 @@ class Catalog:
     format: str
     warehouse: str
     type: str | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
     shares_files: bool = True
 
     @property
