@@ -7,10 +7,26 @@ the group's too: driver and executors of a cluster may be different users.
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from ebbtide.errors import EbbtideError, InputError
+
 _GROUP_WRITES = 0o020
+
+
+@contextmanager
+def writing(path: Path, *, hint: str, asked: bool = False) -> Iterator[None]:
+    """Say of a place that belongs to the project that it cannot be written, with the system's words.
+
+    Wrong input where somebody just `asked` for that place, and a failure where it is the project's own.
+    """
+    try:
+        yield
+    except OSError as error:
+        message = f"{path} cannot be written: {error.strerror or type(error).__name__}"
+        raise (InputError if asked else EbbtideError)(message, hint=hint) from None
 
 
 def private_folder(path: Path, *, like: Path | None = None) -> Path:

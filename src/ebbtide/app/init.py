@@ -7,6 +7,7 @@ from pathlib import Path
 from ebbtide.config.yaml import nearest
 from ebbtide.errors import InputError, RefusedError
 from ebbtide.governance.packs import Installed, install, pack_names
+from ebbtide.private import writing
 
 _PROJECT = """\
 # An Ebbtide project. Paths are relative to this file.
@@ -38,8 +39,9 @@ def init_project(folder: Path, *, name: str | None = None, pack: str | None = No
     if pack is not None and pack not in pack_names():
         raise InputError(f"no pack {pack!r}", hint=nearest(pack, pack_names()))
     fresh = not path.exists()
-    if fresh and not dry_run:
-        folder.mkdir(parents=True, exist_ok=True)
-        path.write_text(_PROJECT.format(name=name or folder.resolve().name))
-    added = install(pack, folder, dry_run=dry_run) if pack is not None else Installed((), ())
+    with writing(folder, hint="init in a folder that can be written", asked=True):
+        if fresh and not dry_run:
+            folder.mkdir(parents=True, exist_ok=True)
+            path.write_text(_PROJECT.format(name=name or folder.resolve().name))
+        added = install(pack, folder, dry_run=dry_run) if pack is not None else Installed((), ())
     return Installed((path, *added.written), added.kept) if fresh else added

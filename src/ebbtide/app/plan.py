@@ -13,7 +13,7 @@ from ebbtide.app.world import listing_before, needs_listing, not_read, read_inpu
 from ebbtide.config import Project
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.model.times import as_text
-from ebbtide.private import private_file, private_folder
+from ebbtide.private import private_file, private_folder, writing
 
 if TYPE_CHECKING:
     from ebbtide.plan.plan import Plan
@@ -52,12 +52,13 @@ def write_plan(plan: Plan, path: Path) -> None:
 
     Object by object, because a plan can be larger than memory. Both are for their owner only, where they are new.
     """
-    private_folder(path.parent)
-    names = path.with_name(path.name + ".files")
-    with private_file(names).open("w", encoding="utf-8") as out:
-        out.writelines(f"{name}\n" for name in plan.paths())
-    with private_file(path).open("w", encoding="utf-8") as out:
-        out.writelines(_lines(plan))
+    with writing(path, hint="name a file that can be written", asked=True):
+        private_folder(path.parent)
+        names = path.with_name(path.name + ".files")
+        with private_file(names).open("w", encoding="utf-8") as out:
+            out.writelines(f"{name}\n" for name in plan.paths())
+        with private_file(path).open("w", encoding="utf-8") as out:
+            out.writelines(_lines(plan))
 
 
 def _lines(plan: Plan) -> Iterator[str]:

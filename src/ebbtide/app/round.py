@@ -146,8 +146,13 @@ def _read(path: Path) -> _Asked:
         as_of = datetime.fromisoformat(found["as_of"]).astimezone(UTC)
         files = names.read_text(encoding="utf-8").split("\n")[:-1] if names.exists() else None
         return _Asked(path, as_of, str(found["digest"]), list(found["objects"]), files)
-    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
-        raise InputError(f"{path} is not a plan", hint="make one with `ebbtide plan -o FILE`") from None
+    except OSError as error:
+        raise InputError(f"the plan {path} cannot be read: {error.strerror}", hint=_MAKE_ONE) from None
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        raise InputError(f"{path} is not a plan", hint=_MAKE_ONE) from None
+
+
+_MAKE_ONE = "make one with `ebbtide plan -o FILE`"
 
 
 def _time_of(asked: _Asked, now: datetime, tick: str) -> datetime:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import traceback
 
 
 def run() -> None:
@@ -35,7 +36,7 @@ def run() -> None:
         sys.exit(130)
     except Exception as error:
         if os.environ.get("EBBTIDE_DEBUG"):
-            raise
+            traceback.print_exc()
         # Its words may quote what was read.
         keep_trace(error)
         complain(f"internal error: {kind_of(error)}", "--log-file FILE keeps where; please report it")

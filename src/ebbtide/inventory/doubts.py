@@ -69,12 +69,24 @@ def names_to_wait_for(found: Iterable[Doubt]) -> tuple[str, ...]:
 
 
 def unread(inventory: Inventory, in_doubt: Iterable[Doubt], ignored: Iterable[Ignored], *, now: datetime) -> list[str]:
-    """What could not be read, whole or in part, in a line each, but for what is ignored."""
+    """What could not be read, whole or in part, in a line each, but for what is ignored.
+
+    A catalog that did not answer has one line, and none for each of its datasets.
+    """
     passed = {each.dataset for each in ignored if each.holds(now)}
-    rows = (row for row in inventory.errors() if row["catalog"] not in passed)
-    found = {row["table_id"] or row["catalog"]: row["error"] for row in rows}
+    silent = {failed.catalog for failed in inventory.current.catalog_errors if not failed.shares}
+    found = {
+        row["table_id"] or row["catalog"]: row["error"]
+        for row in inventory.errors()
+        if row["catalog"] not in passed and (row["table_id"] is None or row["catalog"] not in silent)
+    }
     found = {doubt.name: doubt.reason for doubt in in_doubt} | found
-    return [f"{name}: {reason}" for name, reason in found.items() if name not in passed]
+    # What a catalog or a dataset says of itself begins with its name already.
+    return [
+        reason if reason.startswith(f"{name}: ") else f"{name}: {reason}"
+        for name, reason in found.items()
+        if name not in passed
+    ]
 
 
 def declarations(catalogs: Mapping[str, Catalog], ignored: Iterable[Ignored], *, now: datetime) -> list[str]:

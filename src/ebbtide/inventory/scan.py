@@ -32,11 +32,14 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ScanReport:
-    """What a scan found. `read` names the datasets whose metadata was read, `gone` those that no catalog lists now."""
+    """What a scan found. `read` names the datasets that were read, not those that could not be; `gone` those that no
+    catalog lists now, and `in_place` those whose metadata was changed in place, where a scan looked for that.
+    """
 
     current: Current
     read: tuple[str, ...]
     gone: tuple[str, ...]
+    in_place: tuple[str, ...] = ()
 
 
 def scan(
@@ -48,12 +51,14 @@ def scan(
     depth: Depth = Depth.FILES,
     full: bool = False,
     given_up: Collection[str] = (),
+    verify: bool = False,
     context: RunContext | None = None,
 ) -> ScanReport:
     """Bring the inventory up to date. A session is started only where something must be read that needs one.
 
-    A dataset whose catalog gives the same token as last time is not opened at all. `given_up` are catalogs that are no
-    longer there, and whose datasets nobody waits for.
+    A dataset whose catalog gives the same token as last time is not opened at all, unless `full`; `verify` reads all of
+    them, too, and compares them with what was read before. `given_up` are catalogs that are no longer there, and whose
+    datasets nobody waits for.
     """
     context = quiet(context)
     with currents.only_one(inventory):
@@ -68,7 +73,7 @@ def scan(
             (answer.catalog, found)
             for answer in answers
             for found in answer.found
-            if full or _is_stale(before.entries.get(str(found.id)), found, depth)
+            if full or verify or _is_stale(before.entries.get(str(found.id)), found, depth)
         ]
         known = sum(len(answer.found) for answer in answers)
         context.step(f"reading {len(work)} of {known} datasets", len(work), unit="datasets")
@@ -83,10 +88,16 @@ def scan(
         after = Current(order.scan_id, now, locked, errors, former)
         after = compact(inventory, after)
         currents.save(inventory, after)
+        in_place: tuple[str, ...] = ()
+        if verify:
+            from ebbtide.inventory.in_place import changed_in_place
+
+            in_place = changed_in_place(Inventory(inventory, before), Inventory(inventory, after))
         # Whoever loaded the state before this scan may still be reading its segments.
         remove_unused(inventory, after.segments | before.segments)
     _logger.info("scan %s: %d of %d datasets read", after.scan_id, len(outcomes), len(after.entries))
-    return ScanReport(after, tuple(sorted(outcomes)), tuple(sorted(before.entries.keys() - after.entries.keys())))
+    read = sorted(table_id for table_id, outcome in outcomes.items() if outcome.error is None)
+    return ScanReport(after, tuple(read), tuple(sorted(before.entries.keys() - after.entries.keys())), in_place)
 
 
 def _silent(answers: Iterable[Answer]) -> Iterator[CatalogError]:

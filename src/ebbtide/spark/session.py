@@ -45,6 +45,8 @@ _BASE = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # The event log, the UI and `SET` show what they are told: a catalog's settings may hold secrets under any name.
+    "spark.redaction.regex": r"(?i)secret|password|token|access[.]?key|^spark\.sql\.catalog\.[^.]+\.",
 }
 _NAMES_ARE_NAMES = {"spark.sql.variable.substitute": "false"}
 """Spark puts variables into every statement before it reads it, in quoted names too: `users${x}` would be `users`

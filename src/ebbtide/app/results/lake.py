@@ -24,7 +24,8 @@ class ScanError(Shown):
 class ScanResult(Shown):
     """What a scan read, what no catalog lists any more, what shares its location, and what could not be read.
 
-    `repaired` is what tables with `enforce: true` had repaired by it, `drift` where tables differ from contracts still.
+    `changed_in_place` names datasets of which `verify` found that a commit says something else than it did. `repaired`
+    is what tables with `enforce: true` had repaired by it, `drift` where tables differ from contracts still.
     """
 
     scan_id: str
@@ -36,6 +37,7 @@ class ScanResult(Shown):
     errors: tuple[ScanError, ...]
     drift: tuple[Drift, ...]
     repaired: tuple[Repair, ...]
+    changed_in_place: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
