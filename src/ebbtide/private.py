@@ -35,7 +35,7 @@ def private_folder(path: Path, *, like: Path | None = None) -> Path:
         private_folder(path.parent)
         with suppress(FileExistsError):  # somebody else was faster
             path.mkdir(mode=0o700)
-            if _is_shared(like):
+            if is_shared(like):
                 path.chmod(0o770)
     return path
 
@@ -47,11 +47,12 @@ def private_file(path: Path, *, like: Path | None = None) -> Path:
     except FileExistsError:
         descriptor = os.open(path, os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC)
     else:
-        if _is_shared(like):
+        if is_shared(like):
             os.fchmod(descriptor, 0o660)
     os.close(descriptor)
     return path
 
 
-def _is_shared(like: Path | None) -> bool:
+def is_shared(like: Path | None) -> bool:
+    """Whether somebody made the folder writable for a group."""
     return like is not None and bool(like.stat().st_mode & _GROUP_WRITES)

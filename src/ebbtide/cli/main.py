@@ -16,7 +16,7 @@ def run() -> None:
     from ebbtide.no_pandas import hide_pandas
 
     hide_pandas()
-    gc.set_threshold(100_000)  # what is loaded stays: looking through it again and again is a tenth of the start
+    gc.set_threshold(300_000)  # what is loaded stays: looking through it again and again is a tenth of the start
     from ebbtide.cli.commands import app
     from ebbtide.cli.render import complain
     from ebbtide.cli.running import stoppable

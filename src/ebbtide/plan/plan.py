@@ -16,14 +16,17 @@ import hashlib
 import json
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ebbtide.kernel.engine import connection, scan
 from ebbtide.model.times import as_text
 from ebbtide.plan.measure import OverLimit, Totals
+
+if TYPE_CHECKING:
+    from ebbtide.kernel.work_folder import WorkFolder
 
 DECISIONS = ("mark", "keep", "held", "unmarked", "marked", "wait", "sweep")
 CODES = ("code", "waits_for_codes", "protected_by_codes")
@@ -48,6 +51,8 @@ class Plan:
     totals: Mapping[str, Totals]
     over: tuple[OverLimit, ...] = ()
     warnings: tuple[str, ...] = ()
+    below: WorkFolder | None = field(default=None, repr=False, compare=False)
+    """What holds the folder, where tasks of a session wrote it."""
 
     def rows(self, *decisions: str, codes: bool = False) -> Iterator[dict[str, Any]]:
         """The objects in order of dataset, target and id, as the plan file has them; all, or those decided so.
@@ -81,6 +86,8 @@ class Plan:
 
     def close(self) -> None:
         """Remove its folder."""
+        if self.below is not None:
+            self.below.cleanup()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def __enter__(self) -> Plan:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from ebbtide.app.results.governance import Drift, Repair
 from ebbtide.app.results.shown import Shown
+
+if TYPE_CHECKING:
+    from ebbtide.app.results.governance import Drift, Repair
 
 
 @dataclass(frozen=True, slots=True, repr=False)
