@@ -80,7 +80,7 @@ def build_plan(
     root = objects_digest(pair for each in done for pair in each.digests)
     return Plan(
         now, plan_digest(now, root, policies.canonical()), folder, counts, measured.totals,
-        over_limits(measured, counts, limits), told,
+        over_limits(measured, counts, limits), told, {policy.name: policy.grace for policy in policies.policies},
     )  # fmt: skip
 
 
