@@ -74,7 +74,7 @@ def lineage(
     if json:
         render.write_json(found)
     else:
-        shown = render.table("source", "target", "kind", "known from")
+        shown = render.table("source", "target", "~kind", "~known from")
         for edge in found["edges"]:
             kind = f"{edge['kind']}, masking" if edge["masking"] else edge["kind"]
             names = (edge["source_column"], edge["target_column"], kind, edge["provenance"])

@@ -18,6 +18,10 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Data as JSON on stdout
 UnsafeOption = Annotated[
     bool, typer.Option("--unsafe", help="Let guard ages of orphans below a day pass. Only where no writer runs.")
 ]
+SelectOption = Annotated[
+    list[str] | None,
+    typer.Option("--select", help="lake.raw.*, policy:NAME, target:NAME or decision:NAME; may be repeated."),
+]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
 
 

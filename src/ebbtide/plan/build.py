@@ -84,6 +84,7 @@ def build_plan(
     return Plan(
         now, plan_digest(now, root, policies.canonical()), folder, counts, measured.totals,
         over_limits(measured, counts, limits), told, below,
+        {policy.name: policy.grace for policy in policies.policies},
     )  # fmt: skip
 
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ebbtide.kernel.engine import connection, scan
+from ebbtide.model.durations import Duration
 from ebbtide.model.times import as_text
 from ebbtide.plan.measure import OverLimit, Totals
 
@@ -29,8 +30,10 @@ if TYPE_CHECKING:
     from ebbtide.kernel.work_folder import WorkFolder
 
 DECISIONS = ("mark", "keep", "held", "unmarked", "marked", "wait", "sweep")
-CODES = ("code", "waits_for_codes", "protected_by_codes")
-"""What programs go by, beside the texts (docs/reasons.md): in `--json`, not in the plan file or its digest."""
+CODES = ("code", "waits_for_codes", "protected_by_codes", "since", "grace_until")
+"""What programs and people go by beside the texts: codes (docs/reasons.md), when an object was written or its first
+day, and the end of its mark's grace. In `--json`, not in the plan file or its digest.
+"""
 _BATCH = 10_000
 
 
@@ -53,6 +56,8 @@ class Plan:
     warnings: tuple[str, ...] = ()
     below: WorkFolder | None = field(default=None, repr=False, compare=False)
     """What holds the folder, where tasks of a session wrote it."""
+    graces: Mapping[str, Duration] = field(default_factory=dict)
+    """How long each policy waits between mark and sweep."""
 
     def rows(self, *decisions: str, codes: bool = False) -> Iterator[dict[str, Any]]:
         """The objects in order of dataset, target and id, as the plan file has them; all, or those decided so.
