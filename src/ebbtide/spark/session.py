@@ -45,6 +45,7 @@ _BASE = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.io.encryption.enabled": "true",  # rows of people: nothing of them that is spilled lies there in the clear
 }
 _NAMES_ARE_NAMES = {"spark.sql.variable.substitute": "false"}
 """Spark puts variables into every statement before it reads it, in quoted names too: `users${x}` would be `users`
