@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from ebbtide.cli.subject import pairs_of
 from ebbtide.config.subjects import Match, Place, Subject
-from ebbtide.erasure.subjects import PeopleFile, pairs_of, person_of
+from ebbtide.erasure.subjects import PeopleFile, person_of
 from ebbtide.erasure.values import Declared, canonical, types_in
 from ebbtide.errors import InputError
 from ebbtide.ledger.commitment import Identifier

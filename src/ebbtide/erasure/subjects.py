@@ -85,18 +85,6 @@ def shown_name(name: str) -> str:
     return repr(name) if name.isascii() and name.replace("_", "").isalpha() and len(name) <= 30 else "what was written"
 
 
-def pairs_of(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """`identity=value` of one person, a line each; empty lines say nothing."""
-    for number, line in enumerate(lines, start=1):
-        text = line.rstrip("\r\n")
-        if not text.strip():
-            continue
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise InputError(f"line {number} is not identity=value", hint="write user_id=… on a line of its own")
-        yield name.strip(), value
-
-
 class PeopleFile:
     """Many people: CSV with the identities in its first line, or a JSON object a line. `bad` fills while it is read."""
 
