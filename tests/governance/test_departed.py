@@ -14,14 +14,17 @@ from pyspark.sql import SparkSession
 
 from ebbtide.app.ledger import open_ledger
 from ebbtide.config.subjects import Place, load_subjects
+from ebbtide.erasure.leavers import file_and_withdraw, open_requests, pending_until
 from ebbtide.errors import EbbtideError, InputError, RefusedError, UnreadableError
 from ebbtide.governance.carriers import Carriers
 from ebbtide.governance.departed import Departed, Leaver, departed
-from ebbtide.governance.filing import file_and_withdraw, open_requests, pending_until
-from ebbtide.ledger.entries import RequestMoved, RequestReceived, parse_entry
+from ebbtide.ledger.entries import RequestBatch, RequestMoved, RequestReceived, parse_entry
 from ebbtide.ledger.ledger import Ledger
+from ebbtide.ledger.log import Log
+from ebbtide.ledger.request_index import leaves_of
 from ebbtide.model.durations import Duration
 from ebbtide.spark.session import session
+from ebbtide.state.request_keys import SLOT_BYTES
 from ebbtide.state.values import RequestState
 from tests.governance.projects import NOW, SmallProject
 
@@ -104,7 +107,7 @@ def run(project: SmallProject, *options: str, exit_code: int = 1) -> dict[str, A
 def requests(ledger: Ledger) -> dict[str, RequestState]:
     subject = load_subjects(ledger.home.keys.path.parent.parent)["user_id"]
     with ledger.database.reader() as state:
-        found = open_requests(state, ledger.home.keys, subject)
+        found = open_requests(state, ledger.home, subject)
     return {str(int(value) - BASE): request.state for value, request in found.items()}
 
 
@@ -144,8 +147,9 @@ def test_requests_are_filed_once_sealed_and_in_the_ledger(project: SmallProject)
     assert min(request.due_at for request in filed).date() == (NOW - timedelta(days=110)).date()
     subject = load_subjects(project.root)["user_id"]
     assert pending_until(filed[0], subject) == NOW + timedelta(days=14)
-    with ledger.reading() as log:
-        entries = [parse_entry(log.leaf(n)) for n in range(log.size)]
+    with ledger.database.reader() as state:
+        (batch,) = [n for n, _, body in Log(state.connection).rows(0) if body and RequestBatch.KIND.encode() in body]
+        entries = [parse_entry(leaf.leaf or b"") for leaf in leaves_of(state.connection, batch)]
     received = [entry for entry in entries if isinstance(entry, RequestReceived)]
     assert {entry.request for entry in received} == {request.id for request in filed} == set(first["requests"])
     assert all(entry.simulated for entry in received)
@@ -173,7 +177,7 @@ def test_a_request_is_withdrawn_when_the_person_comes_back_and_filed_anew_when_t
         ended = [request for request in state.requests() if request.state is RequestState.WITHDRAWN]
     assert len(ended) == 2
     assert all(request.sealed is None and request.note == "" for request in ended)
-    assert not {request.id for request in ended} & set(ledger.home.keys.names())
+    assert {request.key_slot for request in ended} == {None}
     with ledger.reading() as log:
         moved = [e for n in range(log.size) if isinstance(e := parse_entry(log.leaf(n)), RequestMoved)]
     assert {entry.request for entry in moved} == {request.id for request in ended}
@@ -238,7 +242,8 @@ def test_a_failed_filing_leaves_no_request_and_no_key(project: SmallProject) -> 
     good = Leaver("1", NOW)
     with pytest.raises(EbbtideError):
         file_and_withdraw(ledger, subject, [good, Leaver("2", naive)], [])
-    assert ledger.home.keys.names() == before
+    assert set(ledger.home.keys.names()) - set(before) == {"request-lookup"}  # nothing was filed with it
+    assert not any(ledger.home.request_keys.path.read_bytes()[SLOT_BYTES:])
     with ledger.database.reader() as state:
         assert state.requests() == ()
     # Two runs that found the same person: the second one looks again before it writes.
@@ -249,7 +254,10 @@ def test_a_failed_filing_leaves_no_request_and_no_key(project: SmallProject) -> 
 def test_a_request_whose_key_is_lost_stops_the_filing(project: SmallProject) -> None:
     filed = run(project, "--file")["requests"]
     ledger = open_ledger(project.tide.project)
-    ledger.home.keys.destroy(filed[0])
+    with ledger.database.reader() as state:
+        slot = state.get_request(filed[0]).key_slot
+    assert slot is not None
+    ledger.home.request_keys.destroy([(slot, filed[0])])
     done = project.run("departed", "--file", "--as-of", AS_OF)
     assert isinstance(done.exception, UnreadableError)
     with ledger.database.reader() as state:

@@ -11,6 +11,7 @@ from ebbtide.ledger.entries import (
     CertificateKey,
     DatasetIgnored,
     EarlierEntry,
+    Excepted,
     Files,
     FolderCondemned,
     HoldPlaced,
@@ -22,6 +23,7 @@ from ebbtide.ledger.entries import (
     Marked,
     MarkSentBack,
     Outcome,
+    RequestBatch,
     RequestCertified,
     RequestListed,
     RequestMoved,
@@ -68,7 +70,7 @@ def outcome(act: str, at: datetime = AT, result: str = "done") -> Outcome:
 ALL: tuple[Entry, ...] = (
     LedgerCreated(at=AT, origin="example.org/acme", key="k"),
     KeyRotated(at=AT, old="k", new="l"),
-    BodiesPruned(at=AT, before=AT, ranges=(Indexes(first=1, last=2), Indexes(first=4, last=4))),
+    BodiesPruned(at=AT, before=AT, ranges=(Indexes(first=1, last=2), Indexes(first=4, last=4)), batches=(7,)),
     Marked(
         at=AT,
         mark="m",
@@ -101,9 +103,34 @@ ALL: tuple[Entry, ...] = (
     RequestReceived(at=AT, request="r", law="gdpr", commitments=("aa",), received_at=AT, due_at=AT),
     RequestMoved(at=AT, request="r", state="planned", deadline=AT),
     Verified(at=AT, request="r", place="lake.a.t", scanner="1", inventory="i", commitments=("aa",), found=0, unread=1),
+    Verified(
+        at=AT,
+        request="r",
+        place="all",
+        scanner="1",
+        inventory=FILES.digest,
+        commitments=("aa",),
+        found=0,
+        unread=1,
+        objects=2,
+        bytes=10,
+        untold=FILES.digest,
+    ),
+    RequestBatch(at=AT, of="request.received", count=2, root="00", attachments=(FILES.digest,)),
     CertificateKey(at=AT, key="k"),
     RequestListed(at=AT, request="r", entries=(EarlierEntry(index=1, leaf="00"),)),
     RequestCertified(
         at=AT, request="r", state="certified", commitments=("aa",), entries=(EarlierEntry(index=1, leaf="00"),)
+    ),
+    RequestCertified(
+        at=AT,
+        request="r",
+        state="certified with exceptions",
+        commitments=("aa",),
+        entries=(EarlierEntry(index=1, leaf="00"),),
+        exceptions=(
+            Excepted(place="lake.a.t", outcome="retained", basis="tax", until=date(2030, 1, 1)),
+            Excepted(place="all", outcome="not readable", basis="1 object"),
+        ),
     ),
 )

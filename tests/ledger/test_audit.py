@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sqlalchemy import Column, Table, and_, delete, insert, select, update
+from sqlalchemy import Column, LargeBinary, Table, and_, delete, insert, select, update
 
 from ebbtide.ledger import tree
 from ebbtide.ledger.audit import AuditReport, audit
+from ebbtide.ledger.entries import CertificateKey
 from ebbtide.ledger.ledger import Ledger
 from ebbtide.ledger.note import Note
 from ebbtide.ledger.prune import prune
@@ -21,6 +22,7 @@ from ebbtide.state.tables import (
     ledger_entries,
     ledger_keys,
     ledger_nodes,
+    ledger_requests,
     metadata,
 )
 from tests.ledger import oracle
@@ -37,7 +39,9 @@ def full(ledger: Ledger) -> Ledger:
         step.append(intent("a", files=files), said(1), outcome("a"), intent("b"))
     ledger.rotate()
     with ledger.writing() as step:
-        step.append(*(said(number) for number in range(260)))
+        step.append(*(said(number) for number in range(258)))
+        step.append_batch([said(3000 + number) for number in range(5)])
+        step.append(CertificateKey(at=ledger.clock.now(), key="k"))
     for count in (2, 1):
         with ledger.writing() as step:
             step.append(*(said(2000 + 10 * count + number) for number in range(count)))
@@ -72,7 +76,7 @@ def _changed(value: Any, column: Column[Any]) -> list[Any]:
     elif isinstance(value, int):
         changes = [value + 100_000, value - 1 if value > 1 else value + 99_999]
     else:
-        changes = [77]
+        changes = [b"x" if isinstance(column.type, LargeBinary) else 77]
     return [*changes, None] if column.nullable and value is not None else changes
 
 
@@ -104,6 +108,11 @@ def test_any_column_of_any_kind_of_row_that_is_changed_is_found(full: Ledger, ta
         # Of the stored hashes: one of each level.
         chosen = [row for row in rows if row["idx"] == 0]
         assert [row["height"] for row in chosen] == [4, 8]
+    elif table is ledger_requests:
+        # Of the index: an entry of one request, the first and the last leaf of the batch.
+        leaves = [row for row in rows if row["leaf"] is not None]
+        assert len(leaves) == 5
+        chosen = [rows[0], leaves[0], leaves[-1]]
     for row in chosen:
         for column in table.columns:
             for value in _changed(row[column.name], column):

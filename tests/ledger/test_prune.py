@@ -6,7 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from ebbtide.app import ledger as use
 from ebbtide.errors import InputError, RefusedError
@@ -15,9 +15,10 @@ from ebbtide.ledger.attachments import kept
 from ebbtide.ledger.audit import audit
 from ebbtide.ledger.entries import BodiesPruned, Indexes, RequestMoved, RequestReceived, parse_entry
 from ebbtide.ledger.ledger import Clock, Home, Ledger
-from ebbtide.ledger.prune import plan_pruning, prune
+from ebbtide.ledger.prune import Pruning, plan_pruning, prune
+from ebbtide.ledger.request_index import entries_of, leaves_of
 from ebbtide.state.database import Database
-from ebbtide.state.tables import ledger_acts
+from ebbtide.state.tables import ledger_acts, ledger_requests
 from ebbtide.state.values import RequestState
 from tests.ledger.conftest import Ticking
 from tests.ledger.samples import intent, outcome, said
@@ -106,6 +107,52 @@ def test_the_entries_of_a_request_stay_while_it_is_open(ledger: Ledger) -> None:
         state.move_request("r1", RequestState.WITHDRAWN, at=at)
     assert prune(ledger, before=cut).ranges == (Indexes(first=1, last=1),)
     assert audit(ledger)
+
+
+def test_of_a_batch_the_leaves_of_closed_requests_go_first_and_paths_stay(ledger: Ledger) -> None:
+    at, ids = ledger.clock.now(), [f"r{number}" for number in range(5)]
+    with ledger.writing() as step:
+        for name in ids:
+            step.state.add_request(
+                name, law="gdpr", commitments=["c"], sealed=b"x", note="", received_at=at, due_at=at, at=at
+            )
+        received = {"law": "gdpr", "commitments": ("c",), "received_at": at, "due_at": at}
+        step.append_batch([RequestReceived(at=at, request=name, **received) for name in ids])  # type: ignore[arg-type]
+    with ledger.database.reader() as state:
+        ((_, before),) = entries_of(state.connection, "r4")
+    with ledger.writing() as step:
+        for name in ids[:4]:
+            step.state.move_request(name, RequestState.WITHDRAWN, at=ledger.clock.now())
+            step.append(RequestMoved(at=ledger.clock.now(), request=name, state="withdrawn"))
+    cut = ledger.clock.now()
+    planned = plan_pruning(ledger, before=cut)
+    assert (planned.ranges, planned.batches) == ((Indexes(first=2, last=5),), (1,))
+    assert prune(ledger, before=cut) == planned
+    with ledger.database.reader() as state:
+        assert [leaf.leaf is None for leaf in leaves_of(state.connection, 1)] == [True] * 4 + [False]
+        assert entries_of(state.connection, "r4") == [(1, before)]
+        with pytest.raises(RefusedError, match="retention"):
+            entries_of(state.connection, "r0")
+    report = audit(ledger)
+    assert report, report.findings
+    assert plan_pruning(ledger, before=cut) == Pruning((), ())
+    with ledger.writing() as step:
+        step.state.move_request("r4", RequestState.WITHDRAWN, at=ledger.clock.now())
+        step.append(RequestMoved(at=ledger.clock.now(), request="r4", state="withdrawn"))
+    later = ledger.clock.now()
+    assert prune(ledger, before=later).ranges == (Indexes(first=1, last=1), Indexes(first=7, last=7))
+    with ledger.database.reader() as state:
+        assert list(leaves_of(state.connection, 1)) == []
+    report = audit(ledger)
+    assert report, report.findings
+
+
+def test_a_leaf_that_is_gone_and_was_not_pruned_is_found(ledger: Ledger) -> None:
+    with ledger.writing() as step:
+        step.append_batch([said(number, at=ledger.clock.now()) for number in [1]])
+    with ledger.database.writer() as state:
+        state.connection.execute(update(ledger_requests).values(leaf=None))
+    assert [str(one.where) for one in audit(ledger).findings] == ["leaf 0 of entry 1"]
 
 
 def test_attachments_go_with_the_last_entry_that_names_them(ledger: Ledger) -> None:

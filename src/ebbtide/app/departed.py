@@ -13,10 +13,11 @@ from ebbtide.app.world import orders_of, read_state, tick_of, world_of
 from ebbtide.config import Project
 from ebbtide.config.policies import load_policies
 from ebbtide.config.subjects import Subject, load_subjects
+from ebbtide.erasure.keyring import destroy_left_keys
+from ebbtide.erasure.leavers import decide, file_and_withdraw, open_requests
 from ebbtide.errors import InputError
 from ebbtide.governance.carriers import Carriers, carriers
 from ebbtide.governance.departed import Departed, departed, promised
-from ebbtide.governance.filing import decide, destroy_left_keys, file_and_withdraw, open_requests
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.ledger.ledger import Ledger
 from ebbtide.lineage.labelled import label_inventory
@@ -70,7 +71,7 @@ def _told(project: Project, subject: Subject, people: Departed, places: Carriers
 
 def _file(ledger: Ledger, subject: Subject, people: Departed, *, dry_run: bool) -> dict[str, Any]:
     with ledger.database.reader() as state:
-        known = open_requests(state, ledger.home.keys, subject)
+        known = open_requests(state, ledger.home, subject)
     leavers, returned = people.to_file(known), people.returned(known)
     if dry_run:
         would = decide(known, leavers, returned)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, date, datetime
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from ebbtide.app.opened import opened
+from ebbtide.app.verb import verb
 from ebbtide.config import Project, load_project
 from ebbtide.model.times import in_utc
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from ebbtide.app.erase_verbs import EraseVerbs
     from ebbtide.app.ledger_verbs import LedgerVerbs
     from ebbtide.app.results.governance import (
         CheckResult,
@@ -50,24 +50,6 @@ if TYPE_CHECKING:
     from ebbtide.app.results.shown import Rows
     from ebbtide.config.project import Limits
     from ebbtide.run import RunContext
-
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
-
-
-def _verb(method: Callable[Concatenate[Ebbtide, _P], _T]) -> Callable[Concatenate[Ebbtide, _P], _T]:
-    """A method after which the thread has the session that it had before."""
-
-    @wraps(method)
-    def run(self: Ebbtide, /, *args: _P.args, **options: _P.kwargs) -> _T:
-        if "pyspark.sql" not in sys.modules:  # then nobody has a session, and a verb without Spark loads none
-            return method(self, *args, **options)
-        from ebbtide.spark.active import as_it_was
-
-        with as_it_was():
-            return method(self, *args, **options)
-
-    return run
 
 
 def _time(asked: datetime | None) -> datetime:
@@ -121,7 +103,14 @@ class Ebbtide:
 
         return LedgerVerbs(self.project)
 
-    @_verb
+    @property
+    def erase(self) -> EraseVerbs:
+        """Requests of people, what is held of them, and the proof that nothing is left."""
+        from ebbtide.app.erase_verbs import EraseVerbs
+
+        return EraseVerbs(self.project)
+
+    @verb
     def scan(
         self,
         *,
@@ -162,7 +151,7 @@ class Ebbtide:
             changed_in_place=found.in_place,
         )
 
-    @_verb
+    @verb
     def tables(self) -> Rows[Table]:
         """Every dataset with its branches, transactions, files and bytes."""
         from ebbtide.app.results.built import built_rows
@@ -171,7 +160,7 @@ class Ebbtide:
 
         return built_rows(Table, list_tables(self.project))
 
-    @_verb
+    @verb
     def history(self, dataset: str) -> History:
         """The transactions of a dataset, branch by branch, from oldest to newest."""
         from ebbtide.app.history import dataset_history
@@ -180,7 +169,7 @@ class Ebbtide:
 
         return built(History, dataset_history(self.project, dataset))
 
-    @_verb
+    @verb
     def labels(self) -> LabelsResult:
         """The labels of every table."""
         from ebbtide.app.labels import list_labels
@@ -189,7 +178,7 @@ class Ebbtide:
 
         return built(LabelsResult, list_labels(self.project))
 
-    @_verb
+    @verb
     def explain_labels(self, table: str) -> LabelExplanation:
         """The labels of one table and of its columns, with the way that each label took."""
         from ebbtide.app.labels import table_labels
@@ -198,7 +187,7 @@ class Ebbtide:
 
         return built(LabelExplanation, table_labels(self.project, table))
 
-    @_verb
+    @verb
     def lineage(self, *, table: str | None = None) -> LineageResult:
         """The edges of all lineage, or those into and out of one table, and what could not be told."""
         from ebbtide.app.lineage import list_lineage
@@ -207,7 +196,7 @@ class Ebbtide:
 
         return built(LineageResult, list_lineage(self.project, table=table))
 
-    @_verb
+    @verb
     def incremental(
         self,
         table: str,
@@ -229,7 +218,7 @@ class Ebbtide:
         )
         return self._handed_over(rows)
 
-    @_verb
+    @verb
     def plan(self, *, as_of: datetime | None = None) -> PlanResult:
         """What would be marked and swept, and why, by the last scan. Close it, or use it in a `with`."""
         from ebbtide.app.plan import inventory_age, make_plan
@@ -238,7 +227,7 @@ class Ebbtide:
         made = make_plan(self.project, now=_time(as_of))
         return PlanResult.of(made, *inventory_age(self.project, now=datetime.now(UTC)))
 
-    @_verb
+    @verb
     def explain(self, object_: str, *, as_of: datetime | None = None) -> Explanation:
         """Every policy, every protection and the decision for one object, written `dataset#target:id`."""
         from ebbtide.app.explain import explain_object
@@ -248,7 +237,7 @@ class Ebbtide:
         found = explain_object(self.project, object_, now=_time(as_of))
         return built(Explanation, found)
 
-    @_verb
+    @verb
     def mark(
         self,
         *,
@@ -270,7 +259,7 @@ class Ebbtide:
             run_mark(self.project, as_of=as_of, plan_file=file, limits=limits, dry_run=dry_run, context=context)
         )
 
-    @_verb
+    @verb
     def sweep(
         self,
         *,
@@ -289,7 +278,7 @@ class Ebbtide:
             run_sweep(self.project, as_of=as_of, plan_file=file, limits=limits, dry_run=dry_run, context=context)
         )
 
-    @_verb
+    @verb
     def run(
         self,
         *,
@@ -304,7 +293,7 @@ class Ebbtide:
 
         return RunResult.of(run_once(self.project, as_of=as_of, limits=limits, dry_run=dry_run, context=context))
 
-    @_verb
+    @verb
     def unmark(
         self,
         object_: str,
@@ -330,7 +319,7 @@ class Ebbtide:
         )
         return Unmark(**{**found, "closed_marks": tuple(found["closed_marks"])})
 
-    @_verb
+    @verb
     def release(
         self,
         object_: str,
@@ -345,7 +334,7 @@ class Ebbtide:
 
         return Release(**release_object(self.project, object_, as_of=as_of, dry_run=dry_run, context=context))
 
-    @_verb
+    @verb
     def hold(
         self,
         dataset: str,
@@ -368,7 +357,7 @@ class Ebbtide:
         )  # fmt: skip
         return Hold(**found)
 
-    @_verb
+    @verb
     def release_hold(
         self,
         hold_id: str,
@@ -383,7 +372,7 @@ class Ebbtide:
 
         return Hold(**release_hold(self.project, hold_id, as_of=as_of, dry_run=dry_run, context=context))
 
-    @_verb
+    @verb
     def holds(self) -> Rows[Hold]:
         """Every active hold."""
         from ebbtide.app.hold import list_holds
@@ -392,7 +381,7 @@ class Ebbtide:
 
         return Rows(Hold(**row) for row in list_holds(self.project))
 
-    @_verb
+    @verb
     def orphans(self, *, context: RunContext | None = None) -> OrphansResult:
         """List the storage, scan, and tell what nothing references, and which tables no catalog lists."""
         from ebbtide.app.orphans import list_orphans
@@ -401,7 +390,7 @@ class Ebbtide:
 
         return built(OrphansResult, list_orphans(self.project, now=datetime.now(UTC), context=context))
 
-    @_verb
+    @verb
     def condemn(
         self, path: str, *, unsafe: bool = False, dry_run: bool = False, context: RunContext | None = None
     ) -> CondemnedTable:
@@ -413,7 +402,7 @@ class Ebbtide:
         found = condemn(self.project, path, now=datetime.now(UTC), unsafe=unsafe, dry_run=dry_run, context=context)
         return built(CondemnedTable, found)
 
-    @_verb
+    @verb
     def suggest_labels(self, *tables: str) -> SuggestionsResult:
         """PII labels for columns that look personal: of the named tables, or of all."""
         from ebbtide.app.classify import suggest_labels
@@ -422,14 +411,14 @@ class Ebbtide:
 
         return built(SuggestionsResult, suggest_labels(self.project, tables))
 
-    @_verb
+    @verb
     def create_tables(self, *tables: str, dry_run: bool = False) -> list[str]:
         """Create the tables of contracts that are missing, or the named ones; gives their names."""
         from ebbtide.app.contracts import create_tables
 
         return create_tables(self.project, tables, dry_run=dry_run)
 
-    @_verb
+    @verb
     def contract_drift(self) -> Rows[Drift]:
         """Where tables differ from their contracts, by the last scan."""
         from ebbtide.app.contracts import check_contracts
@@ -438,7 +427,7 @@ class Ebbtide:
 
         return built_rows(Drift, check_contracts(self.project))
 
-    @_verb
+    @verb
     def repair_tables(self, *tables: str, dry_run: bool = False) -> Rows[Repair]:
         """Repair settings of the named tables, or of those with `enforce: true`."""
         from ebbtide.app.contracts import repair_tables
@@ -447,7 +436,7 @@ class Ebbtide:
 
         return built_rows(Repair, repair_tables(self.project, tables, dry_run=dry_run))
 
-    @_verb
+    @verb
     def departed(self, *, file: bool = False, dry_run: bool = False, as_of: datetime | None = None) -> DepartedResult:
         """Who left and is still in a table, as counts; with `file` as erasure requests in the state, too."""
         from ebbtide.app.departed import departed_users
@@ -456,7 +445,7 @@ class Ebbtide:
 
         return built(DepartedResult, departed_users(self.project, file=file, dry_run=dry_run, as_of=as_of))
 
-    @_verb
+    @verb
     def check(
         self, *names: str, now: datetime | None = None, time_limit: float = 600, context: RunContext | None = None
     ) -> Rows[CheckResult]:
@@ -468,7 +457,7 @@ class Ebbtide:
         found = run_checks(self.project, names, now=_time(now), time_limit=time_limit, context=context)
         return built_rows(CheckResult, map(as_json, found))
 
-    @_verb
+    @verb
     def report(
         self, name: str, *, day: date | None = None, time_limit: float = 600, context: RunContext | None = None
     ) -> Rows[Mapping[str, Any]]:
@@ -480,7 +469,7 @@ class Ebbtide:
         found = run_report(self.project, name, [day or now.date()], now=now, time_limit=time_limit, context=context)
         return Rows(row for _, result in found for row in result.rows)
 
-    @_verb
+    @verb
     def errors(self) -> Rows[ScanError]:
         """Catalogs that did not answer the last scan, and datasets that could not be read."""
         from ebbtide.app.results.built import built_rows
@@ -489,7 +478,7 @@ class Ebbtide:
 
         return built_rows(ScanError, Inventory.open(self.project.inventory).errors())
 
-    @_verb
+    @verb
     def runs(self, *, limit: int | None = 20) -> Rows[RunRow]:
         """What runs now, on whatever host, and how the last runs ended; the newest first."""
         from ebbtide.app.results.built import built_rows
@@ -498,7 +487,7 @@ class Ebbtide:
 
         return built_rows(RunRow, list_runs(self.project, now=datetime.now(UTC), limit=limit))
 
-    @_verb
+    @verb
     def cancel_run(self, run_id: str, *, context: RunContext | None = None) -> RunRow:
         """Ask a run to stop at its next boundary; nothing is left half done."""
         from ebbtide.app.results.built import built
@@ -522,7 +511,7 @@ class Ebbtide:
 
         return store_event(self.project, body)
 
-    @_verb
+    @verb
     def information_schema(self, section: str, *, now: datetime | None = None) -> DataFrame:
         """A section of the information schema as checks and reports see it, with labels and what policies make of it.
 

@@ -8,7 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ebbtide.cli import checks, governance, ledger, orphans, people, plan, render, retention, running, runs, show, state
+from ebbtide.cli import (
+    checks,
+    erase,
+    governance,
+    ledger,
+    orphans,
+    people,
+    plan,
+    render,
+    retention,
+    running,
+    runs,
+    show,
+    state,
+)
 from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, open_project, project_file
 
 if TYPE_CHECKING:
@@ -23,6 +37,7 @@ app.add_typer(ledger.app, name="ledger")
 app.add_typer(state.app, name="state")
 app.add_typer(orphans.app, name="orphans")
 app.add_typer(runs.app, name="runs")
+app.add_typer(erase.app, name="erase")
 governance.register(app)
 people.register(app)
 checks.register(app)

@@ -1,10 +1,13 @@
-"""`subjects.yml`: what tells people apart, where it stands, and how one knows that somebody left (spec §3, §4)."""
+"""`subjects.yml`: what tells people apart, where it stands, which tables know one identifier by another, and how one
+knows that somebody left (spec §3, §4).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 from urllib.parse import unquote
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -14,6 +17,9 @@ from ebbtide.config.policies import Days, Hours
 from ebbtide.errors import InputError
 from ebbtide.model.durations import Duration
 from ebbtide.model.ids import DatasetId
+
+Match = Literal["exact", "casefold", "normalised-email"]
+"""How values of an identity are compared: as they stand, in any case, or as mail systems take an address."""
 
 NOTICE = Duration(14, "d")
 """How long a request for somebody who left is pending where nobody says."""
@@ -44,6 +50,28 @@ class Subject:
     key: Place | None = None
     notice_before: Duration = NOTICE
     gone_within: Duration | None = None
+    match: Match = "exact"
+
+
+@dataclass(frozen=True, slots=True)
+class IdentityTable:
+    """A table that knows one identifier of a person by another: from the identity `key`, in any of the columns `by`, to
+    each of `gives`.
+    """
+
+    table_id: str
+    where: str
+    key: str
+    by: tuple[Place, ...]
+    gives: Mapping[str, Place]
+
+
+@dataclass(frozen=True, slots=True)
+class Identities:
+    """All of `subjects.yml`."""
+
+    subjects: Mapping[str, Subject] = field(default_factory=dict)
+    tables: tuple[IdentityTable, ...] = ()
 
 
 class _Subject(BaseModel):
@@ -52,19 +80,50 @@ class _Subject(BaseModel):
     left_at: str | None = None
     notice_before: Hours = NOTICE
     gone_within: Days | None = None
+    match: Match = "exact"
+
+
+class _IdentityTable(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    table: str
+    key: str
+    gives: dict[str, str] = Field(min_length=1)
 
 
 class _File(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     subjects: dict[str, _Subject]
+    identities: tuple[_IdentityTable, ...] = ()
 
 
 def load_subjects(root: Path) -> Mapping[str, Subject]:
-    """Read `subjects.yml` of a project's folder; none where there is no such file."""
+    """The kinds of identifiers of a project; none where its folder has no `subjects.yml`."""
+    return load_identities(root).subjects
+
+
+def load_identities(root: Path) -> Identities:
+    """Read `subjects.yml` of a project's folder; nothing where there is no such file.
+
+    A column from which an identity table gives an identifier is one of that identity's columns.
+    """
     path = root / "subjects.yml"
     if not path.exists():
-        return {}
+        return Identities()
     file, where = yaml.load_with_places(path, _File)
+    subjects = _subjects(file, where)
+    tables = tuple(
+        _identity_table(said, subjects, lambda *key, n=n: where(("identities", n, *key)))
+        for n, said in enumerate(file.identities)
+    )
+    for table in tables:
+        for name, place in table.gives.items():
+            known = subjects[name]
+            if place not in known.columns:
+                subjects[name] = replace(known, columns=(*known.columns, place))
+    return Identities(subjects, tables)
+
+
+def _subjects(file: _File, where: Callable[[yaml.Place], str]) -> dict[str, Subject]:
     found = {}
     for name, said in file.subjects.items():
         here: yaml.Place = ("subjects", name)
@@ -74,9 +133,31 @@ def load_subjects(root: Path) -> Mapping[str, Subject]:
         left_at = _place(said.left_at, where((*here, "left_at"))) if said.left_at is not None else None
         key = _key(columns, left_at, where((*here, "left_at"))) if left_at else None
         found[name] = Subject(
-            name, where(here), columns, left_at, key, said.notice_before, said.gone_within
+            name, where(here), columns, left_at, key, said.notice_before, said.gone_within, said.match
         )  # fmt: skip
     return found
+
+
+def _identity_table(said: _IdentityTable, subjects: Mapping[str, Subject], where: Callable[..., str]) -> IdentityTable:
+    for name, place in ((said.key, where("key")), *((name, where("gives", name)) for name in said.gives)):
+        if name not in subjects:
+            raise InputError(
+                f"{name!r} is no identity", where=place, hint=yaml.nearest(name, [str(each) for each in subjects])
+            )
+    if said.key in said.gives:
+        raise InputError(
+            f"{said.key!r} is the key, and is given, too", where=where("gives", said.key), hint="take it out"
+        )
+    table_id = _place(f"{said.table}.{said.key}", where("table")).table_id
+    keys = tuple(place for place in subjects[said.key].columns if place.table_id == table_id)
+    if not keys:
+        raise InputError(
+            f"{table_id} is known by {said.key}, and none of its columns is that identity",
+            where=where("key"),
+            hint=f"name a column of {table_id} under `columns:` of {said.key}",
+        )
+    gives = {name: Place(table_id, unquote(column)) for name, column in said.gives.items()}
+    return IdentityTable(table_id, where(), said.key, keys, gives)
 
 
 def _place(text: str, where: str) -> Place:

@@ -6,6 +6,7 @@ from importlib import import_module
 
 from ebbtide.errors import InputError
 from ebbtide.formats.base import ContractTerms, Format, NewRows, supports
+from ebbtide.formats.versions import Versions
 from ebbtide.model.capabilities import Capability
 
 _MODULES = {
@@ -37,3 +38,10 @@ def load_contract_terms(name: str) -> ContractTerms:
     load_format(name)
     terms: ContractTerms = import_module(f"{_MODULES[name]}.contract")
     return terms
+
+
+def load_versions(name: str) -> Versions:
+    """How a format reads the rows of every retained version."""
+    load_format(name)
+    versions: Versions = import_module(f"{_MODULES[name]}.versions").VERSIONS
+    return versions

@@ -6,7 +6,7 @@ one of a table that nobody could read. What a model changed in another way canno
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,30 +21,37 @@ from ebbtide.lineage.graph import Graph
 from ebbtide.lineage.labelled import Labelled
 from ebbtide.lineage.values import WHOLE, ColumnRef
 
+INSIDE = "inside"
+"""How a place is known that lies in a list or a map of a column."""
+
 
 @dataclass(frozen=True, slots=True)
 class Carriers:
-    """The columns to look at, each with how it is known, and the places that cannot be looked at."""
+    """The columns to look at, each with how it is known, and the places that cannot be looked at. `elsewhere` are
+    columns of what no catalog lists: a view through which lineage goes on, or a table that somebody else keeps.
+    """
 
     columns: Mapping[Place, str]
     unread: tuple[Unread, ...]
+    elsewhere: tuple[str, ...] = ()
 
 
 def carriers(subject: Subject, labelled: Labelled, inventory: Inventory) -> Carriers:
     """Follow direct lineage from the subject's columns. A column that is not there is an `InputError`."""
     graph = labelled.lineage.graph
     there = _scanned(inventory)
-    starts = [_number(place, subject, graph, there) for place in subject.columns]
+    starts = [number for place in subject.columns for number in _numbers(place, subject, graph, there)]
     plain = _reached(graph, starts, graph.is_direct & ~graph.is_masking)
     every = _reached(graph, starts, graph.is_direct)
     columns: dict[Place, str] = {}
     unread: list[Unread] = []
+    elsewhere: list[str] = []
     for number in sorted(every, key=lambda n: graph.columns[n]):
         ref = graph.columns[number]
         entry = inventory.current.entries.get(ref.table_id)
         if entry is None:
-            continue  # a view, or what no catalog has: lineage goes on through it
-        if entry.error is not None:
+            elsewhere.append(str(ref))
+        elif entry.error is not None:
             unread.append(Unread(str(ref), "the last scan could not read the table"))
         elif ref.column == WHOLE:
             unread.append(Unread(ref.table_id, "its columns are not known to lineage", failed=False))
@@ -56,7 +63,21 @@ def carriers(subject: Subject, labelled: Labelled, inventory: Inventory) -> Carr
             )
         else:
             columns[Place(ref.table_id, ref.column)] = "own" if number in starts else "lineage"
-    return Carriers(columns, tuple(unread))
+    own = set(subject.columns)
+    for place in [place for place, how in columns.items() if how == "own" and place not in own]:
+        del columns[place]  # one around: lineage goes on from it, and what is looked for is inside
+    inside = (place for place in subject.columns if (known := there[place.table_id]) and place.column not in known)
+    columns |= dict.fromkeys(inside, INSIDE)
+    return Carriers(columns, tuple(unread), tuple(elsewhere))
+
+
+def enclosing(column: str, known: Collection[str]) -> str | None:
+    """The column itself, or the nearest one around it; None where the table has neither."""
+    while column not in known:
+        column, dot, _ = column.rpartition(".")
+        if not dot:
+            return None
+    return column
 
 
 def _scanned(inventory: Inventory) -> dict[str, set[str]]:
@@ -68,7 +89,8 @@ def _scanned(inventory: Inventory) -> dict[str, set[str]]:
     return found
 
 
-def _number(place: Place, subject: Subject, graph: Graph, there: Mapping[str, set[str]]) -> int:
+def _numbers(place: Place, subject: Subject, graph: Graph, there: Mapping[str, set[str]]) -> list[int]:
+    """The column, and those around it: who takes a struct or a list with the identity in it, takes the identity."""
     if place.table_id not in there:
         raise InputError(
             f"{subject.name}: no catalog has {place.table_id}",
@@ -76,14 +98,19 @@ def _number(place: Place, subject: Subject, graph: Graph, there: Mapping[str, se
             hint=nearest(place.table_id, list(there)),
         )
     known = there[place.table_id]
-    number = graph.numbers.get(ColumnRef(place.table_id, place.column))
-    if number is None or (known and place.column not in known):
+    column = enclosing(place.column, known) if known else place.column
+    found: list[int] = []
+    while column:
+        number = graph.numbers.get(ColumnRef(place.table_id, column))
+        found += [] if number is None else [number]
+        column = column.rpartition(".")[0]
+    if not found:
         raise InputError(
             f"{subject.name}: {place.table_id} has no column {place.column!r}",
             where=subject.where,
             hint=nearest(place.column, list(known)),
         )
-    return number
+    return found
 
 
 def _reached(graph: Graph, starts: list[int], chosen: npt.NDArray[np.bool_]) -> set[int]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from ebbtide.config.policies import PolicySet
 from ebbtide.config.subjects import Place, Subject
 from ebbtide.errors import InputError, UnreadableError
-from ebbtide.governance.carriers import Carriers
+from ebbtide.governance.carriers import INSIDE, Carriers
 from ebbtide.governance.reading import Unread, column_name, fault_of, rows_of, together
 from ebbtide.model.durations import Duration, add, as_interval
 
@@ -110,7 +110,10 @@ class Departed:
 
         parts: dict[str, DataFrame] = {}
         unread = list(carriers.unread)
-        for place in carriers.columns:
+        for place, how in carriers.columns.items():
+            if how == INSIDE:
+                unread.append(Unread(str(place), "it lies in a list or a map", failed=False))
+                continue
             try:
                 rows = rows_of(self.spark, catalogs, place.table_id)
                 column = F.col(column_name(rows, place.column))

@@ -4,7 +4,8 @@ Nothing stored is believed. Every leaf is hashed again from its body, every subt
 
 1. indexes are dense, bodies hash to their leaves, and say what an entry of their kind says;
 2. a body is missing only where an entry of the log says that it was pruned;
-3. stored subtree hashes, acts, keys and attachments are those that follow from the entries;
+3. stored subtree hashes, acts, keys, attachments, and what is kept of requests (`audit_requests.py`) are those that
+   follow from the entries;
 4. every checkpoint is signed by a key that was trusted at its size and has the root of that many leaves, so each later
    one continues each earlier one;
 5. every copy outside is such a checkpoint too, and the database's last one is not older;
@@ -27,6 +28,7 @@ from sqlalchemy import select
 from ebbtide.errors import EbbtideError
 from ebbtide.ledger.attachments import attachment, kept
 from ebbtide.ledger.audit_outside import read_outside, vouched_findings
+from ebbtide.ledger.audit_requests import request_findings
 from ebbtide.ledger.keys import Trust, TrustedKey
 from ebbtide.ledger.ledger import Ledger
 from ebbtide.ledger.log import Log
@@ -70,6 +72,7 @@ def audit(ledger: Ledger) -> AuditReport:
             *_pruned(state, truth),
             *_nodes(state, truth),
             *_rows(state, truth),
+            *request_findings(state, truth),
             *_attachments(state, truth),
             *compare_state(state, log),
         ]

@@ -62,7 +62,8 @@ def _to_json(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_to_json(item) for item in value]
     if is_dataclass(value):
-        return {item.name: _to_json(getattr(value, item.name)) for item in fields(value)}
+        said = {item.name: getattr(value, item.name) for item in fields(value)}
+        return {name: _to_json(item) for name, item in said.items() if item is not None}
     return value
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ebbtide.errors import InputError
 from ebbtide.ledger.leaf import hex_bytes
@@ -33,9 +33,14 @@ def commit(key: bytes, kind: str, value: str) -> str:
     """The commitment to one identifier, as the ledger holds it: hexadecimal text."""
     if len(key) != KEY_BYTES:
         raise InputError(f"a commitment's key that has not {KEY_BYTES} bytes", hint="use `new_key`")
+    return hmac.digest(key, committed(kind, value), "sha256").hex()
+
+
+def committed(kind: str, value: str) -> bytes:
+    """Type and canonical value of an identifier: what a commitment is the keyed hash of."""
     if not kind or '"' in kind or not kind.isascii():
         raise InputError("a type of subject is ASCII text without quotation marks", hint="such as user_id")
-    return hmac.digest(key, kind.encode() + dumps(value), "sha256").hex()
+    return kind.encode() + dumps(value)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -49,13 +54,25 @@ class Identifier:
         return f"{self.type}=<hidden>"
 
 
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """A search for a person: the digest of the inventory that it read, and the key of the paths in there.
+
+    With it an auditor who has access tells which line is which object.
+    """
+
+    inventory: str
+    key: bytes = field(repr=False)
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Opening:
-    """What opens a request's commitments: k and the identifiers. It shows neither."""
+    """What opens a request's commitments and the inventories of its searches. It shows none of it."""
 
     request: str
     key: bytes
     identifiers: tuple[Identifier, ...]
+    searches: tuple[Searched, ...] = ()
 
     def __repr__(self) -> str:
         return f"Opening(request={self.request!r}, {len(self.identifiers)} identifiers)"
@@ -65,15 +82,16 @@ class Opening:
         return tuple(commit(self.key, identifier.type, identifier.value) for identifier in self.identifiers)
 
     def encode(self) -> bytes:
-        """The content of `opening.json`."""
-        return dumps(
-            {
-                "format": OPENING_FORMAT,
-                "v": OPENING_VERSION,
-                "request": self.request,
-                "key": self.key.hex(),
-                "identifiers": [{"type": item.type, "value": item.value} for item in self.identifiers],
-            }
+        """The content of `opening.json`: canonical JSON, put together from its texts, for there may be a million."""
+        identifiers = b",".join(b'{"type":%b,"value":%b}' % (dumps(i.type), dumps(i.value)) for i in self.identifiers)
+        searches = [{"inventory": each.inventory, "key": each.key.hex()} for each in self.searches]
+        return b'{"format":"%b","identifiers":[%b],"key":"%b","request":%b%b,"v":%d}' % (
+            OPENING_FORMAT.encode(),
+            identifiers,
+            self.key.hex().encode(),
+            dumps(self.request),
+            b',"searches":' + dumps(searches) if searches else b"",
+            OPENING_VERSION,
         )
 
     @classmethod
@@ -82,12 +100,25 @@ class Opening:
         match loads_canonical(data, limit=MAX_OPENING_BYTES):
             case {"format": str(found), "v": version} if (found, version) != (OPENING_FORMAT, OPENING_VERSION):
                 raise InputError(f"not an {OPENING_FORMAT} of version {OPENING_VERSION}", hint="give the opening.json")
-            case {"request": str(request), "key": str(key), "identifiers": [_, *_] as items}:
-                opening = cls(request, hex_bytes(key), tuple(_identifier(item) for item in items))
+            case {"request": str(request), "key": str(key), "identifiers": [_, *_] as items, **more}:
+                searches = more.get("searches", [])
+                opening = cls(
+                    request,
+                    hex_bytes(key),
+                    tuple(_identifier(item) for item in items),
+                    tuple(_searched(item) for item in searches) if isinstance(searches, list) else (),
+                )
                 # Written again it must be the same, so nothing in the file goes unread; and it must open something.
                 if opening.encode() == data and opening.commitments():
                     return opening
         raise InputError("not an opening", hint="format, v, request, key and at least one identifier")
+
+
+def _searched(item: object) -> Searched:
+    match item:
+        case {"inventory": str(inventory), "key": str(key), **rest} if not rest:
+            return Searched(inventory, hex_bytes(key))
+    raise InputError("a search of the opening cannot be read", hint="it has an inventory and a key, both text")
 
 
 def _identifier(item: object) -> Identifier:

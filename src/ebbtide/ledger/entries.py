@@ -75,13 +75,14 @@ class KeyRotated(Entry):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BodiesPruned(Entry):
-    """Bodies from before a time were removed; their hashes stay."""
+    """Bodies from before a time were removed; their hashes stay. Of `batches` the leaves of closed requests were."""
 
     KIND = "ledger.pruned"
     LASTING = True
 
     before: datetime
-    ranges: tuple[Indexes, ...]
+    ranges: tuple[Indexes, ...] = ()
+    batches: tuple[int, ...] = ()
 
 
 # Retention.
@@ -268,7 +269,7 @@ RESULTS = ("done", "partial", "failed", "nothing")
 class RequestReceived(Entry):
     """An erasure request came in. The subject is known by its commitments only."""
 
-    KIND = "request.received"
+    KIND = leaf.RECEIVED
 
     request: str
     law: str
@@ -281,7 +282,7 @@ class RequestReceived(Entry):
 class RequestMoved(Entry):
     """A request took a step, or got a later deadline."""
 
-    KIND = "request.moved"
+    KIND = leaf.MOVED
 
     request: str
     state: str
@@ -291,7 +292,11 @@ class RequestMoved(Entry):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified(Entry):
-    """At that time `scanner` read the objects of `inventory` in `place` for `commitments`, and found `found`."""
+    """At that time `scanner` read the objects of `inventory` in `place` for `commitments`, and found `found`.
+
+    `inventory` is the digest of an attachment, and so is `untold`: the `unread` objects, each with the reason why
+    nobody can tell what is in it. What it makes of the request: `state.values.after_search`.
+    """
 
     KIND = leaf.VERIFIED
 
@@ -302,6 +307,21 @@ class Verified(Entry):
     commitments: tuple[str, ...]
     found: int
     unread: int | None = None
+    objects: int | None = None
+    bytes: int | None = None
+    untold: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestBatch(Entry):
+    """Many requests' entries of kind `of` as one: the root of the tree over them (`batch.py`)."""
+
+    KIND = leaf.BATCH
+
+    of: str
+    count: int
+    root: str
+    attachments: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -325,6 +345,19 @@ class RequestListed(Entry):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Excepted:
+    """What of a person is left in a place, or may be: why, on which basis, and until when (spec §4)."""
+
+    place: str
+    outcome: str
+    basis: str
+    until: date | None = None
+
+    def __post_init__(self) -> None:
+        leaf.check_exception(self.place, self.outcome, self.basis, None if self.until is None else str(self.until))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RequestCertified(Entry):
     """The last entry of a request: it lists all earlier ones, so that one proof covers them."""
 
@@ -334,6 +367,7 @@ class RequestCertified(Entry):
     state: str
     commitments: tuple[str, ...]
     entries: tuple[EarlierEntry, ...]
+    exceptions: tuple[Excepted, ...] = ()
 
 
 _ALL: tuple[type[Entry], ...] = (
@@ -354,6 +388,7 @@ _ALL: tuple[type[Entry], ...] = (
     RequestReceived,
     RequestMoved,
     Verified,
+    RequestBatch,
     CertificateKey,
     RequestListed,
     RequestCertified,
@@ -370,6 +405,10 @@ def attachments_of(entry: Entry) -> set[str]:
             return {digest}
         case Outcome(removed=removed, left=left):
             return {files.digest for files in (removed, left) if files}
+        case Verified(inventory=inventory, untold=untold):
+            return {digest for digest in (inventory, untold) if digest and leaf.is_digest(digest)}
+        case RequestBatch(attachments=attachments):
+            return set(attachments)
     return set()
 
 

@@ -11,6 +11,7 @@ from ebbtide.ledger.frontier import FrontierFile
 from ebbtide.ledger.note import Signer, VerifierKey
 from ebbtide.ledger.outside import OutsideCopy
 from ebbtide.state.keys import KeyFolder
+from ebbtide.state.request_keys import RequestKeys
 
 _KEY_PREFIX = "ledger-"
 
@@ -25,6 +26,11 @@ class Home:
     project: str
     origin: str | None = None
     checkpoint: Path | None = None
+
+    @property
+    def request_keys(self) -> RequestKeys:
+        """The keys of erasure requests: in the key folder, so that what keeps the one safe keeps the other."""
+        return RequestKeys(self.keys.path / "requests.keys")
 
     def signers(self) -> list[Signer]:
         """The ledger's keys that lie here; those of the project's origin, where it has set one."""

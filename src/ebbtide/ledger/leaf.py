@@ -9,15 +9,20 @@
 | `request` | the erasure request that it belongs to; absent when it belongs to none, or to several |
 | `requests` | the requests that it belongs to, where one act serves several |
 
-Four kinds have a meaning for whoever checks a certificate; further keys are welcome on all of them:
+These kinds have a meaning for whoever checks a certificate; further keys are welcome on all of them:
 
 - `certificate.key`: `key` is the verifier key that signs certificates.
 - `request.verified`: at that time `scanner` read the objects of `inventory` in `place` for `commitments` and found
   `found`; `unread` of them it could not read (absent: none).
+- `request.received`: `commitments` say whom `request` is about.
+- `request.moved`: `state` is where the request went. Planned, deleted and purged are work on it, as acts are.
+- `request.batch`: the same for many requests: `root` is that of a Merkle tree over `count` leaves of kind `of`, each of
+  one request (`batch.py`).
 - `request.listed`: `entries` lists earlier entries of a long request, each as `{"index": …, "leaf": "<hex>"}`.
 - `request.certified`: the last entry of a request. `entries` lists its earlier ones, `state` says how it ended
-  (`certified` or `certified with exceptions`), `commitments` whom it was about. What one leaf cannot list,
-  `request.listed` entries that it lists do.
+  (`certified` or `certified with exceptions`), `commitments` whom it was about, `exceptions` what is left: each a
+  `place`, an `outcome`, its `basis`, and until when. What one leaf cannot list, `request.listed` entries do, which it
+  lists.
 """
 
 from __future__ import annotations
@@ -32,15 +37,22 @@ from ebbtide.model.canonical import Json, loads_canonical, parse_timestamp
 
 VERSION = 1
 CERTIFICATE_KEY = "certificate.key"
+RECEIVED = "request.received"
+MOVED = "request.moved"
 VERIFIED = "request.verified"
+BATCH = "request.batch"
 LISTED = "request.listed"
 CERTIFIED = "request.certified"
 
 MAX_LISTED = 500
 """How many entries one entry can list and still stay below 60,000 bytes."""
 
+OUTCOMES = {"retained": True, "expires": True, "held": False, "not reachable": False, "not readable": False}
+"""How a place may end that is no clean one, and whether that has a date (spec §4). A hold is open-ended."""
+
 Body: TypeAlias = dict[str, Json]
 
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _KIND = re.compile(r"[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*)*")
 
 
@@ -114,6 +126,21 @@ def listed_in(body: Body) -> dict[int, bytes]:
             f"a {body['kind']} entry with wrong `entries`", hint="each has an index, once, and a leaf hash of 32 bytes"
         )
     return found
+
+
+def is_digest(text: str) -> bool:
+    """Whether a text names an attachment."""
+    return _DIGEST.fullmatch(text) is not None
+
+
+def check_exception(place: str, outcome: str, basis: str, until: str | None) -> None:
+    """Refuse an exception that does not say what is left where, why, and until when."""
+    if outcome not in OUTCOMES or not place or not basis:
+        raise InputError(
+            "an exception without place, outcome and basis", hint=f"its outcome is one of {', '.join(OUTCOMES)}"
+        )
+    if OUTCOMES[outcome] and until is None:
+        raise InputError(f"what is {outcome} has no date", hint="say until when, as YYYY-MM-DD")
 
 
 def hex_bytes(text: str) -> bytes:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -27,14 +27,15 @@ from itertools import pairwise
 from typing import Generic, TypeVar
 from urllib.parse import quote
 
-from ebbtide.errors import EbbtideError, NotAppendedError, RefusedError, RewoundError
+from ebbtide.errors import EbbtideError, InputError, NotAppendedError, RefusedError, RewoundError
 from ebbtide.ledger.attachments import attach_files
 from ebbtide.ledger.codec import Entry
-from ebbtide.ledger.entries import Files, KeyRotated, LedgerCreated
+from ebbtide.ledger.entries import Files, KeyRotated, LedgerCreated, RequestBatch
 from ebbtide.ledger.frontier import NOTHING, Appended, Frontier
 from ebbtide.ledger.home import Home as Home
 from ebbtide.ledger.log import Log
 from ebbtide.ledger.note import Checkpoint, Note, Signer, VerifierKey, check_name, sign
+from ebbtide.ledger.request_index import requests_in
 from ebbtide.ledger.tree import EMPTY_ROOT, consistency_proof, verify_consistency
 from ebbtide.ledger.vouched import Outside, check_appended, check_key, check_origin, check_signed, take_over
 from ebbtide.run import finishing
@@ -70,6 +71,30 @@ class Step(Generic[WriterT]):
     def append(self, *entries: Entry) -> range:
         """Add entries to the log; gives their indexes."""
         return self.log.append([replace(entry, simulated=True) for entry in entries] if self.simulated else entries)
+
+    def append_batch(self, entries: Sequence[Entry], *, attachments: Iterable[str] = ()) -> int:
+        """Add one entry for many requests: entries of one kind and time, each of one request; gives its index."""
+        first = entries[0]
+        requests = [named for entry in entries for named in requests_in(entry)]
+        if len(requests) != len(entries) or {(entry.KIND, entry.at) for entry in entries} != {(first.KIND, first.at)}:
+            raise InputError("a batch of different things", hint="one kind, one time, and one request an entry")
+        leaves = [replace(entry, simulated=True).encode() if self.simulated else entry.encode() for entry in entries]
+        return self.append_leaves(first.KIND, first.at, requests, leaves, attachments=attachments)
+
+    def append_leaves(
+        self,
+        kind: str,
+        at: datetime,
+        requests: Sequence[str],
+        leaves: Sequence[bytes],
+        *,
+        attachments: Iterable[str] = (),
+    ) -> int:
+        """The same for leaves that are encoded already, and stamped where the clock is simulated."""
+        batch = RequestBatch(
+            at=at, simulated=self.simulated, of=kind, count=len(leaves), root="", attachments=tuple(attachments)
+        )
+        return self.log.append_batch(batch, requests, leaves)
 
     def attach_files(self, files: Iterable[tuple[str, int]]) -> Files:
         """Keep a list of files beside the log, for an entry to name."""

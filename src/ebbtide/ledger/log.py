@@ -13,15 +13,25 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from sqlalchemy import Connection, func, insert, select, update
 
 from ebbtide.errors import EbbtideError, InputError, ProofError, RefusedError
-from ebbtide.ledger import tree
+from ebbtide.ledger import request_index, tree
 from ebbtide.ledger.attachments import kept
+from ebbtide.ledger.batch import Tree
 from ebbtide.ledger.codec import Entry
-from ebbtide.ledger.entries import Intent, KeyRotated, LedgerCreated, Outcome, attachments_of, parse_entry
+from ebbtide.ledger.entries import (
+    Intent,
+    KeyRotated,
+    LedgerCreated,
+    Outcome,
+    RequestBatch,
+    attachments_of,
+    parse_entry,
+)
 from ebbtide.ledger.frontier import Frontier
 from ebbtide.ledger.keys import Trust, TrustedKey
 from ebbtide.ledger.note import Note, VerifierKey
@@ -78,7 +88,15 @@ class Log:
                 key = entry.key if isinstance(entry, LedgerCreated) else entry.new
                 self._connection.execute(insert(ledger_keys), [{"entry": index, "key": key}])
         self._begin(intents)
+        request_index.keep(self._connection, indexes, entries)
         return indexes
+
+    def append_batch(self, batch: RequestBatch, requests: Sequence[str], leaves: Sequence[bytes]) -> int:
+        """Add one entry for many requests, whose leaves are kept beside it; gives its index. Its root is told here."""
+        hashes = [tree.leaf_hash(leaf) for leaf in leaves]
+        (index,) = self.append([replace(batch, root=Tree(hashes).root.hex())])
+        request_index.keep_batch(self._connection, index, requests, hashes, leaves)
+        return index
 
     def frontier(self) -> Frontier:
         """The whole tree by its complete subtrees: read once, and grown by what this transaction appends.

@@ -1,8 +1,9 @@
 """The ledger's own retention: bodies go, hashes stay, proofs still work (spec §5).
 
 What stays whatever its age: the entries that name keys and prunings, intents that wait for their outcome, intents
-whose outcome is younger, and everything about a request that is still open. What was removed is said in an entry, in
-the same transaction, so an audit knows a pruned body from a lost one.
+whose outcome is younger, and everything about a request that is still open. Of a batch that has an open request only
+the leaves of the closed ones go. What was removed is said in an entry, in the same transaction, so an audit knows a
+pruned body from a lost one.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ebbtide.ledger.ledger import Ledger
 from ebbtide.ledger.log import Log
 from ebbtide.ledger.recompute import uncovered
 from ebbtide.state.reader import StateReader
-from ebbtide.state.tables import acts, ledger_acts, ledger_entries
+from ebbtide.state.tables import acts, ledger_acts, ledger_entries, ledger_requests, requests
 
 _RANGES_PER_ENTRY = 1000
 
@@ -33,6 +34,8 @@ class Pruning:
 
     ranges: tuple[Indexes, ...]
     attachments: tuple[str, ...]
+    batches: tuple[int, ...] = ()
+    """Batches that stay, and the leaves of whose closed requests go."""
 
     @property
     def bodies(self) -> int:
@@ -60,10 +63,16 @@ def prune(ledger: Ledger, *, before: datetime) -> Pruning:
             # The salts of what they held in keyed forms go along: nobody can hold a guess against a hash any more.
             connection.execute(delete(acts).where(acts.c.id.in_(select(ledger_acts.c.act).where(gone))))
             connection.execute(delete(ledger_acts).where(gone))
+            connection.execute(delete(ledger_requests).where(ledger_requests.c.entry.between(item.first, item.last)))
+        closed = select(requests.c.id).where(requests.c.closed_at.is_not(None))
+        for batch in pruning.batches:
+            leaves = (ledger_requests.c.entry == batch) & ledger_requests.c.request.in_(closed)
+            connection.execute(update(ledger_requests).where(leaves).values(leaf=None))
         detach(connection, pruning.attachments)
-        for start in range(0, len(pruning.ranges), _RANGES_PER_ENTRY):
-            ranges = pruning.ranges[start : start + _RANGES_PER_ENTRY]
-            step.append(BodiesPruned(at=ledger.clock.now(), before=before, ranges=ranges))
+        for start in range(0, max(len(pruning.ranges), len(pruning.batches)), _RANGES_PER_ENTRY):
+            some = slice(start, start + _RANGES_PER_ENTRY)
+            ranges, batches = pruning.ranges[some], pruning.batches[some]
+            step.append(BodiesPruned(at=ledger.clock.now(), before=before, ranges=ranges, batches=batches))
     ledger.database.scrub()
     return pruning
 
@@ -93,18 +102,30 @@ def _check(ledger: Ledger, before: datetime) -> None:
 
 
 def _plan(state: StateReader, log: Log, before: datetime) -> Pruning:
-    requests = {request.id for request in state.requests(only_open=True)}
+    still_open = {request.id for request in state.requests(only_open=True)}
+    needed, partly = _batches(state)
     known = state.connection.execute(select(ledger_acts)).all()
     # An act that a mark waits for is not over: its salt and its head are needed, and of old ones the intent itself.
     waited_for = {mark.act for mark in state.marks() if mark.act is not None}
-    old = {index for index, entry, body in _bodies(log) if _is_old(entry, body, before, requests)}
+    old = {index for index, entry, body in _bodies(log) if _is_old(entry, body, before, still_open)}
+    batches, old = sorted(old & needed & partly), old - needed
     # An outcome goes with its intent, so that neither is ever read alone.
     for row in known:
         if row.act in waited_for or row.intent not in old or row.outcome not in old:
             old -= {row.intent, row.outcome}
     named = {mark.files for mark in state.marks() if mark.files}
     named = named.union(*(attachments_of(entry) for index, entry, _ in _bodies(log) if index not in old))
-    return Pruning(_ranges(sorted(old)), tuple(sorted(kept(state.connection) - named)) if old else ())
+    attachments = tuple(sorted(kept(state.connection) - named)) if old else ()
+    return Pruning(_ranges(sorted(old)), attachments, tuple(batches))
+
+
+def _batches(state: StateReader) -> tuple[set[int], set[int]]:
+    """Batches that have an open request, and those that still have the leaf of a closed one."""
+    leaves = select(ledger_requests.c.entry).join(requests, requests.c.id == ledger_requests.c.request)
+    leaves = leaves.where(ledger_requests.c.leaf.is_not(None)).distinct()
+    is_open = requests.c.closed_at.is_(None)
+    needed, partly = (set(state.connection.execute(leaves.where(one)).scalars()) for one in (is_open, ~is_open))
+    return needed, partly
 
 
 def _is_old(entry: Entry, requests_named: tuple[str, ...], before: datetime, still_open: set[str]) -> bool:

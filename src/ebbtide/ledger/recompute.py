@@ -14,15 +14,18 @@ from ebbtide.ledger import tree
 from ebbtide.ledger.codec import Entry
 from ebbtide.ledger.entries import (
     BodiesPruned,
+    CertificateKey,
     Indexes,
     Intent,
     KeyRotated,
     LedgerCreated,
     Outcome,
+    RequestBatch,
     attachments_of,
     parse_entry,
 )
 from ebbtide.ledger.log import STORED_HEIGHT, Log
+from ebbtide.ledger.request_index import requests_in
 from ebbtide.state.reader import StateReader
 from ebbtide.state.tables import ledger_entries
 
@@ -49,6 +52,11 @@ class Recomputed:
     keys: list[tuple[int, str]] = field(default_factory=list)
     acts: dict[str, tuple[int | None, int | None]] = field(default_factory=dict)
     attached: set[str] = field(default_factory=set)
+    named: dict[tuple[int, int], str] = field(default_factory=dict)
+    """The requests that entries name, by the entry's index and the place in it."""
+    batches: dict[int, RequestBatch] = field(default_factory=dict)
+    certificate_keys: dict[int, str] = field(default_factory=dict)
+    pruned_batches: set[int] = field(default_factory=set)
     missing: list[int] = field(default_factory=list)
     pruned: list[Indexes] = field(default_factory=list)
     end: int | None = None
@@ -78,6 +86,7 @@ class Recomputed:
     def add_entry(self, index: int, entry: Entry) -> None:
         """Take in what an entry means for the other rows."""
         self.attached |= attachments_of(entry)
+        self.named |= {(index, place): request for place, request in enumerate(requests_in(entry))}
         match entry:
             case LedgerCreated(key=key) | KeyRotated(new=key):
                 self.keys.append((index, key))
@@ -85,8 +94,13 @@ class Recomputed:
                 self.acts[act] = (index, None)
             case Outcome(act=act):
                 self.acts[act] = (self.acts.get(act, (None, None))[0], index)
-            case BodiesPruned(ranges=ranges):
+            case RequestBatch():
+                self.batches[index] = entry
+            case CertificateKey(key=key):
+                self.certificate_keys[index] = key
+            case BodiesPruned(ranges=ranges, batches=batches):
                 self.pruned += ranges
+                self.pruned_batches.update(batches)
 
 
 def read_entries(state: StateReader, log: Log, truth: Recomputed, sizes: set[int]) -> Iterator[Finding]:

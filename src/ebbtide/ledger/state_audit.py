@@ -10,7 +10,7 @@ A row from before a pruning may have lost its entries to it, and is compared wit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
@@ -28,18 +28,32 @@ from ebbtide.ledger.entries import (
     Marked,
     MarkSentBack,
     Outcome,
+    RequestBatch,
     RequestCertified,
     RequestMoved,
     RequestReceived,
     Unmarked,
     UnmarkReleased,
+    Verified,
     parse_entry,
     salted,
 )
 from ebbtide.ledger.log import Log
 from ebbtide.ledger.recompute import Finding
+from ebbtide.ledger.request_index import leaves_of
 from ebbtide.state.reader import StateReader
-from ebbtide.state.values import Condemnation, Declaration, Hold, Mark, MarkState, Request, RequestState, Salt, Unmark
+from ebbtide.state.values import (
+    Condemnation,
+    Declaration,
+    Hold,
+    Mark,
+    MarkState,
+    Request,
+    RequestState,
+    Salt,
+    Unmark,
+    after_search,
+)
 
 _RowT = TypeVar("_RowT", Hold, Unmark, Mark, Request, Condemnation, Declaration)
 _Differs = Iterator[tuple[str, bool]]
@@ -48,6 +62,7 @@ _Differs = Iterator[tuple[str, bool]]
 _RESTORE = "bring back the newest copy of the state"
 _RELEASE = "someone wrote it past Ebbtide: release it, and order it again if it is wanted"
 _UNMARK = "someone wrote it past Ebbtide: `unmark` the object, look at it, and release it"
+_BEGINS = (RequestState.RECEIVED, RequestState.IDENTITY_PENDING)
 _AGAIN = "someone wrote past Ebbtide: set it right by the verb that made it"
 
 
@@ -106,6 +121,8 @@ class _Told:
                 _made(self.requests, id_, index, entry)
             case RequestMoved(request=id_) | RequestCertified(request=id_):
                 _later(self.requests, id_, entry)
+            case Verified(request=id_) if id_ in self.requests:
+                _later(self.requests, id_, entry)
             case FolderCondemned(condemned=id_, path=path):
                 # Condemned again, the new word counts, and has the row.
                 for old in [old for old, story in self.condemned.items() if _path(story) == path]:
@@ -125,11 +142,13 @@ def compare_state(state: StateReader, log: Log) -> Iterator[Finding]:
     """Every row against its entries, every entry against its row. Entries that cannot be read are found elsewhere."""
     told = _Told()
     for index, _, body in log.rows(0, log.size):
-        if isinstance(body, bytes):
-            try:
-                told.add(index, parse_entry(body))
-            except EbbtideError:
-                continue
+        entry = _parsed(body)
+        if isinstance(entry, RequestBatch):
+            for leaf in leaves_of(state.connection, index):
+                if (said := _parsed(leaf.leaf)) is not None:
+                    told.add(index, said)
+        elif entry is not None:
+            told.add(index, entry)
     try:
         salts = {each.dataset: each.salt for each in state.condemned()}
         rows = (
@@ -254,13 +273,31 @@ def _request(told: _Told, row: Request, story: _Story, salts: Mapping[str, Salt]
         yield "law", row.law == made.law
         yield "commitments", row.commitments == made.commitments
         yield "times", (row.received_at, row.due_at) == (made.received_at, made.due_at)
-    states = [entry.state for entry in story.later if isinstance(entry, RequestMoved | RequestCertified)]
-    begins = (RequestState.RECEIVED, RequestState.IDENTITY_PENDING)
-    if states or not told.may_be_pruned(row.updated_at):
-        yield "state", str(row.state) == states[-1] if states else row.state in begins
+    states = _states(story)
+    if (states is not None and story.later) or not told.may_be_pruned(row.updated_at):
+        yield "state", row.state in (states or _BEGINS)
     deadlines = [entry.deadline for entry in story.later if isinstance(entry, RequestMoved) and entry.deadline]
     if deadlines or not told.may_be_pruned(row.updated_at):
         yield "deadline", row.extended_to == (deadlines[-1] if deadlines else None)
+
+
+def _states(story: _Story) -> Collection[str] | None:
+    """Where a request may be by its entries; None where the earlier ones are gone and the later ones do not say."""
+    states: Collection[str] | None = _BEGINS if story.made is not None else None
+    for entry in story.later:
+        if isinstance(entry, RequestMoved | RequestCertified):
+            states = (entry.state,)
+        elif isinstance(entry, Verified) and states is not None:
+            states = {str(after_search(state, found=entry.found > 0)) for state in RequestState if state in states}
+    return states
+
+
+def _parsed(body: object) -> Entry | None:
+    """An entry; None where its body is gone, or cannot be read, which is found elsewhere."""
+    try:
+        return parse_entry(body) if isinstance(body, bytes) else None
+    except EbbtideError:
+        return None
 
 
 def _ended(told: _Told, story: _Story, row: tuple[datetime | None, str | None]) -> bool:

@@ -50,7 +50,12 @@ def _spelled(file: Path) -> str:
     called `a[b]` or `*` is a name and not a pattern. (With patterns switched off Spark reads each of several such files
     once for every one of them.)
     """
-    return "file://" + _PATTERN.sub(r"\\\g<0>", str(file.resolve()))
+    return "file://" + escaped(str(file.resolve()))
+
+
+def escaped(path: str) -> str:
+    """A path in which nothing is a pattern."""
+    return _PATTERN.sub(r"\\\g<0>", path)
 
 
 _PATTERN = re.compile(r"[\\*?{}\[\]]")

@@ -1,4 +1,4 @@
-"""Keys that are files: one per request, beside the ledger's own (spec §4, §5).
+"""Keys that are files: the ledger's own, one per hold on a subject (spec §4, §5). Requests' are in `request_keys.py`.
 
 What a key sealed is unreadable for ever once the key is destroyed, wherever copies of the sealed bytes lie. So a key
 is in one file only, readable by its owner only, and never in the database, a backup of it, or a log. (On storage that
@@ -20,7 +20,7 @@ from ebbtide.errors import InputError, ProofError, RefusedError, StateError, Unr
 from ebbtide.private import private_folder
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}")
-_KEY_BYTES = 32
+KEY_BYTES = 32
 _NONCE_BYTES = 12
 _MAX_FILE_BYTES = 10_000
 
@@ -100,32 +100,42 @@ class KeyFolder:
 
     def create_sealing(self, name: str) -> None:
         """Make a random key for `seal`."""
-        self.store(name, secrets.token_bytes(_KEY_BYTES))
+        self.store(name, secrets.token_bytes(KEY_BYTES))
 
     def seal(self, name: str, content: bytes) -> bytes:
         """Encrypt content under the key, bound to the key's name (AES-256-GCM)."""
-        nonce = secrets.token_bytes(_NONCE_BYTES)
-        return nonce + self._cipher(name).encrypt(nonce, content, name.encode())
+        return seal(self._sealing(name), name, content)
 
     def unseal(self, name: str, sealed: bytes) -> bytes:
         """The content; refused when the key is gone or the bytes are not what this key sealed."""
-        try:
-            return self._cipher(name).decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], name.encode())
-        except (InvalidTag, ValueError):
-            raise ProofError(
-                f"what is sealed under {name}", expected="the bytes that its key sealed", found="others"
-            ) from None
+        return unseal(self._sealing(name), name, sealed)
 
-    def _cipher(self, name: str) -> AESGCM:
+    def _sealing(self, name: str) -> bytes:
         secret = self.read(name)
-        if len(secret) != _KEY_BYTES:
-            raise UnreadableError(f"key {name}", f"it has {len(secret)} bytes, not {_KEY_BYTES}")
-        return AESGCM(secret)
+        if len(secret) != KEY_BYTES:
+            raise UnreadableError(f"key {name}", f"it has {len(secret)} bytes, not {KEY_BYTES}")
+        return secret
 
     def _file(self, name: str) -> Path:
         if not _NAME.fullmatch(name):
             raise InputError("not the name of a key", hint="lower-case letters, digits, hyphens and underscores")
         return self.path / f"{name}.key"
+
+
+def seal(key: bytes, name: str, content: bytes) -> bytes:
+    """Encrypt content under a key, bound to the name of what it belongs to (AES-256-GCM)."""
+    nonce = os.urandom(_NONCE_BYTES)
+    return nonce + AESGCM(key).encrypt(nonce, content, name.encode())
+
+
+def unseal(key: bytes, name: str, sealed: bytes) -> bytes:
+    """The content; refused unless it is what this key sealed under this name."""
+    try:
+        return AESGCM(key).decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], name.encode())
+    except (InvalidTag, ValueError):
+        raise ProofError(
+            f"what is sealed under {name}", expected="the bytes that its key sealed", found="others"
+        ) from None
 
 
 def _sync(folder: Path) -> None:

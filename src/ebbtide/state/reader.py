@@ -95,12 +95,12 @@ class StateReader:
         query = select(tables.requests).order_by(tables.requests.c.received_at, tables.requests.c.id)
         if only_open:
             query = query.where(tables.requests.c.closed_at.is_(None))
-        return tuple(_request(row) for row in self._rows(query))
+        return tuple(request_of_row(row) for row in self._rows(query))
 
     def get_request(self, request_id: str) -> Request:
         """One request by its id."""
         query = select(tables.requests).where(tables.requests.c.id == request_id)
-        return _request(self._one(query, f"request {request_id}"))
+        return request_of_row(self._one(query, f"request {request_id}"))
 
     def runs(self, *, only_unfinished: bool = False) -> tuple[Run, ...]:
         """Runs in the order in which they began."""
@@ -148,7 +148,8 @@ def _hold(row: Mapping[str, Any]) -> Hold:
     return Hold(**(dict(row) | {"scope": HoldScope(row["scope"])}))
 
 
-def _request(row: Mapping[str, Any]) -> Request:
+def request_of_row(row: Mapping[str, Any]) -> Request:
+    """A request as its row has it."""
     return Request(**(dict(row) | {"state": RequestState(row["state"])}))
 
 

@@ -153,6 +153,26 @@ requests = Table(
     Column("extended_to", Instant),
     Column("updated_at", Instant, nullable=False),
     Column("closed_at", Instant),
+    Column("key_slot", Count),
+)
+Index("requests_key_slot", requests.c.key_slot)
+# `requests_left_keys` and `requests_key_files`, which have conditions, are in the migration alone, as `marks_open` is.
+
+# Whom an open request is about, by keyed hashes whose key lies with the requests' keys. They go when it closes.
+request_lookups = Table(
+    "request_lookups",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True),
+    Column("request", Text, primary_key=True),
+)
+Index("request_lookups_request", request_lookups.c.request)
+
+# Which key those hashes were made with: one row, so that a host with another key is told, and finds nobody by mistake.
+lookup_keys = Table(
+    "lookup_keys",
+    metadata,
+    Column("id", Count, primary_key=True, autoincrement=False),
+    Column("fingerprint", LargeBinary, nullable=False),
 )
 
 runs = Table(
@@ -216,6 +236,26 @@ ledger_keys = Table(
     Column("entry", Count, primary_key=True, autoincrement=False),
     Column("key", Text, nullable=False),
 )
+
+ledger_certificate_keys = Table(
+    "ledger_certificate_keys",
+    metadata,
+    Column("entry", Count, primary_key=True, autoincrement=False),
+    Column("key", Text, nullable=False),
+)
+
+# Which entries a request is made of. Of a batch also its leaves: `place` is then the leaf's index in the batch's tree,
+# and a pruned leaf leaves its hash.
+ledger_requests = Table(
+    "ledger_requests",
+    metadata,
+    Column("entry", Count, primary_key=True, autoincrement=False),
+    Column("place", Count, primary_key=True, autoincrement=False),
+    Column("request", Text, nullable=False),
+    Column("leaf_hash", LargeBinary),
+    Column("leaf", LargeBinary),
+)
+Index("ledger_requests_request", ledger_requests.c.request)
 
 ledger_checkpoints = Table(
     "ledger_checkpoints",

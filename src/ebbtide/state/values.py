@@ -56,12 +56,16 @@ class RequestState(StrEnum):
 _OUT = frozenset({RequestState.REFUSED, RequestState.WITHDRAWN})
 NEXT_STATES: dict[RequestState, frozenset[RequestState]] = {
     RequestState.IDENTITY_PENDING: _OUT | {RequestState.RECEIVED},
-    RequestState.RECEIVED: _OUT | {RequestState.IDENTITY_PENDING, RequestState.PLANNED},
+    # Of a person who is nowhere there is nothing to plan: a search that reads everything is enough.
+    RequestState.RECEIVED: _OUT | {RequestState.IDENTITY_PENDING, RequestState.PLANNED, RequestState.VERIFIED},
     # A plan may be made again before anything was deleted, and bytes that turn up at verification go back to purge.
     RequestState.PLANNED: _OUT | {RequestState.PLANNED, RequestState.DELETED},
     RequestState.DELETED: frozenset({RequestState.PURGED}),
     RequestState.PURGED: frozenset({RequestState.VERIFIED, RequestState.DELETED}),
-    RequestState.VERIFIED: frozenset({RequestState.CERTIFIED, RequestState.CERTIFIED_WITH_EXCEPTIONS}),
+    # A later search that finds something takes the verification back.
+    RequestState.VERIFIED: frozenset(
+        {RequestState.RECEIVED, RequestState.CERTIFIED, RequestState.CERTIFIED_WITH_EXCEPTIONS}
+    ),
     RequestState.CERTIFIED: frozenset(),
     # It resumes by itself when the last exception ends.
     RequestState.CERTIFIED_WITH_EXCEPTIONS: frozenset({RequestState.PLANNED}),
@@ -69,6 +73,16 @@ NEXT_STATES: dict[RequestState, frozenset[RequestState]] = {
     RequestState.WITHDRAWN: frozenset(),
 }
 """Which state may follow which; a state without followers is closed."""
+
+
+def after_search(state: RequestState, *, found: bool) -> RequestState:
+    """What a search makes of a request: clean is verified where that may follow, found takes a verification back.
+
+    Elsewhere the search is on record, and the request stays where it is: its deletion is not over.
+    """
+    if found:
+        return RequestState.RECEIVED if state is RequestState.VERIFIED else state
+    return RequestState.VERIFIED if RequestState.VERIFIED in NEXT_STATES[state] else state
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +286,8 @@ class Request:
     extended_to: datetime | None
     updated_at: datetime
     closed_at: datetime | None
+    key_slot: int | None = None
+    """Where its key lies in the file of requests' keys; None when it was destroyed, or is a file of its own still."""
 
     @property
     def deadline(self) -> datetime:

@@ -16,6 +16,7 @@ from sqlalchemy import delete, insert, select, update
 
 from ebbtide.errors import InputError, RefusedError
 from ebbtide.state import tables
+from ebbtide.state.requests import drop_lookups
 from ebbtide.state.runs import RunWriter
 from ebbtide.state.values import (
     NEXT_STATES,
@@ -31,7 +32,7 @@ from ebbtide.state.values import (
     Unmark,
 )
 
-_SALT_BYTES = 16
+SALT_BYTES = 16
 
 
 def new_id() -> str:
@@ -41,7 +42,7 @@ def new_id() -> str:
 
 def new_salt() -> bytes:
     """What keeps the hash of a short text from being tried out."""
-    return secrets.token_bytes(_SALT_BYTES)
+    return secrets.token_bytes(SALT_BYTES)
 
 
 class StateWriter(RunWriter):
@@ -179,7 +180,7 @@ class StateWriter(RunWriter):
         at: datetime,
         state: RequestState = RequestState.RECEIVED,
     ) -> Request:
-        """Keep an erasure request. `sealed` is bound to `request_id` (see `keys.py`)."""
+        """Keep one erasure request. `sealed` is bound to `request_id` (see `keys.py`). Many: `requests.py`."""
         if state not in (RequestState.RECEIVED, RequestState.IDENTITY_PENDING):
             raise RefusedError(f"a request cannot begin as {state}", hint="it is received first")
         if not commitments or not sealed:
@@ -209,6 +210,8 @@ class StateWriter(RunWriter):
             raise RefusedError(
                 f"request {request_id} is {found.state} and cannot become {state}", hint=f"it may become {allowed}"
             )
+        if not NEXT_STATES[state]:
+            drop_lookups(self.connection, request_id)
         return self._set_request(request_id, state=state, updated_at=at, closed_at=None if NEXT_STATES[state] else at)
 
     def extend_request(self, request_id: str, *, until: datetime, at: datetime) -> Request:
@@ -221,8 +224,12 @@ class StateWriter(RunWriter):
             )
         return self._set_request(request_id, extended_to=until, updated_at=at)
 
+    def reseal_request(self, request_id: str, sealed: bytes, *, at: datetime) -> Request:
+        """What is known of the person has grown; it is sealed under the same key."""
+        return self._set_request(request_id, sealed=sealed, updated_at=at)
+
     def forget_request(self, request_id: str, *, at: datetime) -> Request:
-        """Drop the sealed identifiers and the note of a closed request; its key is destroyed beside (see `keys.py`)."""
+        """Drop the sealed identifiers and the note of a closed request; its key is destroyed after the commit."""
         if self.get_request(request_id).closed_at is None:
             raise RefusedError(f"request {request_id} is not closed", hint="its identifiers are still needed")
         return self._set_request(request_id, sealed=None, note="", updated_at=at)

@@ -32,12 +32,15 @@ _UUID_CHARS = 20
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """A deletion vector. `path` is None where it stands in the log itself; `end` is where it ends in its file."""
+    """A deletion vector. `path` is None where it stands in the log itself; `end` is where it ends in its file, and
+    `bytes` are its own.
+    """
 
     path: str | None
     key: str
     cardinality: int
     end: int
+    bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +194,9 @@ def _vector(body: Mapping[str, Any] | None, location: str) -> Vector | None:
     elif kind == "p":
         path = resolve(text, location)
     elif kind == "i":
-        return Vector(None, f"i{text}", body["cardinality"], 0)
+        return Vector(None, f"i{text}", body["cardinality"], 0, body["sizeInBytes"])
     else:
         raise ValueError(f"unknown storage type {kind!r} of a deletion vector")
     # In its file a vector stands between its length and a checksum, four bytes each.
-    return Vector(path, f"{path}@{offset}", body["cardinality"], offset + body["sizeInBytes"] + 8)
+    size = body["sizeInBytes"]
+    return Vector(path, f"{path}@{offset}", body["cardinality"], offset + size + 8, size)

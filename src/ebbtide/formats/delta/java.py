@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from ebbtide.model.paths import local_path, normalise
 from ebbtide.spark.session import activate, parts_of, quote, sibling
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 CONFLICTS = frozenset(
     {
@@ -84,7 +84,7 @@ class JavaTable:
         warehouse = normalise(catalog.warehouse)
         plain = local_path(catalog.warehouse)
         self._spelled = (warehouse, "file:" + plain if plain else catalog.warehouse.rstrip("/"))
-        self.place = self._spell(self._location).removeprefix("file:")
+        self.place = self.spell(self._location).removeprefix("file:")
 
     @property
     def name(self) -> str:
@@ -107,6 +107,19 @@ class JavaTable:
         log = self._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self._spark._jsparkSession, place)
         return log.startTransaction(none, none)
 
+    def rows_of(self, adds: Collection[Mapping[str, Any]]) -> DataFrame:
+        """The rows of exactly these files, each as the log would add it, with the head's columns."""
+        from pyspark.sql import DataFrame
+
+        activate(self._spark)
+        delta, none = self._jvm.org.apache.spark.sql.delta, self._jvm.scala.Option.empty()
+        log = delta.DeltaLog.forTable(self._spark._jsparkSession, self.place)
+        action, files = getattr(getattr(delta.actions, "Action$"), "MODULE$"), self._jvm.java.util.ArrayList()
+        for add in adds:
+            files.add(action.fromJson(json.dumps({"add": add})))
+        listed = self._jvm.org.apache.spark.api.python.PythonUtils.toSeq(files)
+        return DataFrame(log.createDataFrame(log.update(False, none, none), listed, False, none), self._spark)
+
     def forget(self) -> None:
         """Drop what the engine remembers of a table that is gone."""
         path = self._jvm.org.apache.hadoop.fs.Path(self.place)
@@ -122,11 +135,12 @@ class JavaTable:
             raise ValueError("VACUUM commits twice even for nothing")
         session = sibling(self._spark)
         session.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
-        rows = [(self._spell(path), 0, False, 0) for path in sorted(paths)]
+        rows = [(self.spell(path), 0, False, 0) for path in sorted(paths)]
         listed = "SELECT path, length, isDir, modificationTime FROM named_by_the_plan"
         session.createDataFrame(rows, _INVENTORY).createOrReplaceTempView("named_by_the_plan")
         session.sql(f"VACUUM {self.name} USING INVENTORY ({listed}) RETAIN 0 HOURS")
 
-    def _spell(self, path: str) -> str:
+    def spell(self, path: str) -> str:
+        """A normalised path as the engine wants it."""
         normalised, spelled = self._spelled
         return spelled + path.removeprefix(normalised)

@@ -8,6 +8,7 @@ vector), so the commits are read directly.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from ebbtide.errors import UnreadableError
@@ -31,27 +32,9 @@ _VACUUMED = "VACUUM END"
 
 def read_table(found: TableHandle, catalog: Catalog, depth: Depth) -> Reading:
     """Read one table; what cannot be read whole raises `UnreadableError`."""
-    subject, location = str(found.id), normalise(found.location)
-    try:
-        store = open_store(location, catalog.options)
-        log = list_log(store, location)
-    except UnreadableError as error:
-        raise UnreadableError(subject, error.message, hint=error.hint or "check that the store answers") from error
-    if log.head is None:
-        raise UnreadableError(subject, f"{location} has no Delta log", hint="scan again; the table may be dropped")
-    commits = read_commits(store, location, log, subject)
-    is_missing = _missing(store, location, commits)
-    outcome = replay(
-        log,
-        commits,
-        lambda version: read_checkpoint(store, location, log.checkpoints[version], subject),
-        subject,
-        is_missing,
-    )
-    if not outcome.metadata or not outcome.protocol:
-        raise UnreadableError(
-            subject, f"{log.folder} holds no metadata or no protocol", hint="restore the log from a backup"
-        )
+    table = replayed(found, catalog)
+    subject, location, store, log, commits = table.subject, table.location, table.store, table.log, table.commits
+    outcome, is_missing = table.outcome, table.is_missing
     metadata = outcome.metadata[-1]
     times = commit_times(log, commits, metadata, subject)
     runs = runs_of(log)
@@ -95,6 +78,45 @@ def read_table(found: TableHandle, catalog: Catalog, depth: Depth) -> Reading:
         doubt=doubt_of(log, runs, outcome.protocol[-1], metadata),
         identity=metadata.id,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """A table's log as it was read, and what the walk through it has found."""
+
+    subject: str
+    location: str
+    store: Store
+    log: Log
+    commits: Mapping[int, Actions]
+    outcome: Replay
+    is_missing: Callable[[str], bool]
+
+
+def replayed(found: TableHandle, catalog: Catalog) -> Replayed:
+    """Read the log of a table; what cannot be read whole raises `UnreadableError`."""
+    subject, location = str(found.id), normalise(found.location)
+    try:
+        store = open_store(location, catalog.options)
+        log = list_log(store, location)
+    except UnreadableError as error:
+        raise UnreadableError(subject, error.message, hint=error.hint or "check that the store answers") from error
+    if log.head is None:
+        raise UnreadableError(subject, f"{location} has no Delta log", hint="scan again; the table may be dropped")
+    commits = read_commits(store, location, log, subject)
+    is_missing = _missing(store, location, commits)
+    outcome = replay(
+        log,
+        commits,
+        lambda version: read_checkpoint(store, location, log.checkpoints[version], subject),
+        subject,
+        is_missing,
+    )
+    if not outcome.metadata or not outcome.protocol:
+        raise UnreadableError(
+            subject, f"{log.folder} holds no metadata or no protocol", hint="restore the log from a backup"
+        )
+    return Replayed(subject, location, store, log, commits, outcome, is_missing)
 
 
 def commit_times(log: Log, commits: Mapping[int, Actions], metadata: Metadata, subject: str) -> dict[int, datetime]:

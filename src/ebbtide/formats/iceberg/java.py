@@ -131,11 +131,12 @@ class JavaTable:
 
 def open_table(found: TableHandle, catalog: Catalog, spark: SparkSession) -> JavaTable | None:
     """The table as its catalog has it now, nothing cached; None where it has none of that name."""
-    table = _load(found.id, spark)
+    table = load_table(found.id, spark)
     return None if table is None else JavaTable(found, catalog, table, spark._jvm)
 
 
-def _load(id_: DatasetId, spark: SparkSession) -> Any:
+def load_table(id_: DatasetId, spark: SparkSession) -> Any:
+    """Iceberg's own table as its catalog has it now; None where it has none of that name."""
     java, name = _catalog_and_name(id_, spark)
     java.invalidateTable(name)
     try:
@@ -149,7 +150,7 @@ def _load(id_: DatasetId, spark: SparkSession) -> Any:
 def identity_of(id_: DatasetId, spark: SparkSession) -> str | None:
     """The uuid of the table that the session finds by the name which statements use; None where it finds none."""
     catalog, *namespace, table = parts_of(spark, quote(id_.catalog, *id_.namespace, id_.table))
-    java = _load(DatasetId(catalog, tuple(namespace), table), spark)
+    java = load_table(DatasetId(catalog, tuple(namespace), table), spark)
     return None if java is None else str(java.operations().current().uuid() or "")
 
 

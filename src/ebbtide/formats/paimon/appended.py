@@ -38,7 +38,7 @@ def _rows(
 ) -> DataFrame:
     """Paimon's read leaves out what it does not call an append, in silence: such a transaction is refused here."""
     if not transactions:
-        return _read(found, spark, branch).limit(0)
+        return read_branch(found, spark, branch).limit(0)
     if other := [t for t in transactions if t.operation != "APPEND"]:
         raise FullReadNeededError(
             f"{found.id}: transaction {other[0].id} added files by {other[0].operation}, which Paimon does not read as"
@@ -56,7 +56,7 @@ def _rows(
     for holder, part in groupby(transactions, lambda t: holders[t.id]):
         ids = [t.id for t in part]
         between = {"incremental-between": f"{_number(ids[0]) - 1},{_number(ids[-1])}"}
-        rows = _read(found, spark, holder, _MODE | between)
+        rows = read_branch(found, spark, holder, _MODE | between)
         if new is not None and new.dtypes != rows.dtypes:
             raise FullReadNeededError(
                 f"{found.id}: {branch} no longer has the columns of the branch that it was made from",
@@ -119,10 +119,13 @@ def _number(id_: str) -> int:
 
 
 def _version(found: TableHandle, spark: SparkSession, holder: str, id_: str) -> DataFrame:
-    return _read(found, spark, holder, {"scan.snapshot-id": str(_number(id_))})
+    return read_branch(found, spark, holder, {"scan.snapshot-id": str(_number(id_))})
 
 
-def _read(found: TableHandle, spark: SparkSession, branch: str, options: Mapping[str, str] | None = None) -> DataFrame:
+def read_branch(
+    found: TableHandle, spark: SparkSession, branch: str, options: Mapping[str, str] | None = None
+) -> DataFrame:
+    """The rows of a branch at its head, or as the options say."""
     id_ = found.id
     name = quote(id_.catalog, *id_.namespace, id_.table if branch == MAIN else f"{id_.table}$branch_{branch}")
     spark.catalog.refreshTable(name)  # the session may remember the schema from before other processes changed it

@@ -1,8 +1,7 @@
 """Erasure requests for people who left: filed under the law `promise`, withdrawn when they come back (spec §3).
 
 A filed request is pending for the subject's `notice_before`, counted from `received_at`; whoever carries requests out
-asks `pending_until`. Identifiers lie in the state sealed under a key of the request's own. Commitments cannot be
-compared, because each has a random k, so the open requests are opened in memory to file nobody twice.
+asks `pending_until`. Who came back is asked of the users table: for that, the open requests are opened in memory.
 """
 
 from __future__ import annotations
@@ -12,17 +11,18 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ebbtide.config.subjects import Subject
+from ebbtide.erasure.filing import ENDS_BY_ITSELF as LAW
+from ebbtide.erasure.filing import Case, Person, file_cases
+from ebbtide.erasure.keyring import adopt_key_files, destroy_left_keys, filing, open_sealed
 from ebbtide.governance.departed import Leaver
-from ebbtide.ledger.commitment import Identifier, Opening, new_key
-from ebbtide.ledger.entries import RequestMoved, RequestReceived
+from ebbtide.ledger.commitment import Identifier
+from ebbtide.ledger.entries import RequestMoved
+from ebbtide.ledger.home import Home
 from ebbtide.ledger.ledger import Ledger, Step
 from ebbtide.model.durations import add
-from ebbtide.state.keys import KeyFolder
 from ebbtide.state.reader import StateReader
 from ebbtide.state.values import NEXT_STATES, Request, RequestState
-from ebbtide.state.writer import StateWriter, new_id
-
-LAW = "promise"
+from ebbtide.state.writer import StateWriter
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +48,13 @@ def pending_until(request: Request, subject: Subject) -> datetime:
     return add(request.received_at, subject.notice_before)
 
 
-def open_requests(state: StateReader, keys: KeyFolder, subject: Subject) -> dict[str, Request]:
-    """Whom the open requests are about, whatever their law. A key that is missing is an error, never nobody."""
+def open_requests(state: StateReader, home: Home, subject: Subject) -> dict[str, Request]:
+    """Whom the open requests are about: that of the law `promise`, which ends by itself, before any other."""
     found: dict[str, Request] = {}
-    for request in state.requests(only_open=True):
-        if request.sealed is None:
-            continue
-        opening = Opening.parse(keys.unseal(request.id, request.sealed))
-        found |= {item.value: request for item in opening.identifiers if item.type == subject.name}
+    for request, opening in open_sealed(home, state.requests(only_open=True)):
+        for item in opening.identifiers:
+            if item.type == subject.name and (item.value not in found or request.law == LAW):
+                found[item.value] = request
     return found
 
 
@@ -74,57 +73,21 @@ def file_and_withdraw(ledger: Ledger, subject: Subject, leavers: Sequence[Leaver
     """One transaction of state and ledger. The open requests are read again in it: another run may have filed."""
     if not leavers and not returned:
         return Filing()
-    keys, filed = ledger.home.keys, list[str]()
-    try:
-        with ledger.writing() as step:
-            now = ledger.clock.now()
-            decision = decide(open_requests(step.state, keys, subject), leavers, returned)
-            for request in decision.withdraw:
-                _withdraw(step, request, now)
-            for leaver in decision.file:
-                filed.append(new_id())
-                _file(step, keys, subject, leaver, filed[-1], now)
-    except BaseException:
-        for request_id in filed:
-            keys.destroy(request_id)
-        raise
+    adopt_key_files(ledger)
+    note = f"left; pending for {subject.notice_before}"
+    with filing(ledger) as (step, made):
+        now = ledger.clock.now()
+        decision = decide(open_requests(step.state, ledger.home, subject), leavers, returned)
+        for request in decision.withdraw:
+            _withdraw(step, request, now)
+        people = [Person((Identifier(subject.name, leaver.value),)) for leaver in decision.file]
+        cases = [Case(one, leaver.due_at, note) for one, leaver in zip(people, decision.file, strict=True)]
+        file_cases(step, ledger, cases, made, law=LAW, received_at=now)
+    destroy_left_keys(ledger)
     withdrawn = tuple(request.id for request in decision.withdraw)
-    for request_id in withdrawn:
-        keys.destroy(request_id)
     if withdrawn:
         ledger.database.scrub()
-    return Filing(tuple(filed), withdrawn, tuple(request.id for request in decision.too_late))
-
-
-def destroy_left_keys(ledger: Ledger) -> None:
-    """A crash between a withdrawal and the end of its key leaves a key that nothing needs."""
-    with ledger.database.reader() as state:
-        gone = {r.id for r in state.requests() if r.state is RequestState.WITHDRAWN and r.sealed is None}
-    for name in gone & set(ledger.home.keys.names()):
-        ledger.home.keys.destroy(name)
-
-
-def _file(
-    step: Step[StateWriter], keys: KeyFolder, subject: Subject, leaver: Leaver, request_id: str, now: datetime
-) -> None:
-    opening = Opening(request_id, new_key(), (Identifier(subject.name, leaver.value),))
-    keys.create_sealing(request_id)
-    step.state.add_request(
-        request_id,
-        law=LAW,
-        commitments=opening.commitments(),
-        sealed=keys.seal(request_id, opening.encode()),
-        note=f"left; pending for {subject.notice_before}",
-        received_at=now,
-        due_at=leaver.due_at,
-        at=now,
-    )
-    commitments = opening.commitments()
-    step.append(
-        RequestReceived(
-            at=now, request=request_id, law=LAW, commitments=commitments, received_at=now, due_at=leaver.due_at
-        )
-    )
+    return Filing(tuple(request for _, request in made), withdrawn, tuple(request.id for request in decision.too_late))
 
 
 def _withdraw(step: Step[StateWriter], request: Request, now: datetime) -> None:

@@ -1,0 +1,92 @@
+"""`Ebbtide.erase`: the verbs of `ebbtide erase` on one project."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from ebbtide.app.results.built import built, built_rows
+from ebbtide.app.results.erasure import FindResult, RequestFiled, RequestRow, RequestsFiled
+from ebbtide.app.results.shown import Rows
+from ebbtide.app.verb import verb
+from ebbtide.config import Project
+from ebbtide.model.times import in_utc
+from ebbtide.run import RunContext
+
+Subject = Mapping[str, str | Sequence[str]]
+"""What is known of a person: values by identity, as in `{"user_id": "…"}`. No result, log or error shows one."""
+
+
+class EraseVerbs:
+    """Requests of people, what is held of them, and the proof that nothing is left."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+
+    @verb
+    def request(
+        self,
+        subject: Subject,
+        *,
+        law: str,
+        received: datetime | None = None,
+        dry_run: bool = False,
+        as_of: datetime | None = None,
+        context: RunContext | None = None,
+    ) -> RequestFiled:
+        """File a request for one person. Who has an open one gets no second: it is named again."""
+        from ebbtide.app.erase_request import file_request
+
+        done = file_request(
+            self._project, subject, law=law, received=received and in_utc(received), as_of=as_of, dry_run=dry_run,
+            context=context,
+        )  # fmt: skip
+        return RequestFiled(done.requests[0] if done.requests else None, bool(done.known))
+
+    @verb
+    def requests_from(
+        self,
+        path: str | Path,
+        *,
+        law: str,
+        received: datetime | None = None,
+        dry_run: bool = False,
+        as_of: datetime | None = None,
+        context: RunContext | None = None,
+    ) -> RequestsFiled:
+        """File a request for everybody in a CSV or JSON-lines file. Bad lines are in the result; the rest is filed."""
+        from ebbtide.app.as_json import as_json
+        from ebbtide.app.erase_request import file_requests_from
+
+        done = file_requests_from(
+            self._project, Path(path), law=law, received=received and in_utc(received), as_of=as_of, dry_run=dry_run,
+            context=context,
+        )  # fmt: skip
+        filed = len(done.requests) - done.known if done.would_file is None else done.would_file
+        bad = [as_json(line) for line in done.bad]
+        row = {"filed": filed, "known": done.known, "requests": done.requests, "bad": bad}
+        return built(RequestsFiled, row)
+
+    @verb
+    def list(self, *, only_open: bool = False) -> Rows[RequestRow]:
+        """Every request with its deadline, the next one first. Nobody is named."""
+        from ebbtide.app.erase_request import list_requests
+
+        return built_rows(RequestRow, list_requests(self._project, only_open=only_open))
+
+    @verb
+    def find(
+        self,
+        *requests: str,
+        subject: Subject | None = None,
+        rows: str | Path | None = None,
+        context: RunContext | None = None,
+    ) -> Rows[FindResult]:
+        """What is held of the people of these requests, or of one person without any. `rows` is a new file for the
+        person's own rows, a JSON object a line.
+        """
+        from ebbtide.app.erase_find import find_people
+
+        file = None if rows is None else Path(rows)
+        return built_rows(FindResult, find_people(self._project, requests, subject=subject, rows=file, context=context))

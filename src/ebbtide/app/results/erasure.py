@@ -1,0 +1,132 @@
+"""Results of erasure: requests, what is held of a person, what a search found. Nothing here names a person."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ebbtide.app.results.shown import Shown
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class BadLine(Shown):
+    """A line from which nothing was filed."""
+
+    line: int
+    because: str
+    hint: str | None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RequestFiled(Shown):
+    """The request of one person; `known` says that it was there before. Where it is only tried there is none."""
+
+    id: str | None
+    known: bool
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RequestsFiled(Shown):
+    """The requests of many people, in their order; `known` of them were there before. `bad` lines filed nothing."""
+
+    filed: int
+    known: int
+    requests: tuple[str, ...]
+    bad: tuple[BadLine, ...]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RequestRow(Shown):
+    id: str
+    law: str
+    state: str
+    received_at: str
+    deadline: str
+    closed_at: str | None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RequestStep(Shown):
+    """What became of one place: `kind` is what was done there."""
+
+    place: str
+    kind: str
+    state: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RequestStatus(Shown):
+    id: str
+    law: str
+    state: str
+    received_at: str
+    deadline: str
+    steps: tuple[RequestStep, ...]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class HeldPlace(Shown):
+    """Rows of a person in a branch, tag or version of a dataset, and the columns that say so."""
+
+    dataset: str
+    ref: str
+    rows: int
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Unreachable(Shown):
+    """A place that was not looked at; `failed` means: try again."""
+
+    place: str
+    because: str
+    failed: bool
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FindResult(Shown):
+    """What is held of one person. `id` is None where nobody asked by a request."""
+
+    id: str | None
+    places: tuple[HeldPlace, ...]
+    not_reachable: tuple[Unreachable, ...]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FoundObject(Shown):
+    """An object that holds a value of the person, or may; its path is keyed where it says the value."""
+
+    path: str
+    role: str
+    how: str
+    where: str
+    referenced_by: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class UntoldObject(Shown):
+    path: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class VerifyResult(Shown):
+    """What a search of every object found of one request's person, and its grade."""
+
+    id: str
+    grade: str
+    files: int
+    bytes: int
+    found: tuple[FoundObject, ...]
+    cannot_tell: tuple[UntoldObject, ...]
+    inventory: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CertificateWritten(Shown):
+    """A certificate, and the file that opens its commitments: personal data, to be kept as such."""
+
+    id: str
+    state: str
+    certificate: str
+    opening: str

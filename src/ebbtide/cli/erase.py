@@ -1,0 +1,150 @@
+"""`ebbtide erase`: parse, call `app`, render. Values of people come in here and are shown nowhere."""
+
+from __future__ import annotations
+
+import csv as csv_
+import io
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ebbtide.cli import render, running
+from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, open_project, time_of
+from ebbtide.cli.render import escape
+from ebbtide.cli.subject import subject_of
+from ebbtide.errors import InputError
+
+app = typer.Typer(no_args_is_help=True, help="Requests of people: what is held of them, and the proof of what is not.")
+
+_Subject = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--subject",
+        metavar="IDENTITY=VALUE|@FILE|-",
+        help="An identifier of the person; or a file, or standard input, with one on each line.",
+    ),
+]
+_AsOf = Annotated[
+    str | None, typer.Option("--as-of", help="The time that counts; only where the project's clock is simulated.")
+]
+_Requests = Annotated[list[str] | None, typer.Argument(help="Ids of requests.")]
+
+
+@app.command()
+def request(
+    ctx: typer.Context,
+    law: Annotated[str, typer.Option(help="The clock that runs: gdpr, dpdp, promise, or one of laws.yml.")],
+    subject: _Subject = None,
+    file: Annotated[
+        Path | None, typer.Option("--from", help="Many people: CSV named by identities, or a JSON object a line.")
+    ] = None,
+    received: Annotated[str | None, typer.Option(help="When it came in: a date or an instant. [default: now]")] = None,
+    project: ProjectOption = None,
+    dry_run: DryRunOption = False,
+    json: JsonOption = False,
+    as_of: _AsOf = None,
+) -> None:
+    """File an erasure request, and print its id. Who has an open one gets no second.
+
+    With --from lines that are wrong are told by number, the others are filed, and the exit code is 2.
+    """
+    if bool(subject) == (file is not None):
+        raise InputError("nobody is named", hint="name one person with --subject, or many with --from; not both")
+    erase, came = open_project(ctx, project).erase, time_of(received)
+    with running.shown("file requests", as_of=time_of(as_of)) as context:
+        if file is None:
+            one = erase.request(subject_of(subject or ()), law=law, received=came, dry_run=dry_run, context=context)
+            many = None
+        else:
+            many = erase.requests_from(file, law=law, received=came, dry_run=dry_run, context=context)
+    if many is None:
+        if json:
+            render.write_json({"id": one.id, "known": one.known})
+        elif one.id is not None:
+            sys.stdout.write(f"{one.id}\n")
+        render.note("would be filed" if dry_run else "it was filed before, and is open" if one.known else "filed")
+        return
+    if json:
+        render.write_json(many.to_dict())
+    else:
+        sys.stdout.writelines(f"{each}\n" for each in many.requests)
+    for line in many.bad:
+        render.complain(f"line {line.line}: {line.because}", line.hint)
+    said = "would be filed" if dry_run else "filed"
+    render.note(f"{many.filed} {said}, {many.known} had an open request, {len(many.bad)} lines are wrong")
+    if many.bad:
+        raise typer.Exit(2)
+
+
+@app.command("list")
+def list_(
+    ctx: typer.Context,
+    only_open: Annotated[bool, typer.Option("--open", help="Only those that are not closed.")] = False,
+    project: ProjectOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show every request with its deadline, the next one first. Nobody is named."""
+    found = open_project(ctx, project).erase.list(only_open=only_open)
+    if json:
+        render.write_json(found.to_dicts())
+        return
+    shown = render.table("request", "law", "state", "received (UTC)", "deadline (UTC)")
+    for row in found:
+        shown.add_row(row.id, escape(row.law), row.state, _when(row.received_at), _when(row.deadline))
+    render.out().print(shown)
+
+
+def _when(text: str) -> str:
+    return text[:19].replace("T", " ")
+
+
+@app.command()
+def find(
+    ctx: typer.Context,
+    requests: _Requests = None,
+    subject: _Subject = None,
+    rows: Annotated[
+        Path | None, typer.Option("--rows", help="Write the person's own rows to this new file, for its owner only.")
+    ] = None,
+    project: ProjectOption = None,
+    json: JsonOption = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Rows as CSV on stdout.")] = False,
+) -> None:
+    """Show what is held of a person: rows in every dataset, branch, tag and version.
+
+    Exit 4 where a place could not be read.
+    """
+    if json and csv:
+        raise typer.BadParameter("--json and --csv both write to stdout: give one of them")
+    tide = open_project(ctx, project)
+    person = subject_of(subject) if subject else None
+    with running.shown("scan", as_of=None) as context:
+        found = tide.erase.find(*(requests or ()), subject=person, rows=rows, context=context)
+    if json:
+        dicts = found.to_dicts()
+        render.write_json(dicts[0] if len(dicts) == 1 else dicts)
+    lines = [
+        (each.id or "", held.dataset, held.ref, str(held.rows), " ".join(held.columns))
+        for each in found
+        for held in each.places
+    ]
+    if csv:
+        made = io.StringIO()
+        writer = csv_.writer(made, lineterminator="\n")
+        writer.writerows([("request", "dataset", "ref", "rows", "columns"), *lines])
+        sys.stdout.write(made.getvalue())
+        sys.stdout.flush()
+    elif not json:
+        shown = render.table("request", "dataset", "ref", ">rows", "columns")
+        for line in lines:
+            shown.add_row(*(escape(text) for text in line))
+        render.out().print(shown)
+    missed = found[0].not_reachable
+    for one in missed:
+        render.note(f"not looked at: {one.place}: {one.because}")
+    datasets = {held.dataset for each in found for held in each.places}
+    render.note(f"{sum(len(each.places) for each in found)} places in {len(datasets)} datasets")
+    if any(one.failed for one in missed):
+        raise typer.Exit(4)

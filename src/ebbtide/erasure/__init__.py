@@ -1,0 +1,1 @@
+"""Erasure requests: filed, found, verified, certified (spec §4)."""

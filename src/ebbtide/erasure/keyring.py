@@ -1,0 +1,149 @@
+"""Whose key lies where: the keys of requests, made with them and destroyed after them, and the key that finds them.
+
+A request is found by HMAC-SHA256(lookup key, type ‖ canonical value) of each identifier. The lookup key is one for a
+project; it lies with the other keys and never in the database, which knows only its fingerprint.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+from ebbtide.errors import EbbtideError, InputError, RefusedError, UnreadableError
+from ebbtide.ledger.commitment import Identifier, Opening, committed
+from ebbtide.ledger.home import Home
+from ebbtide.ledger.ledger import Ledger, Step
+from ebbtide.state import requests as rows
+from ebbtide.state.keys import KeyFolder, unseal
+from ebbtide.state.reader import StateReader
+from ebbtide.state.values import Request
+from ebbtide.state.writer import StateWriter
+
+_LOOKUP = "request-lookup"
+_FINGERPRINT = b"ebbtide: the key of request lookups"
+
+
+def digests_of(key: bytes, identifiers: Sequence[Identifier]) -> frozenset[bytes]:
+    """What a person is looked up by."""
+    if not identifiers:
+        raise InputError("nobody: a person without identifiers", hint="give at least one, as user_id=…")
+    return frozenset(hmac.digest(key, committed(one.type, one.value), "sha256") for one in identifiers)
+
+
+def lookup_key_of(state: StateReader, keys: KeyFolder) -> bytes | None:
+    """The project's lookup key; None before the first request. A key that made other lookups is refused."""
+    expected = rows.fingerprint(state.connection)
+    if expected is None:
+        return None
+    key = keys.read(_LOOKUP)
+    if hmac.digest(key, _FINGERPRINT, "sha256") != expected:
+        raise RefusedError(
+            f"the key {_LOOKUP} in {keys.path} is another one than requests were filed with",
+            hint="with it nobody would be found: bring the key from the host that filed them",
+        )
+    return key
+
+
+def lookup_key_for_writing(state: StateWriter, keys: KeyFolder) -> bytes:
+    """The same; made with the first request."""
+    found = lookup_key_of(state, keys)
+    if found is None:
+        # A process that died before its commit has made it already.
+        if _LOOKUP not in keys.names():
+            keys.create_sealing(_LOOKUP)
+        found = keys.read(_LOOKUP)
+        rows.keep_fingerprint(state.connection, hmac.digest(found, _FINGERPRINT, "sha256"))
+    return found
+
+
+@contextmanager
+def filing(ledger: Ledger) -> Iterator[tuple[Step[StateWriter], list[tuple[int, str]]]]:
+    """One transaction in which requests are filed, and the slots of their keys. Undone, it leaves no key behind."""
+    made: list[tuple[int, str]] = []
+    keys = ledger.home.request_keys
+    try:
+        with ledger.writing() as step:
+            # The transaction is exclusive: what lies behind the last slot was written by one that never came to be.
+            keys.destroy_from(rows.highest_slot(step.state.connection) + 1)
+            yield step, made
+    except BaseException:
+        # What failed may have been the signature, after the commit. If nobody can tell, the next filing looks.
+        with suppress(EbbtideError):
+            with ledger.database.reader() as state:
+                there = rows.known_ids(state.connection, [request for _, request in made])
+            keys.destroy((slot, request) for slot, request in made if request not in there)
+        raise
+
+
+def open_sealed(home: Home, requests: Iterable[Request]) -> Iterator[tuple[Request, Opening]]:
+    """Whom requests are about. A key that is missing is an error, never nobody."""
+    waiting = [request for request in requests if request.sealed is not None]
+    if not any(request.key_slot is not None for request in waiting):
+        yield from ((one, _opened(one, home.keys.read(one.id))) for one in waiting)
+        return
+    with home.request_keys.reading() as keys:
+        for one in waiting:
+            slot = one.key_slot
+            yield one, _opened(one, home.keys.read(one.id) if slot is None else keys.key(slot, one.id))
+
+
+def key_of(home: Home, request: Request) -> bytes:
+    """The key of a request that is not closed."""
+    if request.key_slot is None:
+        return home.keys.read(request.id)
+    return home.request_keys.read(request.key_slot, request.id)
+
+
+def adopt_key_files(ledger: Ledger) -> None:
+    """Move keys that are files of their own, from before there was one file for all, and let their requests be found.
+
+    One that is missing is left as it is: its request is opened by nobody, and says so to whoever tries.
+    """
+    home = ledger.home
+    with ledger.database.reader() as state:
+        if not rows.with_key_files(state.connection):
+            return
+    with filing(ledger) as (step, _):
+        connection = step.state.connection
+        lookup, found = lookup_key_for_writing(step.state, home.keys), list[tuple[Request, bytes]]()
+        for request in rows.with_key_files(connection):
+            with suppress(UnreadableError):
+                found.append((request, home.keys.read(request.id)))
+        if found:
+            slots, _ = home.request_keys.append([one.id for one, _ in found], [key for _, key in found])
+            for slot, (request, key) in zip(slots, found, strict=True):
+                rows.set_slot(connection, request.id, slot)
+                rows.add_lookups(connection, request.id, digests_of(lookup, _opened(request, key).identifiers))
+    destroy_left_keys(ledger)
+
+
+def destroy_left_keys(ledger: Ledger) -> None:
+    """Destroy the keys of requests that are closed, and files of keys that moved.
+
+    Whoever closes a request calls it after the commit; whoever files calls it for a process that died in between.
+    """
+    home = ledger.home
+    with ledger.database.reader() as state:
+        left = rows.left_keys(state.connection)
+        files = [name for name in home.keys.names() if _is_over(state, name)]
+    for name in files:
+        home.keys.destroy(name)
+    if left:
+        home.request_keys.destroy(left)
+        with ledger.database.writer() as writer:
+            for _, request in left:
+                rows.set_slot(writer.connection, request, None)
+
+
+def _is_over(state: StateReader, name: str) -> bool:
+    """Whether the file of a key is a request's that needs it no more."""
+    if name not in rows.known_ids(state.connection, [name]):
+        return False
+    request = state.get_request(name)
+    return request.sealed is None or request.key_slot is not None
+
+
+def _opened(request: Request, key: bytes) -> Opening:
+    assert request.sealed is not None
+    return Opening.parse(unseal(key, request.id, request.sealed))

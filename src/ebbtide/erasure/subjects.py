@@ -1,0 +1,168 @@
+"""Who a request is about: identities of the project with their types, and people as somebody writes them."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from ebbtide.config.subjects import Identities, Place
+from ebbtide.config.yaml import nearest
+from ebbtide.erasure.values import Declared, canonical, types_in
+from ebbtide.errors import InputError
+from ebbtide.governance.carriers import enclosing
+from ebbtide.inventory.information_schema import Inventory
+from ebbtide.ledger.commitment import Identifier
+
+_FILE_HINT = "write CSV with a line of identities first, or a JSON object a line"
+
+
+@dataclass(frozen=True, slots=True)
+class BadLine:
+    """A line of a file of people from which nothing was filed. It never says what stood there."""
+
+    line: int
+    because: str
+    hint: str | None
+
+
+def declared_identities(identities: Identities, inventory: Inventory) -> Mapping[str, Declared]:
+    """Each identity with the types of its own columns, as the last scan saw them."""
+    if not identities.subjects:
+        raise InputError(
+            "nothing tells people apart", hint="write `subjects: {user_id: {columns: […]}}` into subjects.yml"
+        )
+    types = column_types(inventory)
+    return {
+        name: Declared(
+            subject, frozenset().union(*(_types_of(place, types, subject.where) for place in subject.columns))
+        )
+        for name, subject in identities.subjects.items()
+    }
+
+
+def column_types(inventory: Inventory) -> Mapping[str, Mapping[str, str]]:
+    """The columns of every table with their types, as its format spells them."""
+    found: dict[str, dict[str, str]] = {table_id: {} for table_id in inventory.current.entries}
+    rows = inventory.table("columns").select(["table_id", "column_id", "type"])
+    for table_id, name, type_ in zip(*(column.to_pylist() for column in rows.columns), strict=True):
+        found[table_id][name] = type_
+    return found
+
+
+def _types_of(place: Place, types: Mapping[str, Mapping[str, str]], where: str) -> frozenset[str]:
+    if place.table_id not in types:
+        raise InputError(f"no catalog has {place.table_id}", where=where, hint=nearest(place.table_id, list(types)))
+    known = types[place.table_id]
+    if not known:  # it could never be read: whatever it has, nothing is known of it
+        return frozenset()
+    column = enclosing(place.column, known)
+    if column is None:
+        raise InputError(
+            f"{place.table_id} has no column {place.column!r}", where=where, hint=nearest(place.column, list(known))
+        )
+    # What lies around an identity, in a list or a map, has other values, too.
+    return types_in(known[column]) if column == place.column and "<" not in known[column] else frozenset()
+
+
+def person_of(values: Iterable[tuple[str, str]], declared: Mapping[str, Declared]) -> tuple[Identifier, ...]:
+    """One person, each identifier once, in the order in which they were written."""
+    found: dict[Identifier, None] = {}
+    for name, text in values:
+        if name not in declared:
+            raise InputError(f"{shown_name(name)} is no identity", hint=nearest(name, list(declared)))
+        found[Identifier(name, canonical(declared[name], text))] = None
+    if not found:
+        raise InputError("nobody is named", hint="write identity=value, such as user_id=…")
+    return tuple(found)
+
+
+def shown_name(name: str) -> str:
+    """An unknown name, unless it looks like a value: whoever forgets the name writes the value there."""
+    return repr(name) if name.isascii() and name.replace("_", "").isalpha() and len(name) <= 30 else "what was written"
+
+
+class PeopleFile:
+    """Many people: CSV with the identities in its first line, or a JSON object a line. `bad` fills while it is read."""
+
+    def __init__(self, path: Path, declared: Mapping[str, Declared]) -> None:
+        self.path, self.declared = path, declared
+        self.bad: list[BadLine] = []
+
+    def people(self) -> Iterator[tuple[Identifier, ...]]:
+        """Everyone who can be read, as a line of the file says; never all of them in memory."""
+        try:
+            with self.path.open(encoding="utf-8-sig", newline="") as file:
+                first = file.readline()
+                file.seek(0)
+                lines = _json_lines(file) if first.lstrip().startswith("{") else self._csv_lines(file)
+                for number, found in lines:
+                    try:
+                        if isinstance(found, InputError):
+                            raise found
+                        yield person_of(found, self.declared)
+                    except InputError as error:
+                        self.bad.append(BadLine(number, error.message, error.hint))
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
+            raise InputError(f"cannot be read: {reason}", where=str(self.path), hint=_FILE_HINT) from None
+
+    def _csv_lines(self, file: IO[str]) -> Iterator[tuple[int, Sequence[tuple[str, str]] | InputError]]:
+        names = [name.strip() for name in _cells(file.readline()) or []]
+        if not names:
+            raise InputError("nobody is named", where=f"{self.path}:1", hint=_FILE_HINT)
+        for name in names:
+            if name not in self.declared:
+                raise InputError(
+                    f"{shown_name(name)} is no identity",
+                    where=f"{self.path}:1",
+                    hint=f"the first line names identities; {nearest(name, list(self.declared))}",
+                )
+        for number, line in enumerate(file, start=2):
+            if not line.strip():
+                continue
+            row = _cells(line)
+            if row is None:
+                yield number, InputError("not CSV", hint="close the quotes that were left open")
+            elif len(row) != len(names):
+                hint = "quote a value with a comma in it"
+                yield number, InputError(f"{len(row)} values, and the first line names {len(names)}", hint=hint)
+            else:  # an identity that this person lacks is left empty
+                yield number, [(name, value) for name, value in zip(names, row, strict=True) if value.strip()]
+
+
+def _cells(line: str) -> list[str] | None:
+    """One line of CSV by itself: quotes that nobody closes end with their line. None where it is not CSV."""
+    try:
+        return next(csv.reader([line], strict=True), [])
+    except csv.Error:
+        return None
+
+
+def _json_lines(file: IO[str]) -> Iterator[tuple[int, Sequence[tuple[str, str]] | InputError]]:
+    for number, line in enumerate(file, start=1):
+        if not line.strip():
+            continue
+        try:
+            said = json.loads(line)
+        except ValueError:
+            said = None
+        if not isinstance(said, dict):
+            yield number, InputError("not a JSON object", hint='write {"user_id": "…"} on a line of its own')
+            continue
+        yield number, _pairs_in(said)
+
+
+def _pairs_in(said: Mapping[str, object]) -> Sequence[tuple[str, str]] | InputError:
+    found: list[tuple[str, str]] = []
+    for name, value in said.items():
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, bool) or not isinstance(each, str | int):
+                return InputError(
+                    f"{shown_name(name)} is neither a text nor a whole number", hint="put the value in quotes"
+                )
+            found.append((name, str(each)))
+    return found

@@ -1,0 +1,133 @@
+"""Rows of every retained version of an Iceberg table, by scan tasks that are staged for Iceberg's own reader.
+
+A data file is planned by one version that holds it, and read without its deletes; only a file in which somebody was
+found is read again, once for each set of deletes that some version has for it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from ebbtide.errors import UnreadableError
+from ebbtide.formats.iceberg.java import load_table
+from ebbtide.formats.versions import PART, Look, Retained, Stored
+from ebbtide.model.paths import normalise
+
+
+class _Table:
+    """One table in the session's JVM, and the tasks of its versions."""
+
+    def __init__(self, look: Look) -> None:
+        found = load_table(look.retained.found.id, look.spark)
+        if found is None:
+            id_ = str(look.retained.found.id)
+            raise UnreadableError(id_, "its catalog does not list it any more", hint="scan again")
+        self._spark, self._until, self._table = look.spark, look.until, found
+        self._jvm: Any = look.spark._jvm
+
+    def tasks(self, snapshot: str) -> Iterator[tuple[str, Any]]:
+        """The data files of a version, each with the deletes that apply to it."""
+        if self._table.snapshot(int(snapshot)) is None:
+            return  # it went since the scan: its files, too, or another version has them
+        planned = self._table.newScan().useSnapshot(int(snapshot)).planFiles()
+        try:
+            tasks = planned.iterator()
+            while tasks.hasNext():
+                task = tasks.next()
+                yield normalise(task.file().location()), task
+        finally:
+            planned.close()
+
+    def bare(self, task: Any) -> Any:
+        """The same file without its deletes."""
+        iceberg, gateway = self._jvm.org.apache.iceberg, self._spark.sparkContext._gateway
+        none = gateway.new_array(iceberg.DeleteFile, 0)  # type: ignore[union-attr]
+        schema = iceberg.SchemaParser.toJson(self._table.schema())
+        spec = iceberg.PartitionSpecParser.toJson(task.spec())
+        always = iceberg.expressions.ResidualEvaluator.unpartitioned(iceberg.expressions.Expressions.alwaysTrue())
+        return iceberg.BaseFileScanTask(task.file(), none, schema, spec, always)
+
+    def staged(self, tasks: Collection[Any], held: dict[str, int]) -> Stored:
+        """The rows of these tasks; of each file no more than one."""
+        from pyspark.sql import functions as F
+
+        name, items = str(uuid.uuid4()), self._jvm.java.util.ArrayList()
+        for task in tasks:
+            items.add(task)
+        manager = self._jvm.org.apache.iceberg.spark.ScanTaskSetManager.get()
+        self._cache().add(name, self._table)
+        self._until.callback(self._cache().remove, name)
+        manager.stageTasks(self._table, name, items)
+        self._until.callback(manager.removeTasks, self._table, name)
+        frame = self._spark.read.format("iceberg").option("scan-task-set-id", name).load(name)
+        return Stored(frame.withColumn(PART, F.input_file_name()), held)
+
+    def _cache(self) -> Any:
+        """py4j does not find the static `get()` beside the instance's `get(String)`: it is asked for by reflection."""
+        lang: Any = self._jvm.java.lang
+        gateway: Any = self._spark.sparkContext._gateway
+        loader = lang.Thread.currentThread().getContextClassLoader()
+        cache = lang.Class.forName("org.apache.iceberg.spark.SparkTableCache", True, loader)
+        return cache.getMethod("get", gateway.new_array(lang.Class, 0)).invoke(None, gateway.new_array(lang.Object, 0))
+
+
+class _Iceberg:
+    def stored(self, look: Look, /) -> tuple[Stored, ...]:
+        table, tasks, held = _Table(look), list[Any](), dict[str, int]()
+        retained = look.retained
+        for position, wanted in retained.covering():
+            for path, task in table.tasks(retained.ids[position]):
+                if path in wanted and path not in held:
+                    held[path] = retained.data[path]
+                    tasks.append(table.bare(task))
+        lost = sum(1 for path, bits in retained.data.items() if bits & retained.readable and path not in held)
+        if lost:
+            raise UnreadableError(str(retained.found.id), f"{lost} data files are in no version now", hint="scan again")
+        return (table.staged(tasks, held),) if tasks else ()
+
+    def visible(self, look: Look, parts: Collection[str], /) -> tuple[Stored, ...]:
+        retained = look.retained
+        bits = retained.hiding & retained.readable & _any_of(retained, parts)
+        if not bits:
+            return ()
+        table, found = _Table(look), dict[tuple[str, ...], tuple[str, Any, int]]()
+        for position in retained.positions(bits):
+            for path, task in table.tasks(retained.ids[position]):
+                deletes = tuple(sorted(_names(task))) if path in parts else ()
+                if deletes:
+                    _, first, before = found.get((path, *deletes), (path, task, 0))
+                    found[(path, *deletes)] = (path, first, before | 1 << position)
+        layers: list[dict[str, tuple[Any, int]]] = []
+        for (
+            path,
+            task,
+            versions,
+        ) in found.values():  # of each file one set of deletes in a frame: rows say the file only
+            layer = next((layer for layer in layers if path not in layer), None)
+            if layer is None:
+                layers.append(layer := {})
+            layer[path] = (task, versions)
+        return tuple(
+            table.staged(
+                [task for task, _ in layer.values()], {path: versions for path, (_, versions) in layer.items()}
+            )
+            for layer in layers
+        )
+
+
+def _names(task: Any) -> Iterator[str]:
+    """The deletes of a task. Several vectors may lie in one file."""
+    for delete in task.deletes():
+        yield f"{delete.location()}@{delete.contentOffset()}"
+
+
+def _any_of(retained: Retained, parts: Collection[str]) -> int:
+    found = 0
+    for part in parts:
+        found |= retained.data.get(part, 0)
+    return found
+
+
+VERSIONS = _Iceberg()
