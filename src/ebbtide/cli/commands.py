@@ -81,7 +81,7 @@ def init(
     for path in done.kept:
         render.note(f"kept {path}: the project says it already")
     if not dry_run and pack is None:
-        render.note("next: name your catalogs in it, then run `ebbtide scan`")
+        render.note("next: name your catalogs in ebbtide.yml, then run `ebbtide scan`, `ebbtide plan`")
 
 
 @app.command()

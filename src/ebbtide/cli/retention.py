@@ -1,4 +1,4 @@
-"""`mark`, `sweep`, `run`, `unmark` and `hold`: parse, call `app`, render."""
+"""`mark`, `sweep`, `run` and `hold`: parse, call `app`, render."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ebbtide.cli import render, running
+from ebbtide.cli import marks, render, running
 from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, UnsafeOption, open_project, time_of
 from ebbtide.cli.render import escape
 from ebbtide.model.ids import object_name
@@ -30,7 +30,7 @@ _MaxObjects = Annotated[int | None, typer.Option("--max-objects", min=0, help="O
 
 def register(app: typer.Typer) -> None:
     """Add the verbs to the command line."""
-    for verb in (mark, sweep, run, unmark):
+    for verb in (mark, sweep, run, marks.marks, marks.unmark, marks.unmarks):
         app.command()(verb)
     app.add_typer(hold, name="hold")
 
@@ -162,37 +162,6 @@ def run(
         raise InputError("--every runs by the real clock", hint="leave out --as-of")
     rhythm = parse_duration(every, hours=True)
     run_for_ever(loaded, rhythm, limits=limits, dry_run=dry_run, context=running.context(), after=tell)
-
-
-def unmark(
-    ctx: typer.Context,
-    object_: Annotated[str, typer.Argument(metavar="OBJECT", help="dataset#target:id")],
-    reason: Annotated[str, typer.Option("--reason", help="Why it is kept; stays in the state.")] = "",
-    until: Annotated[
-        str | None, typer.Option("--until", help="A date or an instant; without it until released.")
-    ] = None,
-    release: Annotated[bool, typer.Option("--release", help="Let policies act on it again.")] = False,
-    project: ProjectOption = None,
-    json: JsonOption = False,
-    dry_run: DryRunOption = False,
-    as_of: _AsOf = None,
-) -> None:
-    """Rescue an object from every target until it is released, or until a time."""
-    tide, context = open_project(ctx, project), running.context(as_of=time_of(as_of))
-    if release:
-        found: Any = tide.release(object_, dry_run=dry_run, context=context)
-        said = "policies act on it again"
-    else:
-        found = tide.unmark(object_, reason=reason, until=time_of(until), dry_run=dry_run, context=context)
-        closed = ", ".join(found.closed_marks)
-        said = (
-            (f"its mark as {closed} is closed" if closed else "it was not marked")
-            + "; it stays until "
-            + (found.until or "it is released")
-        )
-    if json:
-        render.write_json(found.to_dict())
-    render.note(("would be: " if dry_run else "") + said)
 
 
 @hold.command("add")
