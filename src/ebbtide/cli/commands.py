@@ -9,20 +9,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ebbtide.cli import checks, governance, ledger, orphans, people, plan, render, retention, running, runs, show, state
+from ebbtide.cli.complete import tables as table_names
 from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, open_project, project_file
+from ebbtide.cli.order import InOrder, Whole
 
 if TYPE_CHECKING:
     from ebbtide.app.results.lake import ScanError, ScanResult
 
 app = typer.Typer(
-    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
+    cls=InOrder, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
     help="Retention, tiering and provable erasure for the lakehouse.",
 )  # fmt: skip
 
-app.add_typer(ledger.app, name="ledger")
-app.add_typer(state.app, name="state")
-app.add_typer(orphans.app, name="orphans")
-app.add_typer(runs.app, name="runs")
+app.add_typer(ledger.app, name="ledger", cls=Whole)
+app.add_typer(state.app, name="state", cls=Whole)
+app.add_typer(orphans.app, name="orphans", cls=Whole)
+app.add_typer(runs.app, name="runs", cls=Whole)
 governance.register(app)
 people.register(app)
 checks.register(app)
@@ -163,7 +165,7 @@ def tables(ctx: typer.Context, project: ProjectOption = None, json: JsonOption =
 @app.command()
 def history(
     ctx: typer.Context,
-    dataset: Annotated[str, typer.Argument(help="catalog.namespace.table")],
+    dataset: Annotated[str, typer.Argument(help="catalog.namespace.table", autocompletion=table_names)],
     project: ProjectOption = None,
     json: JsonOption = False,
 ) -> None:

@@ -9,7 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from ebbtide.cli import marks, render, running
+from ebbtide.cli.complete import tables
 from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, UnsafeOption, open_project, time_of
+from ebbtide.cli.order import Whole
 from ebbtide.cli.render import escape
 from ebbtide.model.ids import object_name
 
@@ -32,7 +34,7 @@ def register(app: typer.Typer) -> None:
     """Add the verbs to the command line."""
     for verb in (mark, sweep, run, marks.marks, marks.unmark, marks.unmarks):
         app.command()(verb)
-    app.add_typer(hold, name="hold")
+    app.add_typer(hold, name="hold", cls=Whole)
 
 
 def _limits(project: Any, max_share: float | None, max_objects: int | None) -> Any:
@@ -167,7 +169,7 @@ def run(
 @hold.command("add")
 def add(
     ctx: typer.Context,
-    dataset: Annotated[str, typer.Argument(help="catalog.namespace.table")],
+    dataset: Annotated[str, typer.Argument(help="catalog.namespace.table", autocompletion=tables)],
     owner: Annotated[str, typer.Option("--owner", help="Who ordered it.")],
     reason: Annotated[str, typer.Option("--reason", help="Why; stays in the state.")],
     first_day: Annotated[str | None, typer.Option("--from", help="Only partitions from this day on.")] = None,
