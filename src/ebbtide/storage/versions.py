@@ -1,0 +1,151 @@
+"""Everything that a store keeps below a folder, for whoever must look at each byte: on S3 every version of every object
+and every delete marker, on local disk every file, and folders with nothing in them, whose names may say something.
+
+Names are as the store has them, links are listed and not followed, and nothing is left out.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from ebbtide.errors import UnreadableError, kind_of
+from ebbtide.model.paths import local_path, normalise
+from ebbtide.storage.listing import list_folder
+from ebbtide.storage.s3 import s3_client
+
+_PART = 8 << 20
+
+
+class Kind(StrEnum):
+    OBJECT = "object"
+    DELETE_MARKER = "delete marker"
+    FOLDER = "empty folder"
+    UNLISTED = "folder that cannot be listed"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredVersion:
+    """One object, or one version of it where its bucket keeps versions. `checksum` is what the store says of it,
+    `latest` whether that is what a reader gets who asks for no version.
+    """
+
+    path: str
+    bytes: int
+    kind: Kind = Kind.OBJECT
+    version: str | None = None
+    checksum: str | None = None
+    latest: bool = True
+
+
+def list_versions(folder: str, options: Mapping[str, str]) -> Iterator[StoredVersion]:
+    """All that lies below a folder, or the one file that it is. What cannot be listed raises `UnreadableError`."""
+    place = local_path(folder)
+    try:
+        yield from _below_s3(folder, options) if place is None else _below_local(place)
+    except Exception as error:
+        if isinstance(error, UnreadableError):
+            raise
+        if isinstance(error, OSError) or type(error).__module__.startswith("botocore"):
+            raise UnreadableError(normalise(folder), f"cannot be listed: {kind_of(error)}") from error
+        raise
+
+
+def open_version(stored: StoredVersion, options: Mapping[str, str]) -> BinaryIO:
+    """The object as it was listed, for reading where one likes."""
+    if local_path(stored.path) is not None:
+        return Path(stored.path.removeprefix("file://")).open("rb")
+    return io.BufferedReader(_Ranges(stored, options), _PART)
+
+
+def _below_local(place: str) -> Iterator[StoredVersion]:
+    if Path(place).is_file():
+        yield StoredVersion(f"file://{place}", Path(place).stat().st_size)
+        return
+    waiting = [place] if Path(place).is_dir() else []
+    while waiting:
+        here = waiting.pop()
+        try:
+            found = list_folder(f"file://{here}", {})
+        except UnreadableError:
+            if here == place:
+                raise
+            yield StoredVersion(f"file://{here}", 0, Kind.UNLISTED)
+            continue
+        if not found.objects and not found.folders:
+            yield StoredVersion(f"file://{here}", 0, Kind.FOLDER)
+        waiting += [folder.removeprefix("file://") for folder in found.folders]
+        yield from (StoredVersion(each.path, each.bytes) for each in found.objects)
+
+
+def _below_s3(folder: str, options: Mapping[str, str]) -> Iterator[StoredVersion]:
+    bucket, _, key = normalise(folder).removeprefix("s3://").partition("/")
+    client, prefix = s3_client(options), f"{key}/" if key else ""
+    pages = client.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=prefix)
+    for page in pages:
+        for each in page.get("Versions", ()):
+            yield _of_s3(bucket, each)
+        for each in page.get("DeleteMarkers", ()):
+            path = f"s3://{bucket}/{each['Key']}"
+            yield StoredVersion(path, 0, Kind.DELETE_MARKER, each.get("VersionId"), latest=bool(each.get("IsLatest")))
+
+
+def _of_s3(bucket: str, each: Mapping[str, Any]) -> StoredVersion:
+    version = each.get("VersionId")
+    # A bucket that never kept versions calls each of its objects' only one "null".
+    version = None if version == "null" and each.get("IsLatest") else version
+    etag = each.get("ETag", "").strip('"')
+    checksum = f"etag:{etag}" if etag else None
+    path, latest = f"s3://{bucket}/{each['Key']}", bool(each.get("IsLatest"))
+    return StoredVersion(path, each["Size"], Kind.OBJECT, version, checksum, latest)
+
+
+class _Ranges(io.RawIOBase):
+    """One version of an object on S3, by ranges of it."""
+
+    def __init__(self, stored: StoredVersion, options: Mapping[str, str]) -> None:
+        bucket, _, key = stored.path.removeprefix("s3://").partition("/")
+        self._which = {"Bucket": bucket, "Key": key, **({"VersionId": stored.version} if stored.version else {})}
+        self._client, self._size, self._at = s3_client(options), stored.bytes, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._at = max(0, offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence])
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        wanted = min(len(buffer), self._size - self._at)
+        if wanted <= 0:
+            return 0
+        try:
+            answer = self._client.get_object(**self._which, Range=f"bytes={self._at}-{self._at + wanted - 1}")
+            got = answer["Body"].read()
+        except Exception as error:
+            raise _without_words(error) from None
+        buffer[: len(got)] = got
+        self._at += len(got)
+        return len(got)
+
+
+def _without_words(error: Exception) -> OSError:
+    """What the store says, without its words: they name the key, which may be a person's."""
+    code = str(getattr(error, "response", {}).get("Error", {}).get("Code") or "")
+    if code in ("NoSuchKey", "NoSuchVersion", "404"):
+        return FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    if code in ("AccessDenied", "403", "InvalidObjectState"):
+        return PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    return OSError(errno.EIO, os.strerror(errno.EIO))

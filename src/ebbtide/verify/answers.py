@@ -1,0 +1,99 @@
+"""What was read becomes the report: people by their ids, paths that hold a value keyed, everything in one order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from ebbtide.storage.versions import Kind, StoredVersion
+from ebbtide.verify.described import Bounds, in_order
+from ebbtide.verify.look import Looked, Order
+from ebbtide.verify.matcher import UNKNOWN_BYTES, Matcher
+from ebbtide.verify.needles import Needle
+from ebbtide.verify.report import FoundValue, Inventory, SearchPlace, SearchReport, Untold, keyed
+from ebbtide.verify.roles import standings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_NOT_READ = "the file that a bound describes was not read: whose bound it is cannot be told"
+
+
+def report_of(
+    listed: Sequence[Order],
+    looked: Sequence[Looked],
+    bounds: Bounds,
+    untold: Sequence[Untold],
+    places: Sequence[SearchPlace],
+    spark: Callable[[], SparkSession] | None,
+    needles: Sequence[Needle],
+    path_key: bytes,
+) -> SearchReport:
+    everyone = Matcher(needles)
+    short = frozenset(needles[n].person for n in everyone.short)
+    found: list[tuple[int, int, str, str]] = []
+    doubts = [_keyed_untold(each, everyone, path_key) for each in untold]
+    for each in looked:
+        path = listed[each.number].stored.path
+        shown = keyed(path_key, path) if each.hides else path
+        found += [(each.number, n, how, where) for n, how, where in sorted(each.findings.found)]
+        people: dict[str, set[str] | None] = {}
+        for n, because in sorted(each.findings.untold, key=lambda item: (item[0] is not None, item)):
+            if n is None:
+                people[because] = None
+            elif (known := people.setdefault(because, set())) is not None:
+                known.add(needles[n].person)
+        for suspicion in sorted(each.findings.suspicions, key=in_order):
+            answer = bounds[each.number, suspicion]
+            if answer is False:
+                found.append((each.number, suspicion.needle, "bound", suspicion.where))
+            elif answer is None and (known := people.setdefault(_NOT_READ, set())) is not None:
+                known.add(needles[suspicion.needle].person)
+        if each.findings.unknown_bytes and short:
+            people[UNKNOWN_BYTES] = set(short)
+        doubts += [
+            Untold(shown, because, None if whose is None else frozenset(whose))
+            for because, whose in sorted(people.items())
+        ]
+    return SearchReport(
+        files=sum(1 for each in listed if each.stored.kind is Kind.OBJECT),
+        bytes=sum(each.bytes for each in looked),
+        inventory=_inventory(listed, looked, path_key),
+        found=_found(found, listed, looked, places, spark, needles, path_key),
+        untold=tuple(doubts),
+    )
+
+
+def _found(
+    found: Iterable[tuple[int, int, str, str]],
+    listed: Sequence[Order],
+    looked: Sequence[Looked],
+    places: Sequence[SearchPlace],
+    spark: Callable[[], SparkSession] | None,
+    needles: Sequence[Needle],
+    path_key: bytes,
+) -> tuple[FoundValue, ...]:
+    found = list(dict.fromkeys(found))
+    objects: dict[StoredVersion, None] = dict.fromkeys(listed[number].stored for number, *_ in found)
+    known = standings(objects, places, spark) if objects else {}
+    values = []
+    for number, n, how, where in found:
+        stored = listed[number].stored
+        path = keyed(path_key, stored.path) if looked[number].hides else stored.path
+        standing = known[stored]
+        values.append(FoundValue(needles[n].person, path, standing.role, how, where, standing.referenced_by))
+    return tuple(dict.fromkeys(values))
+
+
+def _keyed_untold(untold: Untold, matcher: Matcher, path_key: bytes) -> Untold:
+    if not matcher.holds(untold.path):
+        return untold
+    return Untold(keyed(path_key, untold.path), untold.because, untold.people)
+
+
+def _inventory(listed: Sequence[Order], looked: Sequence[Looked], path_key: bytes) -> Inventory:
+    lines = (
+        "\t".join((keyed(path_key, stored.path), stored.version or "-", str(each.bytes), each.checksum))
+        for stored, each in zip((each.stored for each in listed), looked, strict=True)
+    )
+    return Inventory(tuple(sorted(lines)))

@@ -1,0 +1,66 @@
+"""Everything that lies under the places, each object once, and groups of about the same size to be read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+
+from ebbtide.errors import UnreadableError
+from ebbtide.model.paths import is_inside, normalise
+from ebbtide.run import RunContext
+from ebbtide.storage.versions import list_versions
+from ebbtide.verify.look import Order
+from ebbtide.verify.report import SearchPlace, Untold
+
+_GROUP = 128 << 20
+_MOST_OBJECTS = 2000
+_AT_LEAST = 8 << 10
+"""What opening an object costs, in bytes of reading."""
+
+
+def list_all(places: Sequence[SearchPlace], run: RunContext) -> tuple[list[Order], list[Untold]]:
+    """Every object once, in the order of paths and versions, and what could not be listed."""
+    found: dict[tuple[str, str], Order] = {}
+    untold: list[Untold] = []
+    if not places:
+        untold.append(Untold("", "no place was named: nothing was read"))
+    for place in _outermost(places):
+        try:
+            for stored in list_versions(place.prefix, place.options):
+                found[stored.path, stored.version or ""] = Order(0, stored, place.options)
+        except UnreadableError as error:
+            untold.append(Untold(place.prefix, error.reason))
+        run.advance(0)
+    for place in places:
+        inside = normalise(place.prefix)
+        if not any(is_inside(normalise(path), inside) for path, _ in found):
+            untold.append(Untold(place.prefix, "nothing lies there: nothing was read"))
+    ordered = sorted(found.items())
+    return [Order(n, each.stored, each.options) for n, (_, each) in enumerate(ordered)], untold
+
+
+def _outermost(places: Sequence[SearchPlace]) -> Iterator[SearchPlace]:
+    """Places that lie in no other one: what lies in several is read once."""
+    last: str | None = None
+    for place in sorted(places, key=lambda each: normalise(each.prefix) + "/"):
+        prefix = normalise(place.prefix)
+        if last is None or not is_inside(prefix, last):
+            yield place
+            last = prefix
+
+
+def groups(listed: Sequence[Order], size: int) -> list[tuple[list[Order], int]]:
+    """Groups of about the same size, the largest objects first: what is left at the end is small."""
+    most = max(_AT_LEAST, min(_GROUP, size // (4 * (os.cpu_count() or 1))))
+    groups: list[tuple[list[Order], int]] = []
+    cost = most
+    for order in sorted(listed, key=lambda each: (-each.stored.bytes, each.number)):
+        weight = max(order.stored.bytes, _AT_LEAST)
+        if not groups or cost + weight > most or len(groups[-1][0]) >= _MOST_OBJECTS:
+            groups.append(([], 0))
+            cost = 0
+        group, before = groups[-1]
+        group.append(order)
+        groups[-1] = (group, before + order.stored.bytes)
+        cost += weight
+    return groups

@@ -1,0 +1,156 @@
+"""One object read whole and searched: in a Spark task, or in the process."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import io
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from ebbtide.errors import keep_trace
+from ebbtide.model.paths import local_path
+from ebbtide.storage.versions import Kind, StoredVersion, open_version
+from ebbtide.verify.bounds import Suspicion, explains
+from ebbtide.verify.matcher import Findings, Matcher
+from ebbtide.verify.read.objects import read_object
+from ebbtide.verify.read.pieces import CannotTell, Piece
+
+_AT_ONCE = 64 << 20
+"""Objects up to this size are held whole while they are read, and read from their store just once."""
+_CHANGED = "it changed while it was read"
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """An object to be read; `number` tells it from the others."""
+
+    number: int
+    stored: StoredVersion
+    options: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What was read of an object, and what it holds. `hides` says that its path may hold somebody's value."""
+
+    number: int
+    bytes: int
+    checksum: str
+    hides: bool
+    findings: Findings
+
+
+def look_at(order: Order, matcher: Matcher) -> Looked:
+    """Read one object and search it. Whatever goes wrong is said in the answer: an error would carry paths."""
+    stored = order.stored
+    hides = matcher.holds(stored.path)
+    if stored.kind is not Kind.OBJECT:
+        findings = matcher.search(iter([_name(stored.path)]))
+        if stored.kind is Kind.UNLISTED:
+            findings.untold.add((None, "a folder that cannot be listed"))
+        return Looked(order.number, 0, stored.kind.value.replace(" ", "-"), hides, findings)
+    source = _Source(stored, order.options)
+    try:
+        source.read_whole()
+        findings = matcher.search(_safely(source))
+        if source.changed():
+            findings.untold.add((None, _CHANGED))
+    except Exception as error:
+        keep_trace(error)
+        findings = matcher.search(iter([_name(stored.path), CannotTell(reason(error))]))
+    findings.found = {(n, how, _hidden(where, matcher)) for n, how, where in findings.found}
+    return Looked(order.number, source.size, source.checksum, hides, findings)
+
+
+def explain(order: Order, matcher: Matcher, suspicions: list[Suspicion]) -> list[bool | None]:
+    """For each of the bounds whether this file, which it describes, holds a neighbour's value; None: not to be told."""
+    source = _Source(order.stored, order.options)
+    answers: list[bool | None] = []
+    for each in suspicions:
+        try:
+            source.read_whole()
+            answers.append(explains(matcher.needles[each.needle], each, _safely(source)))
+        except Exception as error:
+            keep_trace(error)
+            answers.append(None)
+    return answers
+
+
+class _Source:
+    """An object's bytes: from memory where it is small, else from its store."""
+
+    def __init__(self, stored: StoredVersion, options: Mapping[str, str]) -> None:
+        self.stored, self.size, self.checksum = stored, stored.bytes, stored.checksum or "-"
+        self._options = options
+        self._held: bytes | None = None
+        self._place = local_path(stored.path) and stored.path.removeprefix("file://")
+        self._as_it_was: tuple[int, int] | None = None
+
+    def read_whole(self) -> None:
+        if self._held is not None or self._as_it_was is not None:
+            return
+        if self.stored.bytes <= _AT_ONCE:
+            with self._opened() as file:
+                self._held = file.read(_AT_ONCE + 1)
+            if len(self._held) <= _AT_ONCE:
+                self.size = len(self._held)
+                self.checksum = f"sha256:{hashlib.sha256(self._held).hexdigest()}"
+                return
+            self._held = None  # it has grown
+        if self._place:
+            self._as_it_was = self._facts()
+            with Path(self._place).open("rb") as plain:
+                self.checksum = f"sha256:{hashlib.file_digest(plain, 'sha256').hexdigest()}"
+
+    def open(self) -> BinaryIO:
+        return self._opened() if self._held is None else io.BytesIO(self._held)
+
+    def changed(self) -> bool:
+        return self._as_it_was is not None and self._as_it_was != self._facts()
+
+    def _opened(self) -> BinaryIO:
+        return Path(self._place).open("rb") if self._place else open_version(self.stored, self._options)
+
+    def _facts(self) -> tuple[int, int]:
+        facts = Path(self._place or "").stat()
+        return facts.st_size, facts.st_mtime_ns
+
+
+def _safely(source: _Source) -> Iterator[Piece]:
+    """The pieces; an error between two of them ends them, and is a piece."""
+    try:
+        yield from read_object(source.stored.path, source.stored.bytes, source.open)
+    except Exception as error:
+        keep_trace(error)
+        yield CannotTell(reason(error))
+
+
+def reason(error: Exception) -> str:
+    """Why an object was not read, in words that hold no path."""
+    if isinstance(error, FileNotFoundError):
+        return "it vanished between the listing and the reading"
+    if isinstance(error, PermissionError):
+        return "no permission to read it"
+    if isinstance(error, IsADirectoryError):
+        return "a link to a folder, which is not followed"
+    if isinstance(error, OSError) and error.errno in errno.errorcode:
+        return f"it cannot be read: {os.strerror(error.errno or 0)}"
+    return f"it cannot be read: {type(error).__name__}"
+
+
+def _name(path: str) -> Piece:
+    """The path itself, which comes first of every object."""
+    return next(read_object(path, 0, _nothing))
+
+
+def _nothing() -> BinaryIO:
+    return io.BytesIO()
+
+
+def _hidden(where: str, matcher: Matcher) -> str:
+    """A place inside of an object, such as a map's key, that may hold a value is not named."""
+    return "(not named: it holds a value)" if matcher.holds(where) else where

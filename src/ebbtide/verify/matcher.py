@@ -1,0 +1,258 @@
+"""Many people in one pass: what of their values stands in the pieces of an object (`read/pieces.py`).
+
+In a text cell a value counts as a whole and inside of other text, where what stands beside it makes no other value of
+it (`neighbours.py`). Inside of other text a value of fewer than six characters may stand by chance: nobody can tell. In
+binary cells and in bytes of no known structure its byte forms count. Numbers, dates, fixed bytes are compared whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from ebbtide.verify.bounds import CutBounds, Suspicion
+from ebbtide.verify.fixed import FixedSet, fixed_set
+from ebbtide.verify.needles import LEAST_BYTES, Form, Needle, binary_forms, byte_forms, is_short, text_forms
+from ebbtide.verify.neighbours import AROUND, Verdict, is_word, judge
+from ebbtide.verify.read.pieces import CannotTell, Cells, Piece, Raw
+from ebbtide.verify.scanner import Pattern, Scanner
+
+_LEAST_INSIDE = 4
+"""A value of fewer characters is not looked for inside of other text: it stands in all of it."""
+_MOST_TEXT = 1 << 20
+CHANCE = "a value as short as this may stand inside of other text by chance"
+TOO_SHORT = "values of fewer than four characters are not looked for inside of other text"
+A_NUMBER = "digits and a point beside a value: it may be another number"
+UNKNOWN_BYTES = "bytes of no known structure, in which a value as short as this means nothing"
+BESIDE_IN_BYTES = "in bytes of no known structure, beside what would make another value of it in a text"
+
+_NOT_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
+
+
+@dataclass(slots=True)
+class Findings:
+    """What one object holds, needles by their numbers. `untold` has None for all of them; `unknown_bytes` says that
+    there were bytes of no known structure, from which no short value can be told.
+    """
+
+    found: set[tuple[int, str, str]] = field(default_factory=set)
+    """Needle, how it stands there, and where."""
+    untold: set[tuple[int | None, str]] = field(default_factory=set)
+    suspicions: set[Suspicion] = field(default_factory=set)
+    unknown_bytes: bool = False
+
+
+class _Known:
+    """The forms of all needles that one scanner looks for. It is made when it is first needed."""
+
+    def __init__(self, forms: Sequence[tuple[int, Form]]) -> None:
+        self.forms = forms
+
+    @cached_property
+    def scanner(self) -> Scanner:
+        return Scanner([Pattern(form.content, form.fold) for _, form in self.forms])
+
+
+class Matcher:
+    """Looks for these needles. Not for several threads at once (`Scanner`)."""
+
+    def __init__(self, needles: Sequence[Needle]) -> None:
+        self.needles = tuple(needles)
+        text = [(n, form) for n, needle in enumerate(needles) for form in dict.fromkeys(text_forms(needle))]
+        self._text = _Known([each for each in text if len(each[1].content) >= _LEAST_INSIDE])
+        self._tiny = [(n, form) for n, form in text if len(form.content) < _LEAST_INSIDE]
+        raw = [(n, form) for n, needle in enumerate(needles) for form in dict.fromkeys(byte_forms(needle))]
+        self._raw = _Known([each for each in raw if not is_short(each[1].content)])
+        self.short = frozenset(n for n, form in raw if is_short(form.content))
+        """The needles that cannot be told from bytes of no known structure."""
+        self._longest = max((len(form.content) for _, form in self._raw.forms), default=0)
+        self._binary: dict[bytes, list[int]] = {}
+        for n, needle in enumerate(needles):
+            for each in (*binary_forms(needle), *(form.content for form in text_forms(needle))):
+                self._binary.setdefault(each, []).append(n)
+        self._fixed: dict[pa.DataType, FixedSet | None] = {}
+        self._cut = CutBounds(needles)
+
+    def search(self, pieces: Iterator[Piece]) -> Findings:
+        """All that the pieces of one object hold."""
+        findings, ends = Findings(), _Ends(self._longest)
+        for piece in pieces:
+            if isinstance(piece, CannotTell):
+                findings.untold.add((None, piece.because))
+            elif isinstance(piece, Raw):
+                findings.unknown_bytes |= piece.data.count(0) < len(piece.data)
+                for data in ends.with_last(piece):
+                    self._search_bytes(data, piece.where, findings)
+            else:
+                self._search_cells(piece, findings)
+        return findings
+
+    def holds(self, text: str) -> bool:
+        """Whether a text, such as a path, may hold a value of anybody: then it is not to be shown."""
+        findings = Findings()
+        values = pa.array([text])
+        self._search_text(Cells("", "path", values), values, findings)
+        return bool(findings.found) or any(n is not None for n, because in findings.untold if because != TOO_SHORT)
+
+    def _search_cells(self, cells: Cells, findings: Findings) -> None:
+        values = _plain(cells.values)
+        if cells.cut is not None:
+            findings.suspicions.update(self._cut.suspicions(cells, values))
+        if pt.is_string(values.type) or pt.is_large_string(values.type):
+            self._search_text(cells, values, findings)
+        elif pt.is_binary(values.type) or pt.is_large_binary(values.type):
+            self._search_binary(cells, values, findings)
+        else:
+            if values.type not in self._fixed:
+                self._fixed[values.type] = fixed_set(self.needles, values.type)
+            known = self._fixed[values.type]
+            if known is not None:
+                findings.found.update((n, cells.how, cells.where) for n in known.found(values))
+            if pt.is_fixed_size_binary(values.type):
+                whole = values.cast(pa.binary(values.type.byte_width)).cast(pa.binary())
+                self._scan(self._raw, whole, lambda: _Seen(cells, findings, self.needles, is_text=False))
+
+    def _search_text(self, cells: Cells, values: pa.Array, findings: Findings) -> None:
+        self._scan(self._text, values, lambda: _Seen(cells, findings, self.needles, is_text=True))
+        if not self._tiny or not len(values):
+            return
+        lowered = pc.utf8_lower(values) if any(form.fold for _, form in self._tiny) else values
+        for n, form in self._tiny:
+            text = form.content.decode()
+            among = lowered if form.fold else values
+            if pc.any(pc.equal(among, text.lower() if form.fold else text)).as_py():
+                if cells.how == "path":
+                    findings.untold.add((n, CHANCE))
+                else:
+                    findings.found.add((n, cells.how, cells.where))
+            elif pc.any(pc.greater(pc.binary_length(values), len(form.content))).as_py():
+                findings.untold.add((n, TOO_SHORT))
+
+    def _search_binary(self, cells: Cells, values: pa.Array, findings: Findings) -> None:
+        if _is_text(values):
+            self._search_text(cells, values.cast(pa.large_string()), findings)
+            return
+        wanted = pa.array(list(self._binary), values.type)
+        for each in pc.unique(values.filter(pc.is_in(values, wanted))).to_pylist():
+            findings.found.update((n, cells.how, cells.where) for n in self._binary.get(each, ()))
+        self._scan(self._raw, values, lambda: _Seen(cells, findings, self.needles, is_text=False))
+        findings.unknown_bytes = True
+
+    def _search_bytes(self, data: bytes, where: str, findings: Findings) -> None:
+        seen = _Seen(Cells(where, "bytes", pa.nulls(0)), findings, self.needles, is_text=False)
+        for number, start in self._raw.scanner.hits(data):
+            seen.hit(*self._raw.forms[number], memoryview(data), start, (0, len(data)), is_cell=False)
+
+    def _scan(self, known: _Known, values: pa.Array, seen: Callable[[], _Seen]) -> None:
+        """Look through the buffer that all values of the array stand in, one after the other."""
+        offsets, data = _buffers(values)
+        if not len(data):
+            return
+        look: _Seen | None = None
+        for number, start in known.scanner.hits(data):
+            look = look or seen()
+            n, form = known.forms[number]
+            if look.is_done(n):
+                continue
+            cell = int(np.searchsorted(offsets, start, side="right")) - 1
+            end = int(offsets[cell + 1])
+            # Across the border of two cells nothing stands.
+            if start + len(form.content) <= end and values[cell].is_valid:
+                look.hit(n, form, data, start, (int(offsets[cell]), end))
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What hits in one piece come to."""
+
+    cells: Cells
+    findings: Findings
+    needles: Sequence[Needle]
+    is_text: bool
+
+    @property
+    def is_row(self) -> bool:
+        """Whether whole cells mean what they hold: among the parts of a path a short one is a bucket or a day."""
+        return self.cells.how != "path"
+
+    def is_done(self, n: int) -> bool:
+        return (n, self.cells.how, self.cells.where) in self.findings.found
+
+    def hit(
+        self, n: int, form: Form, data: memoryview, start: int, cell: tuple[int, int], *, is_cell: bool = True
+    ) -> None:
+        end = start + len(form.content)
+        whole = is_cell and (start, end) == cell
+        if whole and self.cells.cut is not None and _length(data[start:end], self.is_text) >= self.cells.cut:
+            return  # as long as a prefix is cut: `CutBounds` tells whose it may be
+        before = bytes(data[max(cell[0], start - AROUND) : start])
+        after = bytes(data[end : min(cell[1], end + AROUND)])
+        verdict = Verdict.IT if whole else judge(form.rule, before, form.content, after)
+        because = A_NUMBER
+        if not self.is_text and verdict is not Verdict.IT:
+            verdict, because = Verdict.UNKNOWN, BESIDE_IN_BYTES
+        elif len(form.content) < LEAST_BYTES and verdict is Verdict.IT and not (whole and self.is_row):
+            verdict = Verdict.UNKNOWN if whole or is_word(before, after) else Verdict.ANOTHER
+            because = CHANCE
+        if verdict is Verdict.IT:
+            self.findings.found.add((n, self.cells.how, self.cells.where))
+        elif verdict is Verdict.UNKNOWN:
+            self.findings.untold.add((n, because))
+
+
+class _Ends:
+    """Chunks of raw bytes with the end of the chunk before: a value may lie across both."""
+
+    def __init__(self, longest: int) -> None:
+        self._keep = max(longest - 1, 0) + AROUND
+        self._last: dict[str, bytes] = {}
+
+    def with_last(self, piece: Raw) -> Iterator[bytes]:
+        last = self._last.get(piece.where, b"") if piece.offset else b""
+        if last:
+            yield last + piece.data[: self._keep]
+        yield piece.data
+        self._last[piece.where] = (
+            (last + piece.data)[-self._keep :] if len(piece.data) < self._keep else piece.data[-self._keep :]
+        )
+
+
+def _plain(values: pa.Array) -> pa.Array:
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if pt.is_string_view(values.type):
+        return values.cast(pa.large_string())
+    return values.cast(pa.large_binary()) if pt.is_binary_view(values.type) else values
+
+
+def _buffers(values: pa.Array) -> tuple[np.ndarray, memoryview]:
+    """Where each value of a text or binary array begins and ends in its bytes."""
+    _, offsets, data = values.buffers()
+    large = pt.is_large_string(values.type) or pt.is_large_binary(values.type)
+    if data is None or not len(values):
+        return np.zeros(1, np.int64), memoryview(b"")
+    all_ = np.frombuffer(offsets, np.int64 if large else np.int32)[values.offset : values.offset + len(values) + 1]
+    return all_ - all_[0], memoryview(data)[int(all_[0]) : int(all_[-1])]
+
+
+def _is_text(values: pa.Array) -> bool:
+    """Whether binary values are texts, as older writers left them: all of them, and no control characters in them."""
+    _, data = _buffers(values)
+    if _NOT_TEXT.search(data[:_MOST_TEXT]) or _NOT_TEXT.search(data[_MOST_TEXT:]):
+        return False
+    try:
+        values.cast(pa.large_string())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _length(value: memoryview, is_text: bool) -> int:
+    return len(bytes(value).decode(errors="replace")) if is_text else len(value)

@@ -1,0 +1,144 @@
+"""JSON: documents and lines of them, every key and every value, those of the Delta log by what they say of files.
+
+In documents of the formats numbers are counts, ids and times, but for bounds and defaults of columns: they are passed
+over. In any other document a number is a value like a text. A place names keys only where the format defines them, or
+where they are columns: elsewhere a key may itself be a value.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, BinaryIO
+
+from ebbtide.verify.read.delta import gather_stats
+from ebbtide.verify.read.gather import Gathered
+from ebbtide.verify.read.pieces import CannotTell, Pieces
+from ebbtide.verify.read.stored import Stored, UnknownContentError, whole
+from ebbtide.verify.read.text import read_text
+
+_MOST = 32 << 20
+"""The largest document, or line, that is read whole: as values it takes some ten times as much memory."""
+_KINDS = (
+    ("/_delta_log/", "Delta log"),
+    ("/.hoodie/", "Hudi timeline"),
+    (".metadata.json", "Iceberg metadata"),
+    ("/snapshot/snapshot-", "Paimon metadata"),
+    ("/schema/schema-", "Paimon metadata"),
+    ("/tag/tag-", "Paimon metadata"),
+    ("/changelog/changelog-", "Paimon metadata"),
+    ("/statistics/stat-", "Paimon metadata"),
+)
+_WORDS = frozenset(
+    """
+    add baseManifestList blob-metadata cdc changelogManifestList colStats comment commitInfo commitUser
+    configuration default-value deltaManifestList description doc domainMetadata engineInfo extraMetadata fields
+    fileId indexManifest initial-default location manifest-list max metaData metadata-file metadata-log min name
+    operationMetrics operationParameters operationType options partition-specs partition-statistics partitionKeys
+    partitionToReplaceFileIds partitionToWriteStats partitionValues path primaryKeys properties protocol refs
+    remove schemaString schemas snapshot-log snapshots sort-orders statistics statistics-path summary tags txn
+    type userMetadata write-default
+    """.split()  # noqa: SIM905 - so many words are a text
+)
+_COLUMNS = ("partitionValues", "colStats", "minValues", "maxValues")
+_NUMBERS = ("initial-default", "write-default", "min", "max", "minValue", "maxValue")
+_FILE_ACTIONS = ("add", "remove", "cdc")
+
+
+def read_json(stored: Stored) -> Pieces:
+    """A document, or one per line; what is neither is text."""
+    kind = next((label for part, label in _KINDS if part in f"/{stored.name}"), None)
+    with stored.open() as file:
+        first = file.readline(_MOST)
+        if _parsed(first.strip()) is not None:
+            file.seek(0)
+            yield from _lines(file, kind)
+            return
+    try:
+        document = _parsed(whole(stored, _MOST))
+    except UnknownContentError:
+        document = None
+    if document is None:
+        yield from _as_text(stored)
+        return
+    gathered = Gathered()
+    _walk(gathered, document[0], kind)
+    yield from gathered.take()
+
+
+def _as_text(stored: Stored) -> Pieces:
+    """No JSON, or too large for it. A text can be searched as it stands, unless it has escapes."""
+    with stored.open() as file:
+        escapes = any(b"\\" in chunk for chunk in iter(lambda: file.read(1 << 20), b""))
+    if escapes:
+        yield CannotTell("it looks like JSON with escapes, and cannot be read as JSON")
+    yield from read_text(stored)
+
+
+def _lines(file: BinaryIO, kind: str | None) -> Pieces:
+    gathered, told = Gathered(), False
+    while line := file.readline(_MOST):
+        if not line.strip():
+            continue
+        document = _parsed(line)
+        if document is not None:
+            _walk(gathered, document[0], kind)
+        else:
+            gathered.add("line of text", line.decode("utf-8", "replace"))
+            if not told and b"\\" in line:
+                told = True
+                yield CannotTell("lines of it have escapes, and cannot be read as JSON")
+        if gathered.full:
+            yield from gathered.take()
+    yield from gathered.take()
+
+
+def _parsed(content: bytes) -> tuple[Any] | None:
+    """What a document holds, in a tuple, as it may hold nothing; None where it is no document."""
+    try:
+        return (json.loads(content, parse_float=Decimal, parse_constant=str),)
+    except (ValueError, RecursionError, ArithmeticError):
+        return None
+
+
+def _walk(into: Gathered, document: object, kind: str | None) -> None:
+    todo: list[tuple[str, str, object, int]] = [("", "", document, 0)]
+    while todo:
+        place, key, value, texts = todo.pop()
+        if isinstance(value, Mapping):
+            if kind == "Delta log" and key in _FILE_ACTIONS and place == key:
+                value = _action(into, key, value)
+            for name, each in value.items():
+                into.add(f"{kind or 'JSON'}: key in {place}" if place else f"{kind or 'JSON'}: key", name)
+                todo.append((_place(kind, place, key, name), name, each, texts))
+        elif isinstance(value, list):
+            todo += [(place, key, each, texts) for each in value]
+        elif not isinstance(value, str):
+            if kind is None or key in _NUMBERS:
+                into.add(f"{kind or 'JSON'}: {place}" if place else kind or "JSON", value)
+        else:
+            into.add(f"{kind or 'JSON'}: {place}" if place else kind or "JSON", value)
+            # JSON within JSON: only its escapes are in the way of who looks for a text in it.
+            if "\\" in value and texts < 3 and (inner := _parsed(value.encode("utf-8", "replace"))) is not None:
+                todo.append((place, key, inner[0], texts + 1))
+
+
+def _place(kind: str | None, place: str, parent: str, name: str) -> str:
+    if kind is None:
+        return ""
+    shown = name if name in _WORDS or parent in _COLUMNS else "*"
+    return f"{place}.{shown}" if place else shown
+
+
+def _action(into: Gathered, action: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What an action says of a file: its path and partition, and its statistics as bounds. The rest is given back."""
+    path = body.get("path")
+    into.add(f"log: {action}.path", path, "path")
+    partition = body.get("partitionValues")
+    for column, value in partition.items() if isinstance(partition, Mapping) else ():
+        into.add(f"log: {action}.partitionValues", column)
+        into.add(f"log: {action}.partitionValues of column {column}", value, "path")
+    if body.get("stats") is not None:
+        gather_stats(into, body["stats"], path if isinstance(path, str) else None)
+    return {name: each for name, each in body.items() if name not in ("path", "partitionValues", "stats")}

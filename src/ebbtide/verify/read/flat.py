@@ -1,0 +1,50 @@
+"""Arrow arrays made flat: the leaves of structs, lists and maps with their paths, and of a dictionary its values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+_NOTHING = (pt.is_boolean, pt.is_null)
+"""Types that can hold no value of a person."""
+
+
+def leaves(path: str, array: pa.Array) -> Iterator[tuple[str, pa.Array]]:
+    """The leaves of one column, with their paths: "address.street", "tags.element", "names.key"."""
+    kind = array.type
+    if isinstance(array, pa.ExtensionArray):
+        yield from leaves(path, array.storage)
+    elif pt.is_struct(kind):
+        for n in range(kind.num_fields):
+            yield from leaves(f"{path}.{kind.field(n).name}", array.field(n))
+    elif pt.is_map(kind):
+        entries = array.flatten()
+        yield from leaves(f"{path}.key", entries.field(0))
+        yield from leaves(f"{path}.value", entries.field(1))
+    elif is_list(kind):
+        yield from leaves(f"{path}.element", array.flatten())
+    elif pt.is_union(kind):
+        for n in range(kind.num_fields):
+            yield from leaves(f"{path}.{n}", array.field(n))
+    elif pt.is_dictionary(kind):
+        yield from leaves(path, array.dictionary)
+    elif not any(test(kind) for test in _NOTHING):
+        yield path, array
+
+
+def is_list(kind: pa.DataType) -> bool:
+    return bool(pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind))
+
+
+def is_variant(kind: pa.DataType) -> bool:
+    """Whether a column is, or holds, a variant: two binaries, the second with values in an encoding of its own."""
+    if pt.is_struct(kind):
+        fields = {kind.field(n).name: kind.field(n).type for n in range(kind.num_fields)}
+        if {"metadata", "value"} <= fields.keys() and all(pt.is_binary(fields[n]) for n in ("metadata", "value")):
+            return True
+        return any(is_variant(each) for each in fields.values())
+    if is_list(kind):
+        return is_variant(kind.value_type)
+    return bool(pt.is_map(kind)) and (is_variant(kind.key_type) or is_variant(kind.item_type))

@@ -1,0 +1,185 @@
+"""Parquet: the rows of all leaf columns batch by batch, what the footer says of them, and the bytes between.
+
+Memory: a row group that unpacks to no more than `HELD` bytes is read with all of its columns at once, a larger one
+column by column, in batches of some `_BATCH` bytes. A page is unpacked whole, and so is a column's dictionary; of a
+column that is dictionary-encoded throughout only the dictionary comes out, once, as every value of its rows is in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ebbtide.verify.read.delta import bounds_of_checkpoint
+from ebbtide.verify.read.flat import is_variant, leaves
+from ebbtide.verify.read.parquet_bounds import statistics
+from ebbtide.verify.read.parquet_footer import BOOLEAN, BYTE_ARRAY, INT32, INT64, Chunk, Footer, read_footer
+from ebbtide.verify.read.pieces import CannotTell, Cells, Piece, Pieces
+from ebbtide.verify.read.stored import HELD, Stored, as_bytes, exactly, failed
+from ebbtide.verify.read.structural import is_checkpoint, is_fact_of_checkpoint, is_place
+from ebbtide.verify.read.thrift import Compact
+
+_BATCH = 16 << 20
+_ROWS = 1 << 16
+_STREAM = 1 << 20
+"""Of a column that is read alone, so much is fetched at a time."""
+
+
+def read_parquet(stored: Stored) -> Pieces:
+    footer = read_footer(stored)
+    if footer.encrypted:
+        yield CannotTell("columns of it are encrypted")
+    for key, value in footer.facts:
+        yield from _fact(key, value)
+    names = pa.array([leaf.name for leaf in footer.leaves], pa.string())
+    yield Cells("names of columns", "row", names)
+    skipped = _skipped(stored, footer)
+    yield from statistics(stored, footer, skipped)
+    yield from _Rows(stored, footer, skipped).read()
+    yield from _between(stored, footer)
+
+
+def _fact(key: bytes, value: bytes) -> Iterator[Piece]:
+    """A key-value of the footer. Arrow's own copy of the schema says nothing that the schema does not."""
+    yield Cells("key-value footer", "row", pa.array([key.decode("utf-8", "replace")]))
+    try:
+        yield Cells("key-value footer", "row", pa.array([value.decode()], pa.large_string()))
+    except UnicodeDecodeError:
+        yield Cells("key-value footer", "row", pa.array([value], pa.large_binary()))
+
+
+def _skipped(stored: Stored, footer: Footer) -> frozenset[int]:
+    """The leaves, by number, that can hold no value of a person."""
+    tops = {leaf.path[0] for leaf in footer.leaves}
+    checkpoint = is_checkpoint(stored.name, tops)
+    skipped = set()
+    for n, leaf in enumerate(footer.leaves):
+        whole_number = leaf.physical in (INT32, INT64)
+        structural = is_fact_of_checkpoint(leaf.path) if checkpoint else is_place(leaf.path, leaf.field_id, tops)
+        if leaf.physical == BOOLEAN or (whole_number and structural):
+            skipped.add(n)
+    return frozenset(skipped)
+
+
+class _Rows:
+    """The rows of one file. What came out last of each column is remembered for the length of a row group."""
+
+    def __init__(self, stored: Stored, footer: Footer, skipped: frozenset[int]) -> None:
+        self._stored, self._footer = stored, footer
+        self._wanted = [n for n in range(len(footer.leaves)) if n not in skipped]
+        tops = {leaf.path[0] for leaf in footer.leaves}
+        self._checkpoint = is_checkpoint(stored.name, tops)
+        self._last: dict[str, pa.Array] = {}
+        self._with_dictionary = [
+            leaf.name
+            for n, leaf in enumerate(footer.leaves)
+            if leaf.physical == BYTE_ARRAY and footer.groups and all(c[n].all_dictionary for _, c in footer.groups)
+        ]
+
+    def read(self) -> Pieces:
+        with ExitStack() as files:
+            file = files.enter_context(self._stored.open())
+            streamed = pq.ParquetFile(
+                file, read_dictionary=self._with_dictionary, buffer_size=_STREAM, pre_buffer=False
+            )
+            for field in streamed.schema_arrow:
+                if is_variant(field.type):
+                    yield CannotTell(f"column {field.name} holds variants, whose numbers cannot be searched")
+            at_once = streamed
+            if any(self._is_small(chunks) for _, chunks in self._footer.groups):
+                file = files.enter_context(self._stored.open())
+                at_once = pq.ParquetFile(file, read_dictionary=self._with_dictionary, pre_buffer=True)
+            for group, (rows, chunks) in enumerate(self._footer.groups):
+                self._last.clear()
+                if rows <= 0 or not self._wanted:
+                    continue
+                if not self._is_small(chunks):
+                    for n in self._wanted:
+                        yield from self._one(streamed, group, rows, n, chunks[n])
+                    continue
+                try:
+                    yield from self._batches(at_once, group, self._wanted, self._size(rows, chunks))
+                except Exception:  # one column may be broken: the others can still be read
+                    for n in self._wanted:
+                        yield from self._one(streamed, group, rows, n, chunks[n])
+
+    @staticmethod
+    def _is_small(chunks: Sequence[Chunk]) -> bool:
+        return sum(max(chunk.unpacked, chunk.packed) for chunk in chunks) <= HELD
+
+    def _one(self, parquet: pq.ParquetFile, group: int, rows: int, n: int, chunk: Chunk) -> Pieces:
+        """One column of one row group, or its bytes with the reason why they are no more than that."""
+        size = self._size(rows, [chunk])
+        try:
+            if chunk.has_dictionary and self._footer.leaves[n].name not in self._with_dictionary:
+                size = min(size, self._rows_of_longest(group, n))
+            yield from self._batches(parquet, group, [n], size)
+        except Exception as error:
+            yield failed(f"column {self._footer.leaves[n].name} cannot be read", error)
+            yield from as_bytes(self._stored, "column that cannot be read", chunk.start, chunk.start + chunk.packed)
+
+    @staticmethod
+    def _size(rows: int, chunks: Sequence[Chunk]) -> int:
+        """The rows of a batch, by what one takes on average."""
+        return int(max(1, min(_ROWS, _BATCH * rows // max(1, sum(chunk.unpacked for chunk in chunks)))))
+
+    def _rows_of_longest(self, group: int, n: int) -> int:
+        """The rows of a batch if each had the longest value of the dictionary, which stands in the file only once."""
+        leaf = self._footer.leaves[n]
+        if leaf.physical != BYTE_ARRAY:
+            return max(1, _BATCH // max(8, leaf.width))
+        with self._stored.open() as file:
+            parquet = pq.ParquetFile(file, read_dictionary=[leaf.name], buffer_size=_STREAM, pre_buffer=False)
+            first = next(parquet.reader.iter_batches(1, [group], [n], use_threads=False), None)
+        longest = 1
+        for column in first.columns if first is not None else ():
+            for _, values in leaves("", column):
+                longest = max(longest, pc.max(pc.binary_length(values)).as_py() or 1)
+        return max(1, 4 * _BATCH // longest)
+
+    def _batches(self, parquet: pq.ParquetFile, group: int, columns: list[int], size: int) -> Pieces:
+        for batch in parquet.reader.iter_batches(size, [group], columns, use_threads=False):
+            for field, column in zip(batch.schema, batch.columns, strict=True):
+                for path, values in leaves(field.name, column):
+                    if self._checkpoint and path in ("add.stats", "remove.stats"):
+                        continue  # a text with counts in it; what it says of columns comes as bounds
+                    if not self._is_known(path, values):
+                        yield Cells(f"column {path}", "row", values)
+            if self._checkpoint:
+                yield from bounds_of_checkpoint(batch)
+
+    def _is_known(self, path: str, values: pa.Array) -> bool:
+        """Whether these very values came out just before: a dictionary comes with each batch of its row group."""
+        last, self._last[path] = self._last.get(path), values
+        return last is not None and len(last) == len(values) and bool(last.equals(values))
+
+
+def _between(stored: Stored, footer: Footer) -> Pieces:
+    """Bytes that belong to no column, no index and no footer: nothing has to be there, but something may."""
+    known = [(0, 4), (footer.start, stored.size)]
+    for _, chunks in footer.groups:
+        for chunk in chunks:
+            known.append((chunk.start, chunk.start + chunk.packed))
+            known += [(chunk.outer[at], chunk.outer[at] + chunk.outer[size]) for at, size in ((4, 5), (6, 7))
+                      if chunk.outer.get(at) and chunk.outer.get(size)]  # fmt: skip
+            if at := chunk.meta.get(14):
+                known.append((at, at + (chunk.meta.get(15) or _bloom_size(stored, at))))
+    at = 0
+    for start, end in sorted(known):
+        if start > at:
+            for piece in as_bytes(stored, "bytes between the columns", at, start):
+                if piece.data.strip(b"\0"):
+                    yield piece
+        at = max(at, end)
+
+
+def _bloom_size(stored: Stored, at: int) -> int:
+    """A bloom filter with its header, where the footer does not say how long they are."""
+    with stored.open() as file:
+        file.seek(at)
+        head = Compact(exactly(file, min(64, stored.size - at), "a bloom filter"))
+    return int(head.struct().get(1, 0)) + head.at

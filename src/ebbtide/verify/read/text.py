@@ -1,0 +1,75 @@
+"""Text files: their lines as text cells. Lines without an end come in parts that overlap."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ebbtide.verify.read.pieces import CannotTell, Cells, Pieces
+from ebbtide.verify.read.stored import Stored, as_bytes
+
+_CHUNK = 4 << 20
+_OVERLAP = 64 << 10
+"""More than any value is long."""
+_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_ALLOWED = frozenset(b"\t\n\r\f\x0b\x1b")
+
+
+def is_text(head: bytes) -> bool:
+    """Whether an object begins as text: UTF-8 without control characters, or what says that it is UTF-16."""
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return True
+    if any(byte < 32 and byte not in _ALLOWED for byte in head):
+        return False
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def read_text(stored: Stored, where: str = "text") -> Pieces:
+    """Where it stops being text, the rest comes as bytes."""
+    with stored.open() as file:
+        head = file.read(4)
+        encoding = next((name for mark, name in _MARKS if head.startswith(mark)), "utf-8")
+        file.seek(0)
+        at = 0
+        for part, at in _parts(file, encoding):
+            if part is None:
+                yield CannotTell("it begins as text and goes on as something else")
+                yield from as_bytes(stored, "content", max(0, at - _OVERLAP))
+                return
+            yield Cells(where, "row", pc.list_flatten(pc.split_pattern(pa.array([part], pa.large_string()), "\n")))
+
+
+def _parts(file: BinaryIO, encoding: str) -> Iterator[tuple[str | None, int]]:
+    """Decoded parts that end with a line where they can, with the place up to which the file was read."""
+    decoder = codecs.getincrementaldecoder(encoding)()
+    rest, at = "", 0
+    while chunk := file.read(_CHUNK):
+        try:
+            text = rest + decoder.decode(chunk)
+        except UnicodeDecodeError:
+            if rest:
+                yield rest, at
+            yield None, at
+            return
+        at += len(chunk)
+        end = text.rfind("\n")
+        part, rest = (text[:end], text[end + 1 :]) if end >= 0 else (text, text[-_OVERLAP:])
+        yield part, at
+        if len(rest) > _CHUNK:
+            yield rest, at
+            rest = rest[-_OVERLAP:]
+    try:
+        rest += decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        yield None, at
+        return
+    if rest:
+        yield rest, at

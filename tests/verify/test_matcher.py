@@ -1,0 +1,247 @@
+"""What of a value is found in which pieces, and what is told from it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import struct
+import uuid
+from datetime import date
+from decimal import Decimal
+from urllib.parse import quote
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from ebbtide.verify.matcher import Matcher
+from ebbtide.verify.needles import Needle, byte_forms, is_short
+from ebbtide.verify.read.pieces import Cells, Raw
+from tests.verify.people import EMAIL, LONG, NUMBER, UUID, in_bytes, is_found, needle, search
+
+PARSED = uuid.UUID(UUID.value)
+BIG = needle("1234567890123456789", "bigint")
+MONEY = needle("98765432109876543210.25", "decimal(24,2)")
+NAME = needle("Jürgen Müller/ÄÖ")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([1, 8841302, None], pa.int64()),
+        pa.array([8841302], pa.int32()),
+        pa.array([8841302], pa.uint64()),
+        pa.array([Decimal(8841302)], pa.decimal128(20, 0)),
+        pa.array([Decimal("8841302.00")], pa.decimal128(20, 2)),
+        pa.array([Decimal(8841302)], pa.decimal256(60, 0)),
+        pa.array([8841302.0, 1.5], pa.float64()),
+        pa.array([8841302.0], pa.float32()),
+        pa.array(["8841302"]),
+        pa.array(["8841302"], pa.string_view()),
+        pa.array(["0008841302", "x"]),
+        pa.array(["+8841302"]),
+        pa.array(["8841302.00"]),
+        pa.array(['{"user": 8841302}'], pa.large_string()),
+        pa.array(["user_8841302"]),
+        pa.array(["user%208841302"]),
+        pa.array(["a\\u00208841302 b"]),
+        pa.array([b"8841302"]),
+        pa.array([b"id=8841302;"], pa.large_binary()),
+        pa.array([(8841302).to_bytes(8, "big")]),
+        pa.array([(8841302).to_bytes(8, "little")], pa.binary(8)),
+    ],
+    ids=str,
+)
+def test_a_number_is_found_in_every_type_of_cell_that_can_hold_it(values: pa.Array) -> None:
+    assert is_found(NUMBER, values) is True
+    assert is_found(NUMBER, pa.concat_arrays([values[:0], values])[0:]) is True
+    assert is_found(needle("8841303", "bigint", "string"), values) is not True
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "18841302", "88413021", "108841302", "12:00:00.8841302Z", "2026-11-18T22:15:07,8841302",
+        "d3adbeef8841302f00", "0b5c9e1a-8841-302e-9a52-18841302aaaa", "8841-302", "88413 02",
+    ],
+)  # fmt: skip
+def test_digits_of_another_number_a_time_or_a_hash_are_no_number_of_a_person(text: str) -> None:
+    assert is_found(NUMBER, pa.array([text])) is False
+
+
+def test_a_point_beside_a_number_leaves_it_open() -> None:
+    for text in ("8841302.5", "0.8841302"):
+        assert is_found(NUMBER, pa.array([text])) is None
+
+
+def test_a_number_stored_as_text_only_is_not_looked_for_among_numbers() -> None:
+    assert is_found(needle("8841302"), pa.array([8841302])) is False
+    assert is_found(needle("8841302"), pa.array(["8841302"])) is True
+
+
+def test_numbers_that_floats_round_are_told_from_their_neighbours_where_they_can_be() -> None:
+    far = needle(str(2**53 + 1), "bigint")
+    assert is_found(far, pa.array([float(2**53 + 1)])) is True  # what became of it
+    assert is_found(needle("123456789", "bigint"), pa.array([123456789.0], pa.float32())) is False
+
+
+def test_what_lies_below_a_null_is_no_value() -> None:
+    below = pa.Array.from_buffers(pa.int64(), 2, [pa.py_buffer(b"\x02"), pa.array([8841302, 5]).buffers()[1]])
+    assert below.to_pylist() == [None, 5]
+    assert is_found(NUMBER, below) is False
+
+
+def test_slices_are_searched_in_their_own_rows() -> None:
+    assert is_found(NUMBER, pa.array([8841302, 1])[1:]) is False
+    assert is_found(NUMBER, pa.array([1, 8841302])[1:]) is True
+    assert is_found(NUMBER, pa.array(["8841302", "1"])[1:]) is False
+    assert is_found(NUMBER, pa.array(["1", "8841302"])[1:]) is True
+
+
+def test_nothing_is_found_across_the_border_of_two_cells() -> None:
+    assert is_found(NUMBER, pa.array(["884", "1302"])) is False
+    assert is_found(NUMBER, pa.array(["1", "8841302", "2"])) is True
+    assert is_found(EMAIL, pa.array(["anna@", "x.de"])) is False
+
+
+@pytest.mark.parametrize("text", ["johanna@x.de", "j.anna@x.de", "anna@x.dev", "anna@x.de.com", "anna@x-de"])
+def test_an_address_is_told_from_those_that_end_or_begin_like_it(text: str) -> None:
+    assert is_found(EMAIL, pa.array([text])) is False
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["mailto:anna@x.de", "<anna@x.de>", "anna@x.de.", "to=anna%40x.de", "u%3Aanna@x.de", "anna%2540x.de",
+     "\\nanna@x.de", "YW5uYUB4LmRl", "xxx" + base64.b64encode(b"1anna@x.de2").decode(), b"anna@x.de".hex(),
+     b"anna@x.de".hex().upper()],
+)  # fmt: skip
+def test_an_address_is_found_inside_of_text_and_escaped(text: str) -> None:
+    assert is_found(EMAIL, pa.array(["nothing", text])) is True
+
+
+def test_case_counts_only_where_the_identity_says_so() -> None:
+    assert is_found(EMAIL, pa.array(["Anna@X.de"])) is False
+    for match in ("casefold", "normalised-email"):
+        assert is_found(needle("anna@x.de", match=match), pa.array(["mail: Anna@X.DE"])) is True
+    assert is_found(needle("jürgen müller", match="casefold"), pa.array(["JÜRGEN Müller"])) is True
+    assert is_found(needle("jürgen müller", match="casefold"), pa.array(["JURGEN Muller"])) is False
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([UUID.value]), pa.array([UUID.value.upper()]), pa.array(["{" + UUID.value + "}"]),
+        pa.array([UUID.value.replace("-", "")]), pa.array([PARSED.bytes], pa.binary(16)),
+        pa.array([PARSED.bytes]), pa.array([b"\x00key" + PARSED.bytes + b"\x01"]),
+        pa.array([base64.b64encode(PARSED.bytes).decode()]), pa.array([PARSED.bytes_le], pa.binary(16)),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_uuid_is_found_in_any_spelling_and_as_its_sixteen_bytes(values: pa.Array) -> None:
+    assert is_found(UUID, values) is True
+    assert is_found(needle(UUID.value.replace("0b", "0c"), "string", "binary"), values) is False
+
+
+def test_dates_are_compared_where_the_identity_is_one() -> None:
+    born = needle("1969-07-20", "date")
+    assert is_found(born, pa.array([date(1969, 7, 20)])) is True
+    assert is_found(born, pa.array([date(1969, 7, 20)], pa.date64())) is True
+    assert is_found(born, pa.array([date(1969, 7, 21)])) is False
+    assert is_found(needle("1969-07-20"), pa.array([date(1969, 7, 20)])) is False
+
+
+def test_short_values_are_found_as_whole_cells_and_left_open_inside_of_text() -> None:
+    for value in ("7", "4711"):
+        small = needle(value, "int", "string")
+        assert is_found(small, pa.array([int(value)])) is True
+        assert is_found(small, pa.array([value])) is True
+        assert is_found(small, pa.array([f"user {value} was here"])) is None
+        assert search(small, Cells("path", "path", pa.array([value]))).found == set()
+    assert is_found(needle("4711", "int", "string"), pa.array(["147110"])) is False
+
+
+@pytest.mark.parametrize("wanted", [EMAIL, UUID, BIG, MONEY, NAME, needle(LONG)], ids=lambda each: each.value)
+def test_every_encoding_that_means_something_is_found_in_unknown_bytes(wanted: Needle) -> None:
+    noise = np.random.default_rng(1).integers(0, 256, 5000, dtype=np.uint8).tobytes()
+    searched = 0
+    for form in byte_forms(wanted):
+        if is_short(form.content):
+            continue
+        searched += 1
+        assert in_bytes(wanted, noise + b"\x00" + form.content + b"\x00" + noise) is True, form.content
+    assert searched >= 7
+    assert search(wanted, Raw("file", noise, 0)).found == set()
+
+
+def test_the_encodings_are_those_of_the_types() -> None:
+    text = NAME.value
+    wanted = [
+        text.encode(), text.encode("utf-16-le"), text.encode("utf-16-be"), quote(text, safe="").encode(),
+        quote(text, safe="").replace("%C3", "%c3").replace("%BC", "%bc").replace("%2F", "%2f").encode(),
+        text.encode().hex().encode(),
+        base64.b64encode(text.encode()).rstrip(b"=")[:-1], json.dumps(text).encode(),
+    ]  # fmt: skip
+    assert all(in_bytes(NAME, b"\x01" + each + b"\x02\x03") is not False for each in wanted)
+    for data in (struct.pack("<q", int(BIG.value)), struct.pack(">q", int(BIG.value))):
+        assert in_bytes(BIG, b"..." + data + b"...") is True
+    unscaled = 9876543210987654321025
+    for data in (unscaled.to_bytes(10, "big"), unscaled.to_bytes(11, "big"), unscaled.to_bytes(16, "little")):
+        assert in_bytes(MONEY, b"..." + data + b"...") is True
+    assert in_bytes(needle("0x00112233445566778899", "binary"), bytes.fromhex("ff00112233445566778899ff")) is True
+
+
+def test_a_number_that_is_short_in_bytes_cannot_be_told_from_unknown_ones() -> None:
+    assert in_bytes(NUMBER, b"nothing at all") is None
+    assert in_bytes(NUMBER, b"user 8841302 ") is True
+    assert in_bytes(EMAIL, b"nothing at all") is False
+    assert Matcher([EMAIL, NUMBER, BIG]).short == {1}
+
+
+def test_a_value_is_found_across_two_chunks_of_bytes() -> None:
+    data = b"x" * 100 + LONG.encode() + b"y" * 100
+    for at in range(90, 150, 7):
+        found = search(needle(LONG), Raw("file", data[:at], 0), Raw("file", data[at:], at))
+        assert found.found == {(0, "bytes", "file")}
+    one_by_one = [Raw("file", data[n : n + 1], n) for n in range(len(data))]
+    assert search(needle(LONG), *one_by_one).found
+    two = search(needle(LONG), Raw("a", data[:120], 0), Raw("b", data[120:], 0))
+    assert not two.found
+
+
+def test_many_people_are_told_apart_in_one_pass() -> None:
+    people = [needle(f"user{n:07}@example.com", person=f"p{n}") for n in range(2000)]
+    numbers = [needle(str(10**9 + n * 7919), "bigint", person=f"q{n}") for n in range(2000)]
+    matcher = Matcher([*people, *numbers])
+    cells = Cells("column mail", "row", pa.array([f"user{n:07}@example.com" for n in range(1990, 2010)]))
+    ids = Cells("column id", "row", pa.array([10**9 + n * 7919 + n % 2 for n in range(1000)]))
+    found = {n for n, _, _ in matcher.search(iter([cells, ids])).found}
+    assert found == {*range(1990, 2000), *range(2000, 3000, 2)}
+
+
+def test_a_flood_of_hits_is_searched_to_its_end() -> None:
+    zeros = needle("aaaaaaaa")
+    cells = pa.array(["a" * 7 + " "] * 100_000 + ["a" * 300_000])
+    assert is_found(zeros, cells) is True
+    other = needle("b" * 8 + "c")
+    assert is_found(other, pa.array(["b" * 300_000])) is False
+    assert is_found(other, pa.array(["b" * 300_000 + "c"])) is True
+
+
+def test_a_million_random_rows_hold_nobody() -> None:
+    """No false alarm from hashes, identifiers, times and numbers beside which somebody never was."""
+    rng = np.random.default_rng(16)
+    rows = 1_000_000
+    hashes = rng.integers(0, 256, rows * 16, dtype=np.uint8).tobytes().hex()
+    texts = pa.array([hashes[n * 32 : n * 32 + 32] for n in range(rows)])
+    stamps = pa.array(rng.integers(0, 2**60, rows)).cast(pa.timestamp("ns")).cast(pa.string())
+    numbers = rng.integers(10_000_000, 2**62, rows)
+    matcher = Matcher([NUMBER, EMAIL, UUID, BIG, MONEY, NAME, needle("123456", "bigint", "string")])
+    columns = {
+        "hash": texts, "stamp": stamps, "number": pa.array(numbers), "float": pa.array(rng.random(rows)),
+        "decimal": pa.array(rng.integers(10**9, 10**15, rows)).cast(pa.decimal128(30, 4)),
+        "fixed": pa.Array.from_buffers(pa.binary(16), rows, [None, pa.py_buffer(bytes.fromhex(hashes))]),
+    }  # fmt: skip
+    found = matcher.search(iter(Cells(f"column {name}", "row", values) for name, values in columns.items()))
+    assert not found.found
+    assert not found.untold
+    assert matcher.search(iter([Raw("file", bytes.fromhex(hashes), 0)])).found == set()
