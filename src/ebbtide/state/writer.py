@@ -238,10 +238,6 @@ class StateWriter(RunWriter):
             )
         return self._set_request(request_id, extended_to=until, updated_at=at)
 
-    def reseal_request(self, request_id: str, sealed: bytes, *, at: datetime) -> Request:
-        """What is known of the person has grown; it is sealed under the same key."""
-        return self._set_request(request_id, sealed=sealed, updated_at=at)
-
     def forget_request(self, request_id: str, *, at: datetime) -> Request:
         """Drop the sealed identifiers and the note of a closed request; its key is destroyed after the commit."""
         if self.get_request(request_id).closed_at is None:
