@@ -58,15 +58,11 @@ def bounds_of_checkpoint(batch: pa.RecordBatch) -> Iterator[Cells]:
             continue
         column = batch.column(at)
         fields = {column.type.field(n).name: column.field(n) for n in range(column.type.num_fields)}
-        files = _plain(fields["path"]) if "path" in fields else None
+        files = fields.get("path")
         if "stats" in fields:
-            yield from _json_stats(_plain(fields["stats"]), files)
+            yield from _json_stats(fields["stats"], files)
         if "stats_parsed" in fields:
             yield from _typed_stats(fields["stats_parsed"], files)
-
-
-def _plain(array: pa.Array) -> pa.Array:
-    return array.dictionary_decode() if isinstance(array, pa.DictionaryArray) else array
 
 
 def _json_stats(stats: pa.Array, files: pa.Array | None) -> Iterator[Cells]:
@@ -89,7 +85,7 @@ def _typed_stats(stats: pa.StructArray, files: pa.Array | None) -> Iterator[Cell
             yield Cells(
                 f"bound of column {path.removeprefix('.')}",
                 "bound",
-                _without_ties(_plain(values)) if text and upper else values,
+                _without_ties(values) if text and upper else values,
                 CUT if text else None,
                 upper and text,
                 files if same else None,

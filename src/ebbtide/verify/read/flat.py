@@ -20,11 +20,10 @@ def leaves(path: str, array: pa.Array) -> Iterator[tuple[str, pa.Array]]:
         for n in range(kind.num_fields):
             yield from leaves(f"{path}.{kind.field(n).name}", array.field(n))
     elif pt.is_map(kind):
-        entries = array.flatten()
-        yield from leaves(f"{path}.key", entries.field(0))
-        yield from leaves(f"{path}.value", entries.field(1))
+        yield from leaves(f"{path}.key", _held(array, array.keys))
+        yield from leaves(f"{path}.value", _held(array, array.items))
     elif is_list(kind):
-        yield from leaves(f"{path}.element", array.flatten())
+        yield from leaves(f"{path}.element", _held(array, array.values))
     elif pt.is_union(kind):
         for n in range(kind.num_fields):
             yield from leaves(f"{path}.{n}", array.field(n))
@@ -34,15 +33,27 @@ def leaves(path: str, array: pa.Array) -> Iterator[tuple[str, pa.Array]]:
         yield path, array
 
 
+def _held(lists: pa.Array, values: pa.Array) -> pa.Array:
+    """Of the values that lists have together with those before and behind them, theirs, without a copy."""
+    if pt.is_fixed_size_list(lists.type):
+        return values.slice(lists.offset * lists.type.list_size, len(lists) * lists.type.list_size)
+    start, end = lists.offsets[0].as_py(), lists.offsets[-1].as_py()
+    return values.slice(start, end - start)
+
+
 def is_list(kind: pa.DataType) -> bool:
     return bool(pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind))
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    return bool(pt.is_binary(kind.value_type if pt.is_dictionary(kind) else kind))
 
 
 def is_variant(kind: pa.DataType) -> bool:
     """Whether a column is, or holds, a variant: two binaries, the second with values in an encoding of its own."""
     if pt.is_struct(kind):
         fields = {kind.field(n).name: kind.field(n).type for n in range(kind.num_fields)}
-        if {"metadata", "value"} <= fields.keys() and all(pt.is_binary(fields[n]) for n in ("metadata", "value")):
+        if {"metadata", "value"} <= fields.keys() and all(_is_binary(fields[n]) for n in ("metadata", "value")):
             return True
         return any(is_variant(each) for each in fields.values())
     if is_list(kind):

@@ -130,9 +130,15 @@ def _array(kind: str, values: list[Any]) -> pa.Array:
 
 
 def decoded(text: str) -> Iterator[str]:
-    """A text as written, and percent-decoded until it stays as it is: formats encode paths once, or once more."""
+    """A text as written, and percent-decoded until it stays as it is: formats encode paths once, or once more.
+
+    Iceberg writes a space in a path as a plus.
+    """
+    forms = {text: None}
     for _ in range(4):
-        yield text
-        if "%" not in text or (plain := unquote(text, errors="replace")) == text:
-            return
-        text = plain
+        more = [unquote(each, errors="replace") for each in forms if "%" in each]
+        more += [each.replace("+", " ") for each in forms if "+" in each and ("%" in each or "=" in each)]
+        if forms.keys() >= set(more):
+            break
+        forms |= dict.fromkeys(more)
+    yield from forms

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from ebbtide.errors import keep_trace
 from ebbtide.verify.read.delta import bounds_of_checkpoint
 from ebbtide.verify.read.flat import is_variant, leaves
 from ebbtide.verify.read.parquet_bounds import statistics
@@ -25,6 +26,9 @@ from ebbtide.verify.read.thrift import Compact
 
 _BATCH = 16 << 20
 _ROWS = 1 << 16
+_CHECKPOINT_ROWS = 1 << 10
+_STATS = ("add.stats", "remove.stats")
+"""Statistics of a checkpoint as JSON: texts with counts in them. What they say of columns comes as bounds."""
 _STREAM = 1 << 20
 """Of a column that is read alone, so much is fetched at a time."""
 
@@ -38,7 +42,8 @@ def read_parquet(stored: Stored) -> Pieces:
     names = pa.array([leaf.name for leaf in footer.leaves], pa.string())
     yield Cells("names of columns", "row", names)
     skipped = _skipped(stored, footer)
-    yield from statistics(stored, footer, skipped)
+    texts = {n for n, leaf in enumerate(footer.leaves) if leaf.name in _STATS}
+    yield from statistics(stored, footer, skipped | (texts if _is_checkpoint(stored, footer) else set()))
     yield from _Rows(stored, footer, skipped).read()
     yield from _between(stored, footer)
 
@@ -52,10 +57,14 @@ def _fact(key: bytes, value: bytes) -> Iterator[Piece]:
         yield Cells("key-value footer", "row", pa.array([value], pa.large_binary()))
 
 
+def _is_checkpoint(stored: Stored, footer: Footer) -> bool:
+    return is_checkpoint(stored.name, {leaf.path[0] for leaf in footer.leaves})
+
+
 def _skipped(stored: Stored, footer: Footer) -> frozenset[int]:
     """The leaves, by number, that can hold no value of a person."""
     tops = {leaf.path[0] for leaf in footer.leaves}
-    checkpoint = is_checkpoint(stored.name, tops)
+    checkpoint = _is_checkpoint(stored, footer)
     skipped = set()
     for n, leaf in enumerate(footer.leaves):
         whole_number = leaf.physical in (INT32, INT64)
@@ -71,13 +80,16 @@ class _Rows:
     def __init__(self, stored: Stored, footer: Footer, skipped: frozenset[int]) -> None:
         self._stored, self._footer = stored, footer
         self._wanted = [n for n in range(len(footer.leaves)) if n not in skipped]
-        tops = {leaf.path[0] for leaf in footer.leaves}
-        self._checkpoint = is_checkpoint(stored.name, tops)
+        self._checkpoint = _is_checkpoint(stored, footer)
         self._last: dict[str, pa.Array] = {}
         self._with_dictionary = [
             leaf.name
             for n, leaf in enumerate(footer.leaves)
-            if leaf.physical == BYTE_ARRAY and footer.groups and all(c[n].all_dictionary for _, c in footer.groups)
+            # A checkpoint's bounds stand row by row beside the files that they describe.
+            if not self._checkpoint
+            and leaf.physical == BYTE_ARRAY
+            and footer.groups
+            and all(c[n].all_dictionary for _, c in footer.groups)
         ]
 
     def read(self) -> Pieces:
@@ -89,51 +101,59 @@ class _Rows:
             for field in streamed.schema_arrow:
                 if is_variant(field.type):
                     yield CannotTell(f"column {field.name} holds variants, whose numbers cannot be searched")
-            at_once = streamed
+            together = streamed
             if any(self._is_small(chunks) for _, chunks in self._footer.groups):
                 file = files.enter_context(self._stored.open())
-                at_once = pq.ParquetFile(file, read_dictionary=self._with_dictionary, pre_buffer=True)
+                together = pq.ParquetFile(file, read_dictionary=self._with_dictionary, pre_buffer=True)
             for group, (rows, chunks) in enumerate(self._footer.groups):
                 self._last.clear()
                 if rows <= 0 or not self._wanted:
                     continue
-                if not self._is_small(chunks):
-                    for n in self._wanted:
-                        yield from self._one(streamed, group, rows, n, chunks[n])
-                    continue
+                at_once = [n for n in self._wanted if self._is_small(chunks) and not self._may_swell(n, chunks[n])]
+                alone = [n for n in self._wanted if n not in at_once]
                 try:
-                    yield from self._batches(at_once, group, self._wanted, self._size(rows, chunks))
-                except Exception:  # one column may be broken: the others can still be read
-                    for n in self._wanted:
-                        yield from self._one(streamed, group, rows, n, chunks[n])
+                    if at_once:
+                        yield from self._batches(together, group, at_once, self._size(rows, at_once, chunks))
+                except Exception as error:  # one column may be broken: the others can still be read
+                    keep_trace(error)
+                    alone = self._wanted
+                for n in alone:
+                    yield from self._one(streamed, group, rows, n, chunks)
 
-    @staticmethod
-    def _is_small(chunks: Sequence[Chunk]) -> bool:
-        return sum(max(chunk.unpacked, chunk.packed) for chunk in chunks) <= HELD
+    def _weight(self, n: int, chunk: Chunk) -> int:
+        """What the values of a chunk take in memory, at the least."""
+        return max(chunk.unpacked, self._footer.leaves[n].width * int(chunk.meta.get(5, 0)))
 
-    def _one(self, parquet: pq.ParquetFile, group: int, rows: int, n: int, chunk: Chunk) -> Pieces:
+    def _is_small(self, chunks: Sequence[Chunk]) -> bool:
+        return sum(max(self._weight(n, chunk), chunk.packed) for n, chunk in enumerate(chunks)) <= HELD
+
+    def _may_swell(self, n: int, chunk: Chunk) -> bool:
+        """Whether its values may take far more room than their pages, each of them standing in a dictionary once."""
+        leaf = self._footer.leaves[n]
+        plain = leaf.physical == BYTE_ARRAY and leaf.name not in self._with_dictionary
+        return plain and chunk.has_dictionary and not self._checkpoint
+
+    def _one(self, parquet: pq.ParquetFile, group: int, rows: int, n: int, chunks: Sequence[Chunk]) -> Pieces:
         """One column of one row group, or its bytes with the reason why they are no more than that."""
-        size = self._size(rows, [chunk])
+        size, chunk = self._size(rows, [n], chunks), chunks[n]
         try:
-            if chunk.has_dictionary and self._footer.leaves[n].name not in self._with_dictionary:
+            if self._may_swell(n, chunk):
                 size = min(size, self._rows_of_longest(group, n))
             yield from self._batches(parquet, group, [n], size)
         except Exception as error:
             yield failed(f"column {self._footer.leaves[n].name} cannot be read", error)
             yield from as_bytes(self._stored, "column that cannot be read", chunk.start, chunk.start + chunk.packed)
 
-    @staticmethod
-    def _size(rows: int, chunks: Sequence[Chunk]) -> int:
+    def _size(self, rows: int, columns: Sequence[int], chunks: Sequence[Chunk]) -> int:
         """The rows of a batch, by what one takes on average."""
-        return int(max(1, min(_ROWS, _BATCH * rows // max(1, sum(chunk.unpacked for chunk in chunks)))))
+        most = _CHECKPOINT_ROWS if self._checkpoint else _ROWS
+        return int(max(1, min(most, _BATCH * rows // max(1, sum(self._weight(n, chunks[n]) for n in columns)))))
 
     def _rows_of_longest(self, group: int, n: int) -> int:
         """The rows of a batch if each had the longest value of the dictionary, which stands in the file only once."""
-        leaf = self._footer.leaves[n]
-        if leaf.physical != BYTE_ARRAY:
-            return max(1, _BATCH // max(8, leaf.width))
+        name = self._footer.leaves[n].name
         with self._stored.open() as file:
-            parquet = pq.ParquetFile(file, read_dictionary=[leaf.name], buffer_size=_STREAM, pre_buffer=False)
+            parquet = pq.ParquetFile(file, read_dictionary=[name], buffer_size=_STREAM, pre_buffer=False)
             first = next(parquet.reader.iter_batches(1, [group], [n], use_threads=False), None)
         longest = 1
         for column in first.columns if first is not None else ():
@@ -145,8 +165,8 @@ class _Rows:
         for batch in parquet.reader.iter_batches(size, [group], columns, use_threads=False):
             for field, column in zip(batch.schema, batch.columns, strict=True):
                 for path, values in leaves(field.name, column):
-                    if self._checkpoint and path in ("add.stats", "remove.stats"):
-                        continue  # a text with counts in it; what it says of columns comes as bounds
+                    if self._checkpoint and path in _STATS:
+                        continue
                     if not self._is_known(path, values):
                         yield Cells(f"column {path}", "row", values)
             if self._checkpoint:

@@ -18,6 +18,8 @@ from ebbtide.verify.read.thrift import Compact
 
 _SHORTEST_CUT = 16
 """Writers cut after 64 bytes, which is 16 characters at the least, or not at all."""
+_TEXTS, _LOGICAL_TEXTS = (0, 4, 19), {1, 4, 12}
+"""UTF8, ENUM and JSON, as converted and as logical types."""
 _DATE, _DECIMAL, _MILLIS, _MICROS = 6, 5, 9, 10
 
 
@@ -89,12 +91,16 @@ def typed(leaf: Leaf, values: Iterable[bytes]) -> pa.Array:
     if kind is not None and all(len(each) == kind.bit_width // 8 for each in values):
         plain = pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(b"".join(values))])
         return _times(leaf, plain)
-    if leaf.physical == BYTE_ARRAY:
+    if leaf.physical == BYTE_ARRAY and _is_text(leaf):
         try:
             return pa.array([each.decode() for each in values], pa.large_string())
-        except UnicodeDecodeError:  # a binary column, or a text that was cut within a character
+        except UnicodeDecodeError:  # it was cut within a character
             pass
     return pa.array(values, pa.large_binary())
+
+
+def _is_text(leaf: Leaf) -> bool:
+    return leaf.element.get(6) in _TEXTS or bool(_LOGICAL_TEXTS & set(leaf.element.get(10) or {}))
 
 
 def _scale(leaf: Leaf) -> int | None:

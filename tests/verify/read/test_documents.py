@@ -1,0 +1,112 @@
+"""JSON, text and paths: every key and every value; counts and times of the formats are none."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from ebbtide.verify.read.pieces import Cells
+from tests.verify.read.search import pieces_of, places, reasons, whole_numbers
+
+_LOG = "t/_delta_log/00000000000000000001.json"
+
+
+def test_every_key_and_value_of_a_document_comes_out() -> None:
+    document = {"a": {"alice@example.com": [1234567, {"b": 'caf\u00e9 "bob"'}]}, "c": 12.5, "big": 1 << 70, "n": None}
+    for content in (json.dumps(document).encode(), json.dumps(document, indent=2).encode()):
+        pieces = pieces_of(content, "x/some.json")
+        assert reasons(pieces) == []
+        for value in ("alice@example.com", 'café "bob"', 1234567, str(1 << 70)):
+            assert places(pieces, value), value
+        assert not any("alice" in p.where or "bob" in p.where for p in pieces if isinstance(p, Cells))
+
+
+def test_json_within_json_loses_its_escapes() -> None:
+    inner = json.dumps({"who": 'the "one" at caf\u00e9'})
+    pieces = pieces_of(json.dumps({"schemaString": inner}).encode(), "x/some.json")
+    assert places(pieces, 'the "one" at café')
+
+
+def test_a_commit_of_delta_gives_paths_partitions_and_bounds(tmp_path: Path) -> None:
+    ids = [f"{n:02d}-{'long ' * 9}{n}" for n in range(5)]
+    table = pa.table({"email": ids, "user_id": [8841302 + n for n in range(5)], "day": ["a b#c"] * 5})
+    write_deltalake(str(tmp_path), table, partition_by=["day"])
+    content = (tmp_path / "_delta_log" / "00000000000000000000.json").read_bytes()
+    pieces = pieces_of(content, _LOG)
+    assert reasons(pieces) == []
+    action = next(json.loads(line)["add"] for line in content.splitlines() if b'"add"' in line)
+    assert places(pieces, "a b#c", "path") >= {"log: add.partitionValues of column day", "log: add.path"}
+    bounds = [p for p in pieces if isinstance(p, Cells) and p.where == "bound of column email"]
+    assert {(p.cut, p.raised) for p in bounds} == {(32, False), (32, True)}
+    assert {p.described_by(0) for p in bounds} == {action["path"]}
+    least, greatest = (json.loads(action["stats"])[side] for side in ("minValues", "maxValues"))
+    assert any(ids[0].startswith(p.values[0].as_py()) for p in bounds if not p.raised)
+    assert places(pieces, least["user_id"]) == places(pieces, greatest["user_id"]) == {"bound of column user_id"}
+    assert whole_numbers(pieces).keys() == {least["user_id"], greatest["user_id"]}  # no sizes, no times
+
+
+def test_numbers_of_a_format_are_counts_but_for_defaults() -> None:
+    metadata = {"last-updated-ms": 8841302, "schemas": [{"fields": [{"name": "x", "initial-default": 1234567}]}],
+                "snapshots": [{"snapshot-id": 8841302, "summary": {"partitions.email=a%23b@c.de": "x"}}]}  # fmt: skip
+    for name, content in (
+        ("t/metadata/00001.metadata.json", json.dumps(metadata).encode()),
+        ("t/metadata/00001.gz.metadata.json", gzip.compress(json.dumps(metadata).encode())),
+    ):
+        pieces = pieces_of(content, name)
+        assert reasons(pieces) == []
+        assert whole_numbers(pieces).keys() == {1234567}
+        assert places(pieces, "a#b@c.de")
+    assert whole_numbers(pieces_of(json.dumps(metadata).encode(), "x.json")).keys() == {8841302, 1234567}
+
+
+def test_json_that_is_none_is_text_and_escapes_are_told() -> None:
+    assert places(pieces_of(b"{no json: alice@example.com}", "x.json"), "alice@example.com") == {"text"}
+    assert reasons(pieces_of(b"{no json: alice@example.com}", "x.json")) == []
+    told = reasons(pieces_of(b'{"broken": "caf\\u00e9', "x.json"))
+    assert told == ["it looks like JSON with escapes, and cannot be read as JSON"]
+    mixed = pieces_of(b'{"a": 1}\nplain alice\n{"b": "caf\\u00e9"}\n', "x.log")
+    assert places(mixed, "plain alice") == {"line of text"}
+    assert places(mixed, "café") == {"JSON"}
+    assert reasons(mixed) == []
+
+
+def test_deep_json_is_not_followed_and_comes_as_text() -> None:
+    assert places(pieces_of(b"[" * 200_000 + b'"alice"', "x.json"), "alice") == {"text"}
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_lines_of_a_text_come_out(encoding: str) -> None:
+    lines = [f"line {n} of müller" for n in range(1000)]
+    pieces = pieces_of("\n".join(lines).encode(encoding), "notes")
+    cells = [each for p in pieces if isinstance(p, Cells) and p.where == "text" for each in p.values.to_pylist()]
+    assert [each.lstrip("\ufeff") for each in cells] == lines
+    assert reasons(pieces) == []
+
+
+def test_a_value_across_the_parts_of_a_long_line_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ebbtide.verify.read.text._CHUNK", 100)
+    monkeypatch.setattr("ebbtide.verify.read.text._OVERLAP", 40)
+    for before in range(150, 260):
+        assert places(pieces_of(b"x" * before + b"alice@example.com" + b"y" * 300, "t"), "alice@example.com"), before
+
+
+def test_what_stops_being_text_comes_as_bytes() -> None:
+    content = b"text " * 2000 + b"\xff\xfe\x00alice@example.com\x00" + b"\x80" * 100
+    pieces = pieces_of(content, "x.txt")
+    assert "it begins as text and goes on as something else" in reasons(pieces)
+    assert "content" in places(pieces, "alice@example.com")
+
+
+def test_segments_of_a_path_come_decoded_in_every_form() -> None:
+    pieces = pieces_of(b"", "w/t/email=%2523a%2540b.c/x y/file.parquet")
+    path = next(p for p in pieces if isinstance(p, Cells))
+    assert path.how == "path"
+    assert {"email=%2523a%2540b.c", "email=%23a%40b.c", "email=#a@b.c", "#a@b.c", "x y", "file.parquet"} <= set(
+        path.values.to_pylist()
+    )
+    assert reasons(pieces) == []
