@@ -162,7 +162,7 @@ Index("requests_key_slot", requests.c.key_slot)
 request_lookups = Table(
     "request_lookups",
     metadata,
-    Column("digest", LargeBinary, primary_key=True),
+    Column("digest", Bytes, primary_key=True),
     Column("request", Text, primary_key=True),
 )
 Index("request_lookups_request", request_lookups.c.request)
@@ -172,7 +172,7 @@ lookup_keys = Table(
     "lookup_keys",
     metadata,
     Column("id", Count, primary_key=True, autoincrement=False),
-    Column("fingerprint", LargeBinary, nullable=False),
+    Column("fingerprint", Bytes, nullable=False),
 )
 
 runs = Table(
@@ -252,8 +252,8 @@ ledger_requests = Table(
     Column("entry", Count, primary_key=True, autoincrement=False),
     Column("place", Count, primary_key=True, autoincrement=False),
     Column("request", Text, nullable=False),
-    Column("leaf_hash", LargeBinary),
-    Column("leaf", LargeBinary),
+    Column("leaf_hash", Bytes),
+    Column("leaf", Bytes),
 )
 Index("ledger_requests_request", ledger_requests.c.request)
 
