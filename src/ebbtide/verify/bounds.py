@@ -7,7 +7,7 @@ that is shorter than where bounds are cut is a whole value, and found where it i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -52,8 +52,22 @@ class CutBounds:
             if not known and is_text:
                 plain = bound.rstrip(_RAISED_BY_APPENDING) if cells.raised else bound
                 known = starts.get(plain, starts.get(plain.casefold(), ()))
-            for n, start in known:
+            for n, start in known or self._longer(bound, starts, cells.cut, is_text=is_text):
                 yield Suspicion(n, cells.where, cells.described_by(row), start)
+
+    def _longer(
+        self,
+        bound: str | bytes,
+        starts: Mapping[str | bytes, Sequence[tuple[int, str | bytes]]],
+        cut: int,
+        *,
+        is_text: bool,
+    ) -> Iterator[tuple[int, str | bytes]]:
+        """Whose values begin with a bound that is longer than bounds are cut at least: all of it counts."""
+        for n, _ in starts.get(bound[:cut], ()) if len(bound) > cut else ():
+            values = _texts(self._needles[n]) if is_text else _binaries(self._needles[n])
+            if any(value[: len(bound)] == bound for value in values):
+                yield n, bound
 
     def _known(self, cut: int, *, is_text: bool, raised: bool) -> dict[str | bytes, list[tuple[int, str | bytes]]]:
         key = (cut, is_text, raised)

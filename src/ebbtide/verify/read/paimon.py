@@ -40,12 +40,12 @@ class PaimonEntry:
     def __call__(self, into: Gathered, entry: Any) -> None:
         self._take(into, entry, self._file_of(entry))
 
-    def _take(self, into: Gathered, entry: Mapping[str, Any], file: str | None) -> None:
+    def _take(self, into: Gathered, entry: Mapping[str, Any], file: str | None, *, whole: bool = False) -> None:
         for name, value in entry.items():
             if name in _ROWS and isinstance(value, bytes):
-                self._row(into, name, value, file)
+                self._row(into, name, value, file, whole=whole)
             elif isinstance(value, Mapping):
-                self._take(into, value, file)
+                self._take(into, value, file, whole=name == "_PARTITION_STATS")  # those of partitions are never cut
             else:
                 self._texts(into, {name: value})
 
@@ -56,7 +56,7 @@ class PaimonEntry:
         return name if isinstance(name, str) else None
 
     @staticmethod
-    def _row(into: Gathered, name: str, row: bytes, file: str | None) -> None:
+    def _row(into: Gathered, name: str, row: bytes, file: str | None, *, whole: bool) -> None:
         place, is_bound, upper = _ROWS[name]
         try:
             fields = list(fields_of_row(row))
@@ -64,7 +64,7 @@ class PaimonEntry:
             into.add(f"{place}, as bytes", row, "bound", describes=file)
             return
         for n, value in fields:
-            short = is_bound and isinstance(value, str | bytes)
+            short = is_bound and not whole and isinstance(value, str | bytes)
             cut = min(_CUT, max(_SHORTEST, len(value))) if short else None
             how = "path" if name == "_PARTITION" else "bound"
             into.add(f"{place} {n}", value, how, cut=cut, raised=upper and short, describes=file)  # type: ignore[arg-type]
