@@ -177,7 +177,8 @@ def test_the_encodings_are_those_of_the_types() -> None:
     text = NAME.value
     wanted = [
         text.encode(), text.encode("utf-16-le"), text.encode("utf-16-be"), quote(text, safe="").encode(),
-        quote(text, safe="").replace("%C3", "%c3").replace("%BC", "%bc").replace("%2F", "%2f").encode(), text.encode().hex().encode(),
+        quote(text, safe="").replace("%C3", "%c3").replace("%BC", "%bc").replace("%2F", "%2f").encode(),
+        text.encode().hex().encode(),
         base64.b64encode(text.encode()).rstrip(b"=")[:-1], json.dumps(text).encode(),
     ]  # fmt: skip
     assert all(in_bytes(NAME, b"\x01" + each + b"\x02\x03") is not False for each in wanted)

@@ -19,6 +19,7 @@ from ebbtide.errors import UnreadableError, keep_trace, told
 from ebbtide.formats.reading import load_reader
 from ebbtide.model.dataset import Catalog, FileRef, Reading, Role, TableHandle
 from ebbtide.storage.files import Store, open_store
+from ebbtide.verify.roles import versions_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -138,14 +139,9 @@ def _references(item: Work, spark: SparkSession | None) -> Sequence[FileRef] | s
 def _needed(reading: Reading) -> Iterator[FileRef]:
     """The files that some version can still be read with: what only expired ones reference may be gone."""
     expired = [t.expired for t in reading.transactions]
-    place = {t.id: n for n, t in enumerate(reading.transactions)}
     gone = sum(1 << n for n, is_gone in enumerate(expired) if is_gone)
     for file in reading.files:
-        versions = file.versions
-        if versions is None and file.removed_by and len(reading.refs) == 1:
-            first = place.get(file.first_transaction or "", 0)
-            last = min(place.get(id_, 0) for id_ in file.removed_by)
-            versions = sum(1 << n for n in range(first, last))
+        versions = versions_of(file, reading)
         if file.role not in _COMES_AND_GOES and (file.live or not versions or versions & ~gone):
             yield file
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import io
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
-
-import pyarrow as pa
 
 from ebbtide.errors import keep_trace
 from ebbtide.model.paths import local_path
@@ -108,14 +107,7 @@ class _Source:
                 self.checksum = f"sha256:{hashlib.file_digest(plain, 'sha256').hexdigest()}"
 
     def open(self) -> BinaryIO:
-        if self._held is not None:
-            held: BinaryIO = pa.BufferReader(self._held)
-            return held
-        if not self._place:
-            return self._opened()
-        with Path(self._place).open("rb"):  # says what is wrong without saying where
-            opened: BinaryIO = pa.OSFile(self._place, "rb")
-        return opened
+        return self._opened() if self._held is None else io.BytesIO(self._held)
 
     def changed(self) -> bool:
         return self._as_it_was is not None and self._as_it_was != self._facts()
@@ -156,8 +148,7 @@ def _name(path: str) -> Piece:
 
 
 def _nothing() -> BinaryIO:
-    empty: BinaryIO = pa.BufferReader(b"")
-    return empty
+    return io.BytesIO()
 
 
 def _hidden(where: str, matcher: Matcher) -> str:

@@ -87,7 +87,7 @@ class Matcher:
             if isinstance(piece, CannotTell):
                 findings.untold.add((None, piece.because))
             elif isinstance(piece, Raw):
-                findings.unknown_bytes = True
+                findings.unknown_bytes |= piece.data.count(0) < len(piece.data)
                 for data in ends.with_last(piece):
                     self._search_bytes(data, piece.where, findings)
             else:

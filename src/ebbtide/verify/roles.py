@@ -79,12 +79,23 @@ def _standing(
 def _referenced(file: FileRef, reading: Reading) -> Iterator[str]:
     """By which branches, tags and versions; what has no version any more is kept by the format for a while."""
     ids = [each.id for each in reading.transactions]
-    versions = {id_ for n, id_ in enumerate(ids) if file.versions is not None and file.versions >> n & 1}
-    refs = [each for each in reading.refs if each.head in versions or (file.versions is None and file.live)]
+    held = versions_of(file, reading)
+    versions = [id_ for n, id_ in enumerate(ids) if held is not None and held >> n & 1]
+    refs = [each for each in reading.refs if each.head in versions or (file.live and (each.main or held is None))]
     yield from (f"{reading.id} {each.kind.value}:{each.name}" for each in refs)
-    others = [id_ for id_ in reversed(ids) if id_ in versions - {each.head for each in refs}]
+    others = [id_ for id_ in reversed(versions) if id_ not in {each.head for each in refs}]
     yield from (f"{reading.id} version:{id_}" for id_ in others[:_NEWEST])
     if len(others) > _NEWEST:
         yield f"{reading.id} and {len(others) - _NEWEST} more versions"
     if not refs and not others:
         yield f"{reading.id} {'head' if file.live else 'history'}"
+
+
+def versions_of(file: FileRef, reading: Reading) -> int | None:
+    """Which transactions' versions reference the file, as in `FileRef.versions`; None where that is not known."""
+    if file.versions is not None or not file.removed_by or len(reading.refs) != 1:
+        return file.versions
+    place = {each.id: n for n, each in enumerate(reading.transactions)}
+    first = place.get(file.first_transaction or "", 0)
+    last = min(place.get(id_, 0) for id_ in file.removed_by)
+    return sum(1 << n for n in range(first, last))
