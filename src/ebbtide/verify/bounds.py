@@ -7,6 +7,7 @@ that is shorter than where bounds are cut is a whole value, and found where it i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ import pyarrow.types as pt
 from ebbtide.verify.needles import Needle, binary_forms, text_forms
 from ebbtide.verify.read.pieces import Cells, Piece
 
+_COUNTED = re.compile(r"(column|key field) ([0-9]{1,5})")
 _RAISED_BY_APPENDING = "\x7f\U0010ffff\ufffd"
 """What Delta appends to a cut upper bound."""
 
@@ -112,10 +114,12 @@ def _raised(start: str | bytes) -> Iterator[str | bytes]:
 
 def explains(needle: Needle, suspicion: Suspicion, pieces: Iterator[Piece]) -> bool | None:
     """Whether the column that the bound is of holds another value that begins so; None where it was not read."""
-    column = suspicion.where.partition(" of ")[2]  # "bound of column email", "partition of column email"
+    column: str | None = suspicion.where.partition(" of ")[2]  # "bound of column email", "partition of column email"
     own = set(_texts(needle)) if isinstance(suspicion.start, str) else set(_binaries(needle))
     was_read = False
     for piece in pieces:
+        if isinstance(piece, Cells) and piece.where == "names of columns":
+            column = _named(column, piece.values.to_pylist())
         if not isinstance(piece, Cells) or piece.how != "row" or piece.where != column:
             continue
         values = piece.values
@@ -126,6 +130,19 @@ def explains(needle: Needle, suspicion: Suspicion, pieces: Iterator[Piece]) -> b
         if any(_folded(each, needle) not in own and each not in own for each in pc.unique(alike).to_pylist()):
             return True
     return False if was_read else None
+
+
+def _named(column: str | None, names: Sequence[str]) -> str | None:
+    """Paimon counts columns where others name them: those of a row, and those of its key."""
+    counted = _COUNTED.fullmatch(column or "")
+    if not counted:
+        return column
+    there = list(dict.fromkeys(name.partition(".")[0] for name in names))
+    if counted[1] == "key field":
+        there = [name for name in there if name.startswith("_KEY_")]
+    elif {"_SEQUENCE_NUMBER", "_VALUE_KIND"} <= set(there):
+        there = there[there.index("_VALUE_KIND") + 1 :]
+    return f"column {there[int(counted[2])]}" if int(counted[2]) < len(there) else None
 
 
 def _folded(value: str | bytes, needle: Needle) -> str | bytes:

@@ -202,7 +202,7 @@ def test_bounds_of_partitions_are_whole_in_paimons_lists() -> None:
     bounds = [
         p
         for p in pieces
-        if isinstance(p, Cells) and p.where == "bound of column 0" and pa.types.is_large_string(p.values.type)
+        if isinstance(p, Cells) and p.where == "bound of partition field 0" and pa.types.is_large_string(p.values.type)
     ]
     assert bounds
     assert all(each.cut is None for each in bounds)
