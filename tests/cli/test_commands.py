@@ -86,7 +86,8 @@ def test_the_project_can_be_named_before_or_after_the_verb(project: Path, tmp_pa
         (["history", "lake.db.paymets"], "no dataset lake.db.paymets", "did you mean lake.db.payments?"),
         (["history", "payments"], "not a dataset", "catalog.namespace.table"),
         (["history"], "Missing argument", ""),
-        (["tabels"], "No such command", ""),
+        (["tabels"], "No such command", "'tables'"),
+        (["--project", "tables", "plan"], "no such file", "ebbtide init"),
         (["tables", "--project", "nowhere.yml"], "no such file", "ebbtide init"),
         (["scan", "--as-of", "2026-01-01"], "No such option", ""),
     ],
@@ -186,4 +187,13 @@ def test_the_version_is_the_one_that_is_installed(tmp_path: Path) -> None:
 
 def test_help_names_every_verb(tmp_path: Path) -> None:
     text = ebbtide("--help", cwd=tmp_path).stdout
+    assert ebbtide("--help", "plan", cwd=tmp_path).stdout == ebbtide(cwd=tmp_path).stderr == text, "of what it is asked"
     assert all(verb in text for verb in ("init", "scan", "tables", "history", "demo"))
+
+
+@pytest.mark.parametrize(("verb", "code"), [("tables", 0), ("tabels", 2)])
+def test_what_is_to_be_done_at_the_end_is_done(project: Path, verb: str, code: int) -> None:
+    """Though the process does not take apart what it loaded."""
+    program = "import atexit, sys; from ebbtide.cli.main import main; atexit.register(print, 'at the end'); main()"
+    done = subprocess.run([sys.executable, "-c", program, verb], cwd=project, capture_output=True, text=True)
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (code, "at the end"), done.stderr
