@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-import click
 import pytest
 from typer.main import get_command
 
@@ -71,8 +71,8 @@ def test_the_command_line_keeps_names_whole_on_80_columns(tmp_path: Path, monkey
     assert f"lake.db.{name} " in ebbtide("tables", cwd=tmp_path, columns=80).stdout
 
 
-def groups(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    if isinstance(command, click.Group):
+def groups(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    if hasattr(command, "commands"):
         yield path
         for name, below in command.commands.items():
             yield from groups(below, (*path, name))

@@ -119,3 +119,35 @@ def test_a_new_project_has_a_policy_that_marks_no_row_and_keeps_ten_versions(tmp
     made = json.loads(ebbtide("plan", "--json", "--as-of", "2100-01-01", cwd=tmp_path).stdout)
     counts = {line["dataset"]: (line["counts"], line["rows"]) for line in made["summary"]}
     assert counts == {"lake.db.few": ({"keep": 3}, 0), "lake.db.many": ({"keep": 10, "mark": 3}, 0)}
+
+
+def test_a_sweep_takes_chosen_tables_whole_and_answers_with_a_row_for_each(project: Path) -> None:
+    later = ("--as-of", "2100-01-05")
+    told = json.loads(ebbtide("sweep", "--dry-run", "--json", *later, cwd=project).stdout)
+    assert [row["dataset"] for row in told["datasets"]] == ["lake.db.app", "lake.db.raw_a", "lake.db.raw_b"]
+    assert all((row["swept"], row["files"], row["next_sweep"]) == (2, 2, None) for row in told["datasets"])
+    assert sum(row["bytes"] for row in told["datasets"]) == told["removed"]["bytes"] > 0
+    chosen = ("--select", "lake.db.raw_*")
+    some = json.loads(ebbtide("sweep", "--dry-run", "--json", *chosen, *later, cwd=project).stdout)
+    assert {row["dataset"] for row in some["objects"]} == {"lake.db.raw_a", "lake.db.raw_b"}
+    assert [row["dataset"] for row in some["datasets"]] == ["lake.db.raw_a", "lake.db.raw_b"]
+    assert some["removed"]["files"] == 4
+    shown = ebbtide("sweep", "--dry-run", *chosen, *later, cwd=project).stdout
+    assert len(shown.splitlines()) == 3, "a header and a row for each table"
+    early = json.loads(ebbtide("sweep", "--dry-run", "--json", "--as-of", "2100-01-02", cwd=project).stdout)
+    assert {row["next_sweep"] for row in early["datasets"]} == {"2100-01-04T00:00:00.000000Z"}
+    part = ebbtide("sweep", "--dry-run", "--select", "target:versions", *later, cwd=project)
+    assert part.returncode == 2
+    assert "a sweep takes tables whole" in part.stderr
+
+
+def test_a_mark_takes_what_is_selected(project: Path) -> None:
+    assert ebbtide("unmark", "**", "--as-of", RESCUED, cwd=project).returncode == 0
+    assert ebbtide("unmark", "**", "--release", "--as-of", RESCUED, cwd=project).returncode == 0
+    chosen = ("--select", "lake.db.raw_*", "--select", "target:versions", "--as-of", "2100-01-03")
+    would = json.loads(ebbtide("mark", "--dry-run", "--json", *chosen, cwd=project).stdout)
+    assert {row["dataset"] for row in would["marked"]} == {"lake.db.raw_a", "lake.db.raw_b"}
+    assert ebbtide("mark", *chosen, cwd=project).returncode == 0
+    assert {row["dataset"] for row in listed(project, "marks")} == {"lake.db.raw_a", "lake.db.raw_b"}
+    wrong = ebbtide("mark", "--select", "policy:old-version", cwd=project)
+    assert (wrong.returncode, "did you mean 'old-versions'" in wrong.stderr) == (2, True)

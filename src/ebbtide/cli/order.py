@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import click
+from typing import Any
+
 from typer.core import TyperGroup
 
 SECTIONS = {
@@ -19,7 +20,7 @@ SECTIONS = {
 class Whole(TyperGroup):
     """A group of verbs, whose first sentences are never cut."""
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
         names = self.list_commands(ctx)
         width = max(map(len, names), default=0)
         for title, members in self.sections(names):
@@ -31,7 +32,7 @@ class Whole(TyperGroup):
         """The verbs under their headings."""
         return [("Commands", tuple(names))]
 
-    def _sentence(self, ctx: click.Context, name: str) -> str:
+    def _sentence(self, ctx: Any, name: str) -> str:
         command = self.get_command(ctx, name)
         return "" if command is None else command.get_short_help_str(10_000)
 
@@ -39,7 +40,7 @@ class Whole(TyperGroup):
 class InOrder(Whole):
     """All verbs, in sections."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: Any) -> list[str]:
         known = super().list_commands(ctx)
         ordered = [name for names in SECTIONS.values() for name in names if name in known]
         return [*ordered, *(name for name in known if name not in ordered)]
