@@ -44,6 +44,8 @@ class Lake:
     def sweep(self, day: float) -> dict[str, str]:
         """What became of each object, by its id; nothing went wrong."""
         report: SweepReport = self.tide.sweep(day)
+        told = (sum(one.files for one in report.datasets), sum(one.bytes for one in report.datasets))
+        assert told == (report.removed_files, report.removed_bytes), "a row for each dataset, and nothing beside them"
         assert not report.errors
         assert not report.findings
         return {result.key.object: f"{result.state}: {result.because}" for result in report.results}
