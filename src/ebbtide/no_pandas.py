@@ -8,7 +8,12 @@ that it is not, until something needs it. Only the command line does this: in a 
 from __future__ import annotations
 
 import sys
-from importlib.abc import MetaPathFinder
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from importlib.abc import MetaPathFinder
+else:
+    MetaPathFinder = object  # what it adds is nothing, and takes longer to load than the rest of this file
 
 
 class _Hidden(MetaPathFinder):

@@ -7,10 +7,26 @@ the group's too: driver and executors of a cluster may be different users.
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from ebbtide.errors import EbbtideError, InputError
+
 _GROUP_WRITES = 0o020
+
+
+@contextmanager
+def writing(path: Path, *, hint: str, asked: bool = False) -> Iterator[None]:
+    """Say of a place that belongs to the project that it cannot be written, with the system's words.
+
+    Wrong input where somebody just `asked` for that place, and a failure where it is the project's own.
+    """
+    try:
+        yield
+    except OSError as error:
+        message = f"{path} cannot be written: {error.strerror or type(error).__name__}"
+        raise (InputError if asked else EbbtideError)(message, hint=hint) from None
 
 
 def private_folder(path: Path, *, like: Path | None = None) -> Path:
@@ -19,7 +35,7 @@ def private_folder(path: Path, *, like: Path | None = None) -> Path:
         private_folder(path.parent)
         with suppress(FileExistsError):  # somebody else was faster
             path.mkdir(mode=0o700)
-            if _is_shared(like):
+            if is_shared(like):
                 path.chmod(0o770)
     return path
 
@@ -31,11 +47,12 @@ def private_file(path: Path, *, like: Path | None = None) -> Path:
     except FileExistsError:
         descriptor = os.open(path, os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC)
     else:
-        if _is_shared(like):
+        if is_shared(like):
             os.fchmod(descriptor, 0o660)
     os.close(descriptor)
     return path
 
 
-def _is_shared(like: Path | None) -> bool:
+def is_shared(like: Path | None) -> bool:
+    """Whether somebody made the folder writable for a group."""
     return like is not None and bool(like.stat().st_mode & _GROUP_WRITES)

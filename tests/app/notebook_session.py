@@ -163,6 +163,7 @@ def main(folder: Path) -> dict[str, Any]:
         "joined": [list(row) for row in joined],
         "others": [list(row) for row in others],
         "checks": len(checks),
+        "ours": [ours.conf.get(name, None) for name in LATE],
     }
 
 

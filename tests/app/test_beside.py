@@ -54,6 +54,7 @@ def test_a_session_of_somebody_else_is_worked_beside_and_left_as_it_was(tmp_path
     assert told["joined"] == [[2, "theirs too", "ours"]]
     assert told["others"] == [[2, "ours"]]
     assert told["checks"] > 0
+    assert told["ours"] == [None, None, None], "what their builder said means nothing to us"
 
 
 @pytest.mark.jvm

@@ -22,10 +22,10 @@ _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload([module.name for module in pkgutil.walk_packages(package.__path__, "ebbtide.")])
 
 
-def ebbtide(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+def ebbtide(*arguments: str, cwd: Path, columns: int = 200) -> subprocess.CompletedProcess[str]:
     with tempfile.TemporaryDirectory() as folder:
         out, err = Path(folder, "out"), Path(folder, "err")
-        environment = {**os.environ, "COLUMNS": "200"}
+        environment = {**os.environ, "COLUMNS": str(columns)}
         process = _FORKS.Process(target=_run, args=(arguments, str(cwd), environment, str(out), str(err)))
         process.start()
         process.join()

@@ -84,3 +84,142 @@ def test_bad_input_ends_with_2_before_anything_runs(
     assert message in done.stderr
     assert "hint:" in done.stderr
     assert done.stdout == ""
+
+
+def test_files_wait_for_a_catalog_that_the_project_no_longer_names(tmp_path: Path) -> None:
+    """Nobody can be asked what its tables reference, until a person says that nobody needs to wait for them."""
+    root = tmp_path / "p"
+    SmallLake(root).create("payments", 3)
+    SmallLake(root / "old", "old").create("users")
+    here = PROJECT + "clock: simulated\nledger: {origin: example.org/acme, checkpoint: ../checkpoint}\n"
+    old = '  old: {format: iceberg, type: jdbc, uri: "jdbc:sqlite:old/catalog.db", warehouse: ./old/old}\n'
+    file = root / "ebbtide.yml"
+    file.write_text(here.replace("clock:", old + "clock:"))
+    marked = ebbtide("mark", "--as-of", "2099-12-01", cwd=with_policies(root, POLICIES))
+    assert marked.returncode == 0, marked.stderr
+    file.write_text(here)
+    scanned = ebbtide("scan", cwd=root)
+    assert scanned.returncode == 4
+    assert "error: catalog old is no longer in ebbtide.yml, and 1 datasets of it are known" in scanned.stderr
+
+    def waits() -> tuple[int, set[str]]:
+        planned = ebbtide("plan", "--as-of", "2100-01-01", "--json", cwd=root)
+        objects = json.loads(planned.stdout)["objects"]
+        return planned.returncode, {name for row in objects for name in row["waits_for"]}
+
+    assert waits() == (4, {"unread:old"})
+    file.write_text(here + "ignore: [{catalog: old, reason: handed over}]\n")
+    assert waits() == (0, set())
+    assert ebbtide("scan", cwd=root).returncode == 0
+    told = ebbtide("tables", "--json", cwd=root)
+    assert [row["table_id"] for row in json.loads(told.stdout)] == ["lake.db.payments"]
+    assert "catalog old is ignored (handed over)" in ebbtide("plan", cwd=root).stderr
+
+
+LATER = ("--as-of", "2100-01-01")
+TWO = """\
+policies:
+  - {name: old-versions, select: {tables: ["lake.db.*"]}, versions: {older_than: 7d}, grace: 3d}
+  - {name: old-rows, select: {tables: ["lake.db.p*"]}, transactions: {older_than: 7d, allow_latest_view: true}}
+"""
+
+
+def test_a_plan_begins_with_a_summary_and_shows_only_what_changes(project: Path) -> None:
+    with_policies(project, TWO)
+    made = json.loads(ebbtide("plan", "--json", *LATER, cwd=project).stdout)
+    lines = {(line["policy"], line["target"]): line for line in made["summary"]}
+    versions, transactions = lines["old-versions", "versions"], lines["old-rows", "transactions"]
+    assert versions["counts"] == {"keep": 1, "mark": 2}
+    assert versions["first_sweep"] == "2100-01-04T00:00:00.000000Z", "its policy's grace after the plan"
+    assert transactions["first_sweep"] == "2100-01-08T00:00:00.000000Z", "the grace that policies have by themselves"
+    for line in lines.values():
+        rows = [row for row in made["objects"] if (row["policy"], row["target"]) == (line["policy"], line["target"])]
+        going = [row for row in rows if row["decision"] == "mark"]
+        assert line["files"] == sum(row["files"]["count"] for row in going) > 0
+        assert line["bytes"] == sum(row["bytes"] for row in going)
+        assert line["rows"] == sum(row["leaves"].get("main", {"rows": 0})["rows"] for row in going)
+        assert line["oldest"] == min(row["since"] for row in going)
+    assert transactions["rows"] == 3
+    shown = ebbtide("plan", *LATER, cwd=project).stdout
+    head, _, objects = shown.partition("\n\n")
+    assert "old-versions" in head
+    assert "2 mark, 1 keep" in head
+    assert "2100-01-04 00:00" in head
+    assert "#versions:" not in head
+    assert " keep " not in objects
+    assert len(objects.splitlines()) == 1 + 2 + 3
+    everything = ebbtide("plan", "--all", *LATER, cwd=project).stdout
+    assert len(everything.partition("\n\n")[2].splitlines()) == 1 + len(made["objects"])
+
+
+@pytest.mark.parametrize(
+    ("select", "taken"),
+    [
+        (["lake.db.*"], 6),
+        (["lake.*"], 0),
+        (["target:versions"], 3),
+        (["target:versions", "decision:mark"], 2),
+        (["decision:keep", "decision:mark"], 6),
+        (["policy:old-rows", "lake.**"], 3),
+    ],
+)
+def test_a_plan_is_looked_at_by_table_policy_target_and_decision(project: Path, select: list[str], taken: int) -> None:
+    with_policies(project, TWO)
+    asked = [part for each in select for part in ("--select", each)]
+    made = json.loads(ebbtide("plan", "--json", *LATER, *asked, cwd=project).stdout)
+    assert len(made["objects"]) == taken
+    assert sum(sum(line["counts"].values()) for line in made["summary"]) == taken
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "hint"),
+    [
+        (["--select", "target:version"], "no target 'version'", "did you mean 'versions'?"),
+        (["--select", "policy:old-version"], "no policy 'old-version'", "did you mean 'old-versions'?"),
+        (["--select", "label:x"], "cannot select by 'label:x'", "policy:NAME"),
+        (["--select", "lake.**", "-o", "p.json"], "a plan file is the whole plan", "leave out --select"),
+        (["--diff", "nothing.json"], "the plan nothing.json cannot be read", "plan -o FILE"),
+    ],
+)
+def test_a_selection_of_what_there_is_not_is_refused(
+    project: Path, arguments: list[str], message: str, hint: str
+) -> None:
+    done = ebbtide("plan", *arguments, cwd=with_policies(project, TWO))
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert hint in done.stderr
+
+
+def test_a_saved_plan_is_shown_without_a_project_and_compared_with_the_next(project: Path, tmp_path: Path) -> None:
+    with_policies(project, TWO)
+    file = tmp_path / "plan.json"
+    first = ebbtide("plan", "-o", str(file), cwd=project)
+    assert (first.returncode, first.stdout) == (0, "")
+    assert "otherwise" not in first.stderr
+    before = file.read_text()
+    again = ebbtide("plan", "-o", str(file), *LATER, cwd=project)
+    assert "5 objects are decided otherwise than in " in again.stderr
+    assert again.stderr.count("  keep  mark\n") == 5
+    saved = json.loads(file.read_text())
+    shown = json.loads(ebbtide("show", str(file), "--json", cwd=tmp_path).stdout)
+    assert shown["digest"] == saved["digest"]
+    assert {line["policy"]: line["counts"] for line in shown["summary"]} == {
+        "old-versions": {"keep": 1, "mark": 2}, "old-rows": {"mark": 3},
+    }  # fmt: skip
+    text = ebbtide("show", str(file), "--select", "policy:old-versions", cwd=tmp_path).stdout
+    assert text.count("#versions:") == 2
+    assert "#transactions:" not in text
+    (tmp_path / "before.json").write_text(before)
+    compared = ebbtide("plan", "--diff", str(tmp_path / "before.json"), *LATER, cwd=project)
+    assert "5 objects are decided otherwise" in compared.stderr
+    broken = ebbtide("show", str(project / "ebbtide.yml"), cwd=tmp_path)
+    assert broken.returncode == 2
+    assert "is not a plan" in broken.stderr
+
+
+def test_a_detailed_exit_code_says_whether_there_is_something_to_do(project: Path) -> None:
+    with_policies(project, TWO)
+    assert ebbtide("plan", "--detailed-exitcode", cwd=project).returncode == 0
+    assert ebbtide("plan", "--detailed-exitcode", *LATER, cwd=project).returncode == 10
+    nothing = ("--select", "decision:keep")
+    assert ebbtide("plan", "--detailed-exitcode", *nothing, *LATER, cwd=project).returncode == 0

@@ -52,7 +52,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["mark", "--as-of", "2030-01-01"], 3, "clock: simulated"),
         (["run", "--every", "1h", "--dry-run", "--as-of", "2030-01-01"], 2, "--every"),
         (["run", "--every", "90", "--yes"], 2, "90"),
-        (["mark", "--plan", "absent.json"], 2, "is not a plan"),
+        (["mark", "--plan", "absent.json"], 2, "the plan absent.json cannot be read"),
         (["mark", "--max-share", "3"], 2, "max-share"),
     ],
 )

@@ -127,7 +127,7 @@ def test_a_run_that_is_refused_says_so_too(project: Path) -> None:
     assert ebbtide("mark", "--plan", "absent.json", cwd=project).returncode == 2
     (run,) = _runs(project)
     assert run.exit_code == 2
-    assert "absent.json is not a plan" in (run.summary or "")
+    assert "the plan absent.json cannot be read" in (run.summary or "")
 
 
 def test_a_scan_is_a_run_where_there_is_a_state_and_makes_none(project: Path) -> None:

@@ -39,6 +39,10 @@ def test_a_folder_stands_for_the_file_in_it(tmp_path: Path) -> None:
     assert load_project(tmp_path).name == "acme"
 
 
+def _ignoring(what: str) -> tuple[str, str]:
+    return "limits:", f"ignore: [{{{what}, reason: it is gone}}]\nlimits:"
+
+
 @pytest.mark.parametrize(
     ("change", "line", "message", "hint"),
     [
@@ -49,7 +53,7 @@ def test_a_folder_stands_for_the_file_in_it(tmp_path: Path) -> None:
         (("min_bytes: 2MiB", "min_bytes: 2 apples"), 7, "not a size: '2 apples'", "write a number and"),
         (("min_bytes: 2MiB", "min_bytes: ٢MiB"), 7, "not a size: '٢MiB'", "write a number and"),
         (("limits:", "tick: 1٢h\nlimits:"), 7, "tick", None),
-        (("  events:", '  "events\\n":'), 1, "cannot be used", "letters"),
+        (("  events:", '  "events\\n":'), 4, "cannot be used", "letters"),
         (("limits: {", "limits: {max_objects: true, "), 7, "limits.max_objects", "whole number"),
         (("min_bytes: 2MiB", "min_bytes: true"), 7, "limits.min_bytes", "whole number"),
         (("limits: {", "limits: {lake_max_share: true, "), 7, "limits.lake_max_share", "number"),
@@ -57,7 +61,13 @@ def test_a_folder_stands_for_the_file_in_it(tmp_path: Path) -> None:
         (("limits: {", "limits: {max_share: 3, "), 7, "limits.max_share: Input should be less than", None),
         (("project: acme", "project: [acme"), 2, "not YAML", "quotes"),
         (("limits:", "spark:"), 7, "'spark' stands twice", "remove one"),
-        (("  far:", "  spark_catalog:"), 1, "catalog name 'spark_catalog' cannot be used", None),
+        (("  far:", "  spark_catalog:"), 5, "catalog name 'spark_catalog' cannot be used", None),
+        (_ignoring("dataset: old.db.t"), 7, "ignore: no catalog 'old' of old.db.t", "`catalog:`"),
+        (_ignoring("catalog: lake"), 7, "ignore: catalog 'lake' is there", "shares_files: false"),
+        (_ignoring("catalog: old, until: 2026-12-01"), 7, "is ignored for good", "until"),
+        (_ignoring("catalog: old, dataset: lake.db.t"), 7, "name a dataset, or a catalog", None),
+        (_ignoring("until: 2026-12-01"), 7, "name a dataset, or a catalog", None),
+        (_ignoring("catalog: old.db.t"), 7, "not a catalog's name: 'old.db.t'", None),
     ],
 )
 def test_what_is_wrong_is_named_with_file_line_and_hint(

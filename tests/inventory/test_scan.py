@@ -144,8 +144,10 @@ def test_one_broken_table_is_an_error_and_leaves_the_rest_intact(
         "manifest list": next(folder.glob("snap-*.avro")),
         "manifest": next(folder.glob("*-m0.avro")),
     }[what]
+    whole = victim.read_bytes()
     damage(victim)
     report = run(inventory, lake.catalog)
+    assert report.read == ("lake.db.a", "lake.db.c")
     found = Inventory.open(inventory)
     (error,) = found.errors()
     assert error["table_id"] == "lake.db.b"
@@ -155,6 +157,7 @@ def test_one_broken_table_is_an_error_and_leaves_the_rest_intact(
     assert {row["table_id"] for row in found.rows("tables")} == {"lake.db.a", "lake.db.c"}
     assert report.current.error_count == 1
     # It is tried again although its token did not change.
+    victim.write_bytes(whole)
     assert run(inventory, lake.catalog).read == ("lake.db.b",)
 
 
@@ -403,7 +406,7 @@ def test_an_older_layout_is_migrated_by_the_next_scan_and_forgets_nothing(lake: 
     assert "ebbtide scan" in (refused.value.hint or "")
     assert Inventory.open(inventory, outdated=True).current.entries.keys() == before.current.entries.keys()
     report = run(inventory, lake.catalog)
-    assert report.read == ("lake.db.a", "lake.db.b"), "all are read again though none changed"
+    assert report.read == ("lake.db.a",), "all are read again though none changed, and b cannot be"
     after = Inventory.open(inventory)
     assert after.current.former == tuple(replace(each, identity="") for each in before.current.former)
     assert [row["table_id"] for row in after.errors()] == ["lake.db.b"]
@@ -559,6 +562,71 @@ def test_who_cannot_be_read_may_need_files_of_others_until_somebody_says_otherwi
     current = Inventory.open(inventory).current
     assert names(declared) == ["other"]
     assert names({**declared, "other": replace(other.catalog, shares_files=False)}) == []
+
+
+def test_what_the_project_no_longer_names_may_still_need_files_of_others(lake: SmallLake, inventory: Path) -> None:
+    other = SmallLake(lake.root / "other", "other")
+    other.create("x")
+    run(inventory, lake.catalog, other.catalog)
+    stale = Inventory.open(inventory).current
+    catalogs = {"lake": lake.catalog}
+    for _ in range(2):
+        report = run(inventory, lake.catalog)
+        assert (report.read, report.gone) == ((), ())
+        found = Inventory.open(inventory)
+        silent, dataset = found.errors()
+        assert (silent["catalog"], silent["table_id"], dataset["table_id"]) == ("other", None, "other.db.x")
+        assert "1 datasets of it are known" in silent["error"]
+        assert "ignore: [{catalog: other" in silent["hint"]
+        assert [row["table_id"] for row in found.rows("files", table_id="other.db.x")], "what it needed is remembered"
+        assert [doubt.name for doubt in doubts(found.current, catalogs, (), now=NOW)] == ["other"]
+    gone = Ignored("other", "handed over")
+    # Also by who looks before a scan did.
+    assert [doubt.name for doubt in doubts(stale, catalogs, (), now=NOW)] == ["other.db.x"]
+    assert doubts(stale, catalogs, (gone,), now=NOW) == doubts(found.current, catalogs, (gone,), now=NOW) == ()
+    back = run(inventory, lake.catalog, other.catalog)
+    assert (back.read, back.current.error_count) == (("other.db.x",), 0)
+    run(inventory, lake.catalog)
+    given_up = scan([lake.catalog], inventory, no_session, now=NOW, given_up={"other"})
+    assert (given_up.gone, given_up.current.error_count) == (("other.db.x",), 0)
+    assert given_up.current.former == (), "what lies there is somebody's, and no orphan"
+
+
+def test_a_catalog_that_got_another_name_is_followed(lake: SmallLake, inventory: Path, tmp_path: Path) -> None:
+    events = tmp_path / "events"
+    for name in ("clicks", "broken"):
+        write_deltalake(str(events / "web" / name), pa.table({"id": [1]}))
+    lake.metadata_file("b").write_text("{")
+    run(inventory, lake.catalog, Catalog("events", "delta", str(events)))
+    with sqlite3.connect(lake.root / "catalog.db") as database:
+        database.execute("UPDATE iceberg_tables SET catalog_name = 'house'")
+        database.execute("UPDATE iceberg_namespace_properties SET catalog_name = 'house'")
+    (log,) = (events / "web" / "broken" / "_delta_log").glob("*.json")
+    content = log.read_bytes()
+    log.write_bytes(b"{")
+    house, web = replace(lake.catalog, name="house"), Catalog("traces", "delta", str(events))
+    followed = {"lake.db.a": ("house.db.a",), "lake.db.c": ("house.db.c",), "events.web.clicks": ("traces.web.clicks",)}
+    unknown = {"lake.db.b", "house.db.b", "events.web.broken", "traces.web.broken"}
+    for _ in range(2):
+        report = run(inventory, house, web)
+        entries = report.current.entries
+        assert {entry.table_id for entry in entries.values() if entry.error} == unknown
+        assert entries["house.db.a"].locked_by == ()
+        assert {name: now for name, now in called_now(report.current).items() if name in followed} == followed
+    log.write_bytes(content)
+    report = run(inventory, house, web)
+    assert "events.web.broken" not in report.current.entries, "the same table, now that it can be read"
+    assert called_now(report.current)["events.web.broken"] == ("traces.web.broken",)
+
+
+def test_who_was_listed_by_two_catalogs_is_not_known_by_the_one_that_stays(lake: SmallLake, inventory: Path) -> None:
+    """Each of them may have a head of its own: the lock ends with the second one, what it references does not."""
+    twin = SmallLake(lake.root / "twin", "twin")
+    twin.tables.register_table("db.a", f"file://{lake.metadata_file('a')}")
+    assert run(inventory, lake.catalog, twin.catalog).current.entries["lake.db.a"].locked_by == ("twin.db.a",)
+    after = run(inventory, lake.catalog).current
+    assert after.entries["lake.db.a"].locked_by == ("twin.db.a",)
+    assert [error.catalog for error in after.catalog_errors] == ["twin"]
 
 
 def test_a_catalog_that_shares_files_against_its_declaration_is_an_error(lake: SmallLake, inventory: Path) -> None:

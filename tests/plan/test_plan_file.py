@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ebbtide.app.plan import write_plan
-from ebbtide.app.round import _read, _refuse_another
+from ebbtide.app.plan import read_plan, write_plan
+from ebbtide.app.round import _refuse_another
 from ebbtide.errors import InputError, RefusedError
 from ebbtide.model.history import Kind
 from ebbtide.plan.plan import Plan
@@ -57,12 +57,12 @@ def test_a_file_that_was_changed_is_refused(
 ) -> None:
     file = tmp_path / "plan.json"
     write_plan(made, file)
-    _refuse_another(_read(file), made)
+    _refuse_another(read_plan(file), made)
     told = json.loads(file.read_text())
     change(told)
     file.write_text(json.dumps(told))
     with pytest.raises(RefusedError, match=message):
-        _refuse_another(_read(file), made)
+        _refuse_another(read_plan(file), made)
 
 
 def test_a_file_that_is_no_longer_named_is_refused(made: Plan, tmp_path: Path) -> None:
@@ -73,9 +73,9 @@ def test_a_file_that_is_no_longer_named_is_refused(made: Plan, tmp_path: Path) -
     assert lines
     names.write_text("".join(lines[1:]))
     with pytest.raises(RefusedError, match=r"plan\.json\.files was changed"):
-        _refuse_another(_read(file), made)
+        _refuse_another(read_plan(file), made)
     names.unlink()
-    _refuse_another(_read(file), made)
+    _refuse_another(read_plan(file), made)
 
 
 @pytest.mark.parametrize(
@@ -84,4 +84,4 @@ def test_a_file_that_is_no_longer_named_is_refused(made: Plan, tmp_path: Path) -
 def test_what_is_no_plan_is_wrong_input(tmp_path: Path, text: str) -> None:
     (tmp_path / "plan.json").write_text(text)
     with pytest.raises(InputError, match="is not a plan"):
-        _read(tmp_path / "plan.json")
+        read_plan(tmp_path / "plan.json")

@@ -272,8 +272,9 @@ def test_a_file_that_is_no_database_is_an_error_not_an_empty_state(tmp_path: Pat
     path = tmp_path / "state.db"
     path.write_bytes(b"this is not a database" * 100)
     for door in (Database(f"sqlite:///{path}").reader(), Database(f"sqlite:///{path}").writer()):
-        with pytest.raises(StateError), door:
+        with pytest.raises(StateError) as caught, door:
             pass
+        assert "bring back a backup" in str(caught.value.hint)
 
 
 def test_a_state_that_vanishes_while_it_is_used_is_an_error(tmp_path: Path) -> None:
@@ -303,11 +304,35 @@ def test_a_locked_state_fails_with_a_hint_and_nothing_is_written(
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StateError, match="locked") as caught, database.writer() as state:
         state.actor("alice")
-    assert caught.value.hint
+    assert "runs list" in str(caught.value.hint)
     other.close()
     engine = create_engine(f"sqlite:///{path}")
     with engine.connect() as connection:
         assert connection.execute(select(tables.actors)).all() == []
+
+
+def test_who_waits_for_another_writer_says_so_and_then_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("ebbtide.state.engines.TOLD_AFTER_SECONDS", 0.05)
+    database = Database(f"sqlite:///{tmp_path}/state.db")
+    with database.writer() as state:
+        state.actor("alice")
+    assert caplog.messages == []
+    other = sqlite3.connect(tmp_path / "state.db", isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    # It is let go by what was said, not after a time.
+    said: list[str] = []
+
+    def let_go(text: str, *values: object) -> None:
+        said.append(text % values)
+        other.close()
+
+    monkeypatch.setattr("ebbtide.state.engines._logger.warning", let_go)
+    with database.writer() as state:
+        state.actor("bob")
+        assert state.connection.exec_driver_sql("PRAGMA busy_timeout").scalar_one() == 30_000
+    assert said == [f"another process writes to the state at {tmp_path}/state.db: waiting up to 30 s"]
 
 
 def test_a_writer_that_sleeps_inside_its_transaction_does_not_keep_others_out_for_ever(

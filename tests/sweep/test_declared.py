@@ -78,5 +78,12 @@ def test_a_declaration_is_written_once_and_again_when_it_changed_or_was_taken_ba
     assert _said(run(ALONE, 34)) == [("catalog.declared", False)], "said again, it is written again"
 
 
+def test_a_catalog_that_is_given_up_is_in_the_ledger_by_its_name(run: Run) -> None:
+    (ignored,) = run(PLAIN + "ignore: [{catalog: old, reason: 'handed over'}]\n")
+    assert isinstance(ignored, DatasetIgnored)
+    assert (ignored.dataset, ignored.until, ignored.ended) == ("old", None, False)
+    assert _said(run(PLAIN, 1)) == [("dataset.ignored", True)]
+
+
 def test_what_ran_out_before_a_run_came_allowed_nothing_and_is_not_written(run: Run) -> None:
     assert run(PLAIN + IGNORED, 30) == []

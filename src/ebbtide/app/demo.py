@@ -13,6 +13,7 @@ from ebbtide.app.results.lake import History, Table
 from ebbtide.app.results.shown import Rows
 from ebbtide.errors import RefusedError
 from ebbtide.model.ids import object_name
+from ebbtide.private import writing
 
 _MARKER = ".ebbtide-demo"
 
@@ -32,8 +33,9 @@ class Story(Protocol):
 def run_demo(folder: Path, *, tell: Story) -> None:
     """Build the lake anew in `folder`, walk through it, and leave it for exploring."""
     _make_room(folder)
-    folder.mkdir(parents=True)
-    (folder / _MARKER).write_text("made by `ebbtide demo`, which may remove this folder\n")
+    with writing(folder, hint="name a folder that can be written", asked=True):
+        folder.mkdir(parents=True)
+        (folder / _MARKER).write_text("made by `ebbtide demo`, which may remove this folder\n")
     from ebbtide.demo.lake import PROJECT
 
     project = folder / "ebbtide.yml"

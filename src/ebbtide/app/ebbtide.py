@@ -111,8 +111,16 @@ class Ebbtide:
         return EraseVerbs(self.project)
 
     @verb
-    def scan(self, *, history_only: bool = False, full: bool = False, context: RunContext | None = None) -> ScanResult:
-        """Bring the inventory up to date; only what changed is read, unless `full`.
+    def scan(
+        self,
+        *,
+        history_only: bool = False,
+        full: bool = False,
+        verify: bool = False,
+        context: RunContext | None = None,
+    ) -> ScanResult:
+        """Bring the inventory up to date; only what changed is read, unless `full`. `verify` reads everything, too, and
+        names the datasets of which a commit says something else than it did (`changed_in_place`).
 
         `history_only` leaves out partitions and files: quicker, good for looking only. Tables whose contract says
         `enforce: true` are repaired where their settings differ from it.
@@ -125,7 +133,9 @@ class Ebbtide:
         from ebbtide.formats.base import Depth
 
         depth = Depth.HISTORY if history_only else Depth.FILES
-        found = scan_project(self.project, now=datetime.now(UTC), depth=depth, full=full, context=context)
+        found = scan_project(
+            self.project, now=datetime.now(UTC), depth=depth, full=full, verify=verify, context=context
+        )
         agreed = after_scan(self.project)
         entries = found.current.entries
         return ScanResult(
@@ -138,6 +148,7 @@ class Ebbtide:
             errors=self.errors(),
             drift=built_rows(Drift, agreed["drift"]),
             repaired=built_rows(Repair, agreed["repaired"]),
+            changed_in_place=found.in_place,
         )
 
     @verb

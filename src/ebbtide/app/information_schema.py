@@ -5,7 +5,6 @@ Checks and reports have its sections as views of a session of their own, the lib
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -23,6 +22,7 @@ from ebbtide.config.policies import load_policies
 from ebbtide.config.yaml import nearest
 from ebbtide.errors import InputError
 from ebbtide.inventory.information_schema import Inventory
+from ebbtide.kernel.work_folder import WorkFolder
 from ebbtide.lineage.labelled import Labelled, label_inventory
 from ebbtide.private import private_file
 
@@ -46,7 +46,7 @@ def information_schema(project: Project, *, now: datetime) -> Iterator[SparkSess
 
     inventory = Inventory.open(project.inventory)
     spark = start_plan_session(project, inventory)
-    with tempfile.TemporaryDirectory(prefix="views-", dir=project.inventory) as folder:
+    with WorkFolder(project.inventory, "views-") as folder:
         register_views(spark, *_made(project, inventory, spark, Path(folder), now), now=now)
         yield spark
 

@@ -23,6 +23,7 @@ from ebbtide.ledger.log import Log
 from ebbtide.ledger.note import Checkpoint, Note, VerifierKey
 from ebbtide.ledger.tree import leaf_hash
 from ebbtide.model.times import parse_time
+from ebbtide.private import writing
 from ebbtide.run import RunContext
 from ebbtide.state.keys import KeyFolder
 
@@ -181,7 +182,8 @@ def export(ledger: Ledger, folder: Path) -> Exported:
         log = Log(state.connection, read_together=_HASHES_READ_TOGETHER)
         begin = tiles.minimum_index(log.last_pruned(tiles.full_bundles(size)))
         bodies = served_bodies(log, size)
-        written = tiles.export(folder, note, bodies, log.get, log.signed_sizes(), minimum_index=begin)
+        with writing(folder, hint="name a folder that can be written", asked=True):
+            written = tiles.export(folder, note, bodies, log.get, log.signed_sizes(), minimum_index=begin)
     return Exported(written, begin)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from ebbtide.config import Project
@@ -12,6 +11,7 @@ from ebbtide.config import Project
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from ebbtide.kernel.work_folder import WorkFolder
     from ebbtide.state.database import Database
 
 
@@ -20,17 +20,19 @@ class Connections:
 
     def __init__(self) -> None:
         self._database: Database | None = None
-        self._folders: list[TemporaryDirectory[str]] = []
+        self._folders: list[WorkFolder] = []
 
     def folder(self, inside: Path) -> Path:
         """A new folder for what a DataFrame reads, until somebody closes this or the process ends.
 
         Not until nobody holds this any more: the DataFrame does not.
         """
-        made = TemporaryDirectory(prefix="views-", dir=inside)
+        from ebbtide.kernel.work_folder import WorkFolder
+
+        made = WorkFolder(inside, "views-")
         self._folders.append(made)
         _FOLDERS.append(made)
-        return Path(made.name)
+        return made.path
 
     def database(self, address: str) -> Database:
         if self._database is None:
@@ -49,7 +51,7 @@ class Connections:
             made.cleanup()
 
 
-_FOLDERS: list[TemporaryDirectory[str]] = []
+_FOLDERS: list[WorkFolder] = []
 
 
 @dataclass(frozen=True, slots=True)

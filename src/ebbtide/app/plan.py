@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import replace
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ebbtide.app.world import listing_before, needs_listing, not_read, read_inputs, read_state, some_policies
 from ebbtide.config import Project
+from ebbtide.errors import InputError
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.model.times import as_text
-from ebbtide.private import private_file, private_folder
+from ebbtide.private import private_file, private_folder, writing
 
 if TYPE_CHECKING:
+    from ebbtide.app.results.retention import SavedPlan
+    from ebbtide.plan.choice import Choice
     from ebbtide.plan.plan import Plan
 
 
@@ -42,9 +45,66 @@ def inventory_age(project: Project, *, now: datetime) -> tuple[str, tuple[str, .
     return f"as scanned at {as_text(scanned_at)}, {since} ago", not_read(project, inventory, now=now)
 
 
-def as_json(plan: Plan) -> dict[str, Any]:
-    """The plan in the shape of design.md, with the codes of its reasons."""
-    return {**plan.head(), "objects": list(plan.rows(codes=True))}
+def choice_of(select: Sequence[str], policies: Iterable[str]) -> Choice:
+    """What `--select` asks for, held against the policies that there are."""
+    from ebbtide.plan.choice import Choice
+
+    return Choice.parse(select, policies=policies)
+
+
+def as_json(plan: Plan, choice: Choice | None = None) -> dict[str, Any]:
+    """The plan in the shape of design.md, with the codes of its reasons and a summary, or what a choice takes of it."""
+    from ebbtide.plan.choice import EVERYTHING
+    from ebbtide.plan.summary import line_as_json, summarise
+
+    choice = choice or EVERYTHING
+    summary = [line_as_json(line) for line in summarise(plan, choice)]
+    return {**plan.head(), "summary": summary, "objects": list(filter(choice.takes(), plan.rows(codes=True)))}
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFile:
+    """A plan file: what a person looked at and may ask for."""
+
+    path: Path
+    as_of: datetime
+    digest: str
+    objects: list[Any]
+    files: list[str] | None
+    """The lines of `FILE.files`; None where only the plan itself was handed over."""
+
+
+def read_plan(path: Path) -> PlanFile:
+    names = path.with_name(path.name + ".files")
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        as_of = datetime.fromisoformat(found["as_of"]).astimezone(UTC)
+        files = names.read_text(encoding="utf-8").split("\n")[:-1] if names.exists() else None
+        return PlanFile(path, as_of, str(found["digest"]), list(found["objects"]), files)
+    except OSError as error:
+        raise InputError(f"the plan {path} cannot be read: {error.strerror}", hint=_MAKE_ONE) from None
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+        raise InputError(f"{path} is not a plan", hint=_MAKE_ONE) from None
+
+
+def shown_plan(path: Path, select: Sequence[str]) -> SavedPlan:
+    """A saved plan as people look at it."""
+    from ebbtide.app.results.retention import PlanLine, SavedPlan
+    from ebbtide.app.results.shown import Rows
+    from ebbtide.plan.summary import lines_of
+
+    found = read_plan(path)
+    try:
+        policies = {row["policy"] for row in found.objects if row["policy"]}
+        rows = list(filter(choice_of(select, policies).takes(), found.objects))
+        lines = lines_of(rows)
+    except (KeyError, TypeError, AttributeError):
+        raise InputError(f"{path} is not a plan", hint=_MAKE_ONE) from None
+    shown = Rows(PlanLine(*(getattr(line, name) for name in PlanLine.__slots__)) for line in lines)
+    return SavedPlan(found.as_of, found.digest, shown, tuple(rows))
+
+
+_MAKE_ONE = "make one with `ebbtide plan -o FILE`"
 
 
 def write_plan(plan: Plan, path: Path) -> None:
@@ -52,12 +112,13 @@ def write_plan(plan: Plan, path: Path) -> None:
 
     Object by object, because a plan can be larger than memory. Both are for their owner only, where they are new.
     """
-    private_folder(path.parent)
-    names = path.with_name(path.name + ".files")
-    with private_file(names).open("w", encoding="utf-8") as out:
-        out.writelines(f"{name}\n" for name in plan.paths())
-    with private_file(path).open("w", encoding="utf-8") as out:
-        out.writelines(_lines(plan))
+    with writing(path, hint="name a file that can be written", asked=True):
+        private_folder(path.parent)
+        names = path.with_name(path.name + ".files")
+        with private_file(names).open("w", encoding="utf-8") as out:
+            out.writelines(f"{name}\n" for name in plan.paths())
+        with private_file(path).open("w", encoding="utf-8") as out:
+            out.writelines(_lines(plan))
 
 
 def _lines(plan: Plan) -> Iterator[str]:

@@ -12,15 +12,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ebbtide.app.ledger import Ledger
 from ebbtide.app.orphans import list_project
+from ebbtide.app.plan import PlanFile, read_plan
 from ebbtide.app.scan import run_scan, start_session
 from ebbtide.app.world import Inputs, in_doubt, needs_listing, not_read, read_inputs, read_state, some_policies
 from ebbtide.config import Project
 from ebbtide.config.project import Limits
-from ebbtide.errors import BusyError, InputError, RefusedError
+from ebbtide.errors import BusyError, RefusedError
 from ebbtide.inventory.doubts import names_to_wait_for
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.listing import last_listing
@@ -108,7 +109,7 @@ def plan_round(
 ) -> Iterator[RetentionRun]:
     """Scan, read the state, plan. With a plan file: at its time, and only if the world is still what it was."""
     policies, now = some_policies(project), ledger.clock.now()
-    asked = _read(plan_file) if plan_file is not None else None
+    asked = read_plan(plan_file) if plan_file is not None else None
     if asked is not None:
         now = _time_of(asked, now, project.tick)
     snapshot = read_state(project)
@@ -127,30 +128,7 @@ def plan_round(
         yield RetentionRun(context, ledger, inputs, plan, limits or project.limits)
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """A plan file: what a person looked at and asks for."""
-
-    path: Path
-    as_of: datetime
-    digest: str
-    objects: list[Any]
-    files: list[str] | None
-    """The lines of `FILE.files`; None where only the plan itself was handed over."""
-
-
-def _read(path: Path) -> _Asked:
-    names = path.with_name(path.name + ".files")
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        as_of = datetime.fromisoformat(found["as_of"]).astimezone(UTC)
-        files = names.read_text(encoding="utf-8").split("\n")[:-1] if names.exists() else None
-        return _Asked(path, as_of, str(found["digest"]), list(found["objects"]), files)
-    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
-        raise InputError(f"{path} is not a plan", hint="make one with `ebbtide plan -o FILE`") from None
-
-
-def _time_of(asked: _Asked, now: datetime, tick: str) -> datetime:
+def _time_of(asked: PlanFile, now: datetime, tick: str) -> datetime:
     told = f"{asked.path} is of {as_text(asked.as_of)}"
     if add(asked.as_of, parse_duration(tick, hours=True)) < now:
         raise RefusedError(f"{told}, more than one tick ({tick}) old", hint="make a new plan")
@@ -159,7 +137,7 @@ def _time_of(asked: _Asked, now: datetime, tick: str) -> datetime:
     return asked.as_of
 
 
-def _refuse_another(asked: _Asked, plan: Plan) -> None:
+def _refuse_another(asked: PlanFile, plan: Plan) -> None:
     """Exactly what the file says, or nothing: neither another world nor a file that somebody changed."""
     from ebbtide.plan.plan import without_codes
 

@@ -45,15 +45,19 @@ def scan_project(
     now: datetime,
     depth: Depth = Depth.FILES,
     full: bool = False,
+    verify: bool = False,
     context: RunContext | None = None,
 ) -> ScanReport:
     """`ebbtide scan`, as a run that others can watch."""
     from ebbtide.app.runs import watched
 
     with watched(quiet(context), project, "scan") as run:
-        report = run_scan(project, now=now, depth=depth, full=full, context=run.context)
+        report = run_scan(project, now=now, depth=depth, full=full, verify=verify, context=run.context)
         broken = report.current.error_count
-        run.ended(4 if broken else 0, f"{len(report.read)} of {len(report.current.entries)} read, {broken} errors")
+        run.ended(
+            4 if broken else 1 if report.in_place else 0,
+            f"{len(report.read)} of {len(report.current.entries)} read, {broken} errors",
+        )
         return report
 
 
@@ -63,6 +67,7 @@ def run_scan(
     now: datetime,
     depth: Depth = Depth.FILES,
     full: bool = False,
+    verify: bool = False,
     context: RunContext | None = None,
 ) -> ScanReport:
     """Scan all catalogs of the project."""
@@ -76,5 +81,7 @@ def run_scan(
             now=now,
             depth=depth,
             full=full,
+            given_up={each.dataset for each in project.ignore if each.is_catalog},
+            verify=verify,
             context=context,
         )

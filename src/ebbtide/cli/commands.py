@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,21 +23,23 @@ from ebbtide.cli import (
     show,
     state,
 )
+from ebbtide.cli.complete import tables as table_names
 from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, open_project, project_file
+from ebbtide.cli.order import InOrder, Whole
 
 if TYPE_CHECKING:
-    from ebbtide.app.results.lake import ScanResult
+    from ebbtide.app.results.lake import ScanError, ScanResult
 
 app = typer.Typer(
-    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
+    cls=InOrder, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
     help="Retention, tiering and provable erasure for the lakehouse.",
 )  # fmt: skip
 
-app.add_typer(ledger.app, name="ledger")
-app.add_typer(state.app, name="state")
-app.add_typer(orphans.app, name="orphans")
-app.add_typer(runs.app, name="runs")
-app.add_typer(erase.app, name="erase")
+app.add_typer(ledger.app, name="ledger", cls=Whole)
+app.add_typer(state.app, name="state", cls=Whole)
+app.add_typer(orphans.app, name="orphans", cls=Whole)
+app.add_typer(runs.app, name="runs", cls=Whole)
+app.add_typer(erase.app, name="erase", cls=Whole)
 governance.register(app)
 people.register(app)
 checks.register(app)
@@ -95,7 +98,7 @@ def init(
     for path in done.kept:
         render.note(f"kept {path}: the project says it already")
     if not dry_run and pack is None:
-        render.note("next: name your catalogs in it, then run `ebbtide scan`")
+        render.note("next: name your catalogs in ebbtide.yml, then run `ebbtide scan`, `ebbtide plan`")
 
 
 @app.command()
@@ -105,16 +108,21 @@ def scan(
     history_only: Annotated[
         bool, typer.Option("--history-only", help="Leave out partitions and files: quicker, good for looking only.")
     ] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Read every dataset again, and find metadata that was changed in place.")
+    ] = False,
     project: ProjectOption = None,
     json: JsonOption = False,
 ) -> None:
     """Bring the inventory up to date. Only what changed is read. Exit 4 where something could not be read.
 
+    Exit 1 where `--verify` finds metadata that was changed in place: the same commit says something else than it did.
+
     Tables whose contract says `enforce: true` are repaired where their settings differ from it.
     """
     tide = open_project(ctx, project)
     with running.shown("asking the catalogs") as context:
-        found = tide.scan(history_only=history_only, full=full, context=context)
+        found = tide.scan(history_only=history_only, full=full, verify=verify, context=context)
     if json:
         render.write_json(found.to_dict())
     _tell(found)
@@ -122,20 +130,41 @@ def scan(
         repaired = len({row.table_id for row in found.repaired})
         drifting = len({row.table_id for row in found.drift})
         render.note(f"contracts: {repaired} tables repaired, {drifting} differ (`ebbtide contract check`)")
-    if found.errors:
-        raise typer.Exit(4)
+    for name in found.changed_in_place:
+        hint = "find out who wrote there; what it says now is what plans are made from"
+        render.complain(f"{name}: its metadata was changed in place", hint)
+    if found.errors or found.changed_in_place:
+        raise typer.Exit(4 if found.errors else 1)
 
 
 def _tell(found: ScanResult) -> None:
     total, read = found.datasets, len(found.read)
     gone = f", {len(found.gone)} gone" if found.gone else ""
-    errors = len(found.errors)
-    render.note(f"{total} datasets: {read} read, {max(0, total - read)} not read again{gone}, {errors} errors")
+    silent, errors = _by_cause(found)
+    failed = sum(1 for error in found.errors if error.table_id is not None)
+    left = max(0, total - read - failed)
+    broken = f", {failed} cannot be read" if failed else ""
+    render.note(f"{total} datasets: {read} read, {left} not changed{broken}{gone}, {len(errors)} errors")
     for table_id, others in sorted(found.locked.items()):
         render.note(f"locked: {table_id} shares its location with {', '.join(others)}; nothing of it will be removed")
-    for error in found.errors:
+    for error in errors:
         # The message of a dataset begins with its name, that of a catalog with the catalog's.
         render.complain(error.error, error.hint)
+        if error.table_id is None and silent[error.catalog]:
+            render.note(f"  its {silent[error.catalog]} datasets stay as they were read last, and nothing of them goes")
+
+
+def _by_cause(found: ScanResult) -> tuple[Counter[str], list[ScanError]]:
+    """The errors without those of datasets that only say that their catalog did not answer, which are counted."""
+    said = {error.catalog: error.error for error in found.errors if error.table_id is None}
+    silent: Counter[str] = Counter()
+    errors = []
+    for error in found.errors:
+        if error.table_id is not None and error.catalog in said and error.error.endswith(said[error.catalog]):
+            silent[error.catalog] += 1
+        else:
+            errors.append(error)
+    return silent, errors
 
 
 @app.command()
@@ -151,7 +180,7 @@ def tables(ctx: typer.Context, project: ProjectOption = None, json: JsonOption =
 @app.command()
 def history(
     ctx: typer.Context,
-    dataset: Annotated[str, typer.Argument(help="catalog.namespace.table")],
+    dataset: Annotated[str, typer.Argument(help="catalog.namespace.table", autocompletion=table_names)],
     project: ProjectOption = None,
     json: JsonOption = False,
 ) -> None:

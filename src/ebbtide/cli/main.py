@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import traceback
 
 
 def run() -> None:
@@ -15,7 +16,7 @@ def run() -> None:
     from ebbtide.no_pandas import hide_pandas
 
     hide_pandas()
-    gc.set_threshold(100_000)  # what is loaded stays: looking through it again and again is a tenth of the start
+    gc.set_threshold(300_000)  # what is loaded stays: looking through it again and again is a tenth of the start
     from ebbtide.cli.commands import app
     from ebbtide.cli.render import complain
     from ebbtide.cli.running import stoppable
@@ -35,7 +36,7 @@ def run() -> None:
         sys.exit(130)
     except Exception as error:
         if os.environ.get("EBBTIDE_DEBUG"):
-            raise
+            traceback.print_exc()
         # Its words may quote what was read.
         keep_trace(error)
         complain(f"internal error: {kind_of(error)}", "--log-file FILE keeps where; please report it")

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ebbtide.cli.complete import selections
+
 if TYPE_CHECKING:
     from ebbtide.app.ebbtide import Ebbtide
 
@@ -17,6 +19,14 @@ ProjectOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Data as JSON on stdout.")]
 UnsafeOption = Annotated[
     bool, typer.Option("--unsafe", help="Let guard ages of orphans below a day pass. Only where no writer runs.")
+]
+SelectOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--select",
+        help="lake.raw.*, policy:NAME, target:NAME or decision:NAME; may be repeated.",
+        autocompletion=selections,
+    ),
 ]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
 

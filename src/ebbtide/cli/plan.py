@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ebbtide.cli import render
-from ebbtide.cli.options import JsonOption, ProjectOption, UnsafeOption, open_project, time_or_now
+from ebbtide.cli.options import JsonOption, ProjectOption, SelectOption, UnsafeOption, open_project, time_or_now
 from ebbtide.cli.render import escape
+from ebbtide.errors import InputError
+from ebbtide.model.ids import object_name
+from ebbtide.model.times import as_text
+
+if TYPE_CHECKING:
+    from ebbtide.app.results.retention import PlanChange, PlanLine
 
 _AsOf = Annotated[str | None, typer.Option("--as-of", help="Plan as if it were then: a date or an instant, UTC.")]
-_QUIET = ("keep",)
+_All = Annotated[bool, typer.Option("--all", help="Every object, also those that stay as they are.")]
+_MOST_CHANGES = 50
+_GOING_ON = ("mark", "sweep")
 
 
 def register(app: typer.Typer) -> None:
     """Add the verbs to the command line."""
     app.command()(plan)
+    app.command()(show)
     app.command()(explain)
 
 
@@ -27,37 +36,113 @@ def plan(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write the plan here, and its files to FILE.files.")
     ] = None,
+    select: SelectOption = None,
+    every: _All = False,
+    diff: Annotated[Path | None, typer.Option("--diff", help="What is decided otherwise than in this plan.")] = None,
+    detailed: Annotated[
+        bool, typer.Option("--detailed-exitcode", help="Exit 10 where there is something to mark or to sweep.")
+    ] = False,
     unsafe: UnsafeOption = False,
     project: ProjectOption = None,
     json: JsonOption = False,
     as_of: _AsOf = None,
 ) -> None:
-    """Show what would be marked and swept, and why. Exit 3 past a limit, 4 where something could not be read."""
+    """Show what would be marked and swept, and why. Exit 3 past a limit, 4 where something could not be read.
+
+    With -o, what is decided otherwise than in the plan that FILE held before is told, too.
+    """
+    if output is not None and select:
+        raise InputError("a plan file is the whole plan", hint="leave out --select, or -o")
+    chosen, before = tuple(select or ()), diff or (output if output is not None and output.exists() else None)
     with open_project(ctx, project, unsafe=unsafe).plan(as_of=time_or_now(as_of)) as found:
-        made, unread = found.plan, found.unread
+        changed = None if before is None else found.since(before)
         if output is not None:
             found.write(output)
             render.note(f"wrote {output} and {output}.files")
         if json:
-            render.write_json(found.to_dict())
+            render.write_json(found.to_dict(*chosen))
         elif output is None:
-            shown = render.table(
-                "dataset", "object", "decision", "policy", "because", "protected by", "leaves", ">frees", "kept by"
-            )
-            for row in made.rows():
-                if row["decision"] in _QUIET and not row["protected_by"]:
-                    continue
-                shown.add_row(
-                    escape(row["dataset"]), escape(f"{row['target']}:{row['object']}"), row["decision"],
-                    escape(row["policy"] or ""), escape(_why(row)), escape(", ".join(row["protected_by"])),
-                    escape(", ".join(_leaves(row)) or "?"), render.size(row["bytes"]),
-                    escape(", ".join(_kept_by(row))),
-                )  # fmt: skip
-            render.out().print(shown)
-        _tell_age(found.scanned, unread)
-        _tell(made)
-        if unread or made.over:
-            raise typer.Exit(4 if unread else 3)
+            _show(found.summary(*chosen), _looked_at(found.rows(*chosen), every))
+        if changed is not None and not json:
+            _show_changes(changed, before)
+        _tell_age(found.scanned, found.unread)
+        _tell(found.plan)
+        if found.unread or found.plan.over:
+            raise typer.Exit(4 if found.unread else 3)
+        if detailed and any(line.counts.get(verb) for line in found.summary(*chosen) for verb in _GOING_ON):
+            raise typer.Exit(10)
+
+
+def show(
+    file: Annotated[Path, typer.Argument(help="A plan, as `plan -o` wrote it.")],
+    select: SelectOption = None,
+    every: _All = False,
+    json: JsonOption = False,
+) -> None:
+    """Show a saved plan. It needs no project."""
+    from ebbtide.app.plan import shown_plan
+
+    found = shown_plan(file, select or ())
+    if json:
+        render.write_json(found.to_dict())
+        return
+    _show(found.summary, _looked_at(iter(found.objects), every))
+    render.note(f"{file} is of {as_text(found.as_of)}; {found.digest}")
+
+
+def _looked_at(rows: Iterable[Mapping[str, Any]], every: bool) -> Iterator[Mapping[str, Any]]:
+    """What changes: what is marked or goes now, and marks that are sent back. Not what stays as it is."""
+    for row in rows:
+        is_sent_back = row["decision"] in ("held", "unmarked") and row.get("grace_until") is not None
+        if every or row["decision"] in _GOING_ON or is_sent_back:
+            yield row
+
+
+def _show(lines: Iterable[PlanLine], rows: Iterable[Mapping[str, Any]]) -> None:
+    console = render.out()
+    shown = render.table(
+        "policy", "table", "what", "objects", ">~rows leave", ">frees", "~kept by", "~oldest", "~first can go (UTC)"
+    )
+    for line in lines:
+        counts = ", ".join(f"{line.counts[name]} {name}" for name in _ORDER if line.counts.get(name))
+        kept = ", ".join(f"{name}: {render.size(size)}" for name, size in line.kept_by.items())
+        shown.add_row(
+            escape(line.policy or "-"), escape(line.dataset), line.target, counts,
+            "?" if line.rows is None else str(line.rows), render.size(line.bytes), escape(kept),
+            _moment(line.oldest), _moment(line.first_sweep),
+        )  # fmt: skip
+    if shown.rows:
+        console.print(shown)
+    objects = render.table(
+        "object", "decision", "~policy", "~because", "~protected by", "~leaves", ">frees", "~kept by"
+    )
+    for row in rows:
+        objects.add_row(
+            escape(object_name(row["dataset"], row["target"], row["object"])), row["decision"],
+            escape(row["policy"] or ""), escape(_why(row)), escape(", ".join(row["protected_by"])),
+            escape(", ".join(_leaves(row)) or "?"), render.size(row["bytes"]), escape(", ".join(_kept_by(row))),
+        )  # fmt: skip
+    if objects.rows:
+        console.print()
+        console.print(objects)
+
+
+_ORDER = ("sweep", "mark", "marked", "wait", "held", "unmarked", "keep")
+
+
+def _moment(text: str | None) -> str:
+    return (text or "")[:16].replace("T", " ")
+
+
+def _show_changes(changed: Sequence[PlanChange], before: Path | None) -> None:
+    render.note(f"{len(changed)} objects are decided otherwise than in {before}")
+    shown = render.table("object", "was", "is")
+    for change in changed[:_MOST_CHANGES]:
+        shown.add_row(escape(change.name), change.before or "not there", change.after or "gone")
+    if shown.rows:
+        render.err().print(shown)
+    if len(changed) > _MOST_CHANGES:
+        render.note(f"and {len(changed) - _MOST_CHANGES} more")
 
 
 def _why(row: Mapping[str, Any]) -> str:

@@ -10,18 +10,25 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape as without_markup
-from rich.table import Table
 
+from ebbtide.cli.layout import Table
 from ebbtide.cli.visible import json_visible, visible
 from ebbtide.model.times import as_text
 
-_WIDE = 200
+_WIDE = 10_000
+
+
+class _Whole(Console):
+    """Cuts nothing: what is wider than the terminal is the terminal's to break, and is copied whole."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        super().print(*objects, **{"crop": False, **options})
 
 
 def out() -> Console:
-    """Data for people. A pipe gets wide lines, so that nothing is cut."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=_WIDE)
+    """Data for people. A pipe gets every row in one line."""
+    console = _Whole(highlight=False)
+    return console if console.is_terminal else _Whole(highlight=False, width=_WIDE)
 
 
 def err() -> Console:
@@ -91,12 +98,8 @@ def when(time: datetime | None) -> str:
 
 
 def table(*columns: str, title: str | None = None) -> Table:
-    """An empty table; columns that begin with `>` are numbers."""
-    made = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        right = column.startswith(">")
-        made.add_column(column.lstrip(">"), justify="right" if right else "left", no_wrap=right, overflow="fold")
-    return made
+    """An empty table; columns that begin with `>` are numbers, those with `~` after that fold first (`layout`)."""
+    return Table(*columns, title=title)
 
 
 class Bar:

@@ -25,7 +25,7 @@ def list_(
     if json:
         render.write_json(rows)
         return
-    shown = render.table("id", "verb", "actor", "state", "step", ">done", "since (UTC)", "summary")
+    shown = render.table("id", "verb", "~actor", "state", "~step", ">~done", "since (UTC)", "~summary")
     for row in rows:
         state = f"exit {row['exit_code']}" if row["state"] == "finished" else row["state"]
         names = (row["id"], row["verb"], row["actor"] or "", state, row["step"] or "", _far(row))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from rich.table import Table
-
 from ebbtide.cli import render
+from ebbtide.cli.layout import Table
 from ebbtide.cli.render import escape
 
 if TYPE_CHECKING:
@@ -16,8 +15,8 @@ if TYPE_CHECKING:
 
 
 def tables(rows: Iterable[TableRow]) -> Table:
-    shown = render.table("table", "format", ">branches", ">tags", ">commits", ">rows", ">data files", ">data",
-                         ">all files", ">all bytes", "last commit (UTC)", "note")  # fmt: skip
+    shown = render.table("table", "~format", ">~branches", ">~tags", ">commits", ">rows", ">~data files", ">~data",
+                         ">~all files", ">all bytes", "last commit (UTC)", "note")  # fmt: skip
     for row in rows:
         note = "unreadable" if row.error else "locked" if row.locked_by else ""
         shown.add_row(
@@ -45,8 +44,8 @@ _COUNTS = ("rows_added", "rows_removed", "files_added", "files_removed")
 
 
 def _lines(rows: Iterable[Transaction], title: str, view_start: str | None, tags: dict[str, list[str]]) -> Table:
-    shown = render.table("transaction", "kind", "committed (UTC)", ">+rows", ">-rows", ">+files", ">-files", ">+bytes",
-                         "view", "notes", title=escape(title))  # fmt: skip
+    shown = render.table("transaction", "kind", "committed (UTC)", ">+rows", ">-rows", ">~+files", ">~-files",
+                         ">~+bytes", "~view", "~notes", title=escape(title))  # fmt: skip
     for row in rows:
         view = "starts" if row.id == view_start else "latest" if row.in_latest_view else ""
         notes = [f"tag {name}" for name in tags.get(row.id, [])]

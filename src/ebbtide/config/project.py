@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from pathlib import Path
@@ -11,21 +12,27 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, field_validator, model_validator
 
 from ebbtide.config import yaml
+from ebbtide.config.environment import from_environment
 from ebbtide.errors import InputError
-from ebbtide.model.dataset import Catalog
+from ebbtide.model.dataset import ICEBERG_CATALOGS, Catalog
 from ebbtide.model.ids import DatasetId
 from ebbtide.model.times import parse_time
 
 FORMATS = ("iceberg", "delta", "hudi", "paimon")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _BYTES = re.compile(r"([0-9]+)\s*(B|KiB|MiB|GiB|TiB)?")
+_TICK = re.compile(r"[1-9][0-9]*[hdw]")
 _UNITS = {None: 0, "B": 0, "KiB": 1, "MiB": 2, "GiB": 3, "TiB": 4}
 
 
 class WrongValueError(ValueError, InputError):
-    """A wrong value with a hint, raised inside a validator: pydantic collects only what is a ValueError."""
+    """A wrong value with a hint, raised inside a validator: pydantic collects only what is a ValueError.
 
-    def __init__(self, message: str, hint: str) -> None:
+    `place` says where inside of what is validated it stands.
+    """
+
+    def __init__(self, message: str, hint: str, *, place: yaml.Place = ()) -> None:
+        self.place = place
         InputError.__init__(self, message, hint=hint)
 
 
@@ -49,6 +56,13 @@ class CatalogSettings(BaseModel):
         if value not in FORMATS:
             raise WrongValueError(f"unknown format {value!r}", yaml.nearest(value, list(FORMATS)))
         return value
+
+    @model_validator(mode="after")
+    def _known_type(self) -> CatalogSettings:
+        if self.format == "iceberg" and self.type is not None and self.type not in ICEBERG_CATALOGS:
+            message = f"unknown type {self.type!r} of an Iceberg catalog"
+            raise WrongValueError(message, yaml.nearest(self.type, list(ICEBERG_CATALOGS)), place=("type",))
+        return self
 
 
 class SparkSettings(_Strict):
@@ -108,7 +122,8 @@ class Warehouse(_Strict):
 
 
 class _Ignore(_Strict):
-    dataset: str
+    dataset: str | None = None
+    catalog: str | None = None
     reason: str = Field(min_length=1, pattern=r"\S")
     until: str | None = None
 
@@ -118,8 +133,18 @@ class _Ignore(_Strict):
         return value.isoformat() if isinstance(value, date) else value
 
     def value(self) -> Ignored:
+        if (self.dataset is None) == (self.catalog is None):
+            raise InputError("ignore: name a dataset, or a catalog that is gone", hint="one of the two")
+        if self.catalog is not None:
+            if not _NAME.fullmatch(self.catalog):
+                raise InputError(f"ignore: not a catalog's name: {self.catalog!r}", hint="as in `catalog: lake`")
+            if self.until is not None:
+                raise InputError("ignore: a catalog that is gone is ignored for good", hint="without `until`")
+            return Ignored(self.catalog, self.reason)
         return Ignored(
-            str(DatasetId.parse(self.dataset)), self.reason, None if self.until is None else parse_time(self.until)
+            str(DatasetId.parse(self.dataset or "")),
+            self.reason,
+            None if self.until is None else parse_time(self.until),
         )
 
 
@@ -135,17 +160,24 @@ class _ProjectFile(_Strict):
     limits: Limits = Field(default_factory=Limits)
     plan: PlanSettings = Field(default_factory=PlanSettings)
     warehouses: list[Warehouse] = Field(default_factory=list)
-    tick: str = Field("1d", pattern=r"^[1-9][0-9]*[hdw]$")
+    tick: str = "1d"
     ignore: list[_Ignore] = Field(default_factory=list)
+
+    @field_validator("tick")
+    @classmethod
+    def _time(cls, value: str) -> str:
+        if not _TICK.fullmatch(value):
+            raise WrongValueError(f"tick: not a time: {value!r}", "write a number and h, d or w, such as 12h or 1d")
+        return value
 
     @field_validator("ignore")
     @classmethod
     def _datasets(cls, value: list[_Ignore]) -> list[_Ignore]:
-        for each in value:
+        for n, each in enumerate(value):
             try:
                 each.value()
             except InputError as error:
-                raise WrongValueError(error.message, error.hint or "") from None
+                raise WrongValueError(error.message, error.hint or "", place=(n,)) from None
         return value
 
     @model_validator(mode="after")
@@ -153,23 +185,33 @@ class _ProjectFile(_Strict):
         for name in self.catalogs:
             if not _NAME.fullmatch(name) or name == "spark_catalog":
                 raise WrongValueError(
-                    f"catalog name {name!r} cannot be used", "letters, digits and _; not spark_catalog"
-                )
-        for each in self.ignore:
-            catalog = DatasetId.parse(each.dataset).catalog
-            if catalog not in self.catalogs:
-                hint = yaml.nearest(catalog, list(self.catalogs))
-                raise WrongValueError(f"ignore: no catalog {catalog!r} of {each.dataset}", hint)
+                    f"catalog name {name!r} cannot be used", "letters, digits and _; not spark_catalog",
+                    place=("catalogs", name),
+                )  # fmt: skip
+        for n, each in enumerate(self.ignore):
+            if each.catalog in self.catalogs:
+                message, hint = f"ignore: catalog {each.catalog!r} is there", "say `shares_files: false` of it"
+                raise WrongValueError(message, hint, place=("ignore", n, "catalog"))
+            if each.dataset is not None and (name := DatasetId.parse(each.dataset).catalog) not in self.catalogs:
+                hint = f"{yaml.nearest(name, list(self.catalogs))}; one that is gone is ignored by `catalog:`"
+                message, place = f"ignore: no catalog {name!r} of {each.dataset}", ("ignore", n, "dataset")
+                raise WrongValueError(message, hint, place=place)
         return self
 
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """A dataset whose references somebody said not to wait for while it cannot be read (spec §7)."""
+    """A dataset whose references somebody said not to wait for while it cannot be read (spec §7), or the name of a
+    catalog that the project no longer has, with all that was known of it.
+    """
 
     dataset: str
     reason: str
     until: datetime | None = None
+
+    @property
+    def is_catalog(self) -> bool:
+        return "." not in self.dataset
 
     def holds(self, now: datetime) -> bool:
         return self.until is None or now < self.until
@@ -182,7 +224,7 @@ class Project:
     path: Path
     name: str
     catalogs: dict[str, Catalog]
-    state: str
+    state: str = field(repr=False)
     inventory: Path
     spark: SparkSettings
     clock: Literal["real", "simulated"]
@@ -206,14 +248,14 @@ def load_project(path: Path) -> Project:
     if path.is_dir():
         path = path / "ebbtide.yml"
     path = path.absolute()
-    file = yaml.load(path, _ProjectFile)
+    file, where = yaml.load_with_places(path, _ProjectFile)
     root = path.parent
     checkpoint = file.ledger.checkpoint
     return Project(
         path=path,
         name=file.project,
-        catalogs={name: _catalog(name, settings, root) for name, settings in file.catalogs.items()},
-        state=_database(file.state, "sqlite:///", root),
+        catalogs={name: _catalog(name, settings, root, where) for name, settings in file.catalogs.items()},
+        state=_database(from_environment(file.state, where=where(("state",))), "sqlite:///", root),
         inventory=root / file.inventory,
         spark=file.spark,
         clock=file.clock,
@@ -227,11 +269,14 @@ def load_project(path: Path) -> Project:
     )
 
 
-def _catalog(name: str, settings: CatalogSettings, root: Path) -> Catalog:
-    options = {key: str(value) for key, value in (settings.model_extra or {}).items()}
+def _catalog(name: str, settings: CatalogSettings, root: Path, where: Callable[[yaml.Place], str]) -> Catalog:
+    def value(key: str, text: str) -> str:
+        return from_environment(text, where=where(("catalogs", name, key)))
+
+    options = {key: value(key, str(given)) for key, given in (settings.model_extra or {}).items()}
     if "uri" in options:
         options["uri"] = _database(options["uri"], "jdbc:sqlite:", root)
-    place = _place(settings.warehouse, root)
+    place = _place(value("warehouse", settings.warehouse), root)
     return Catalog(name, settings.format, place, settings.type, options, settings.shares_files)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -142,14 +143,28 @@ def _explain(error: ValidationError, document: _Document, model: type[BaseModel]
     facts = first.get("ctx", {})
     cause = facts.get("error")
     if isinstance(cause, InputError):
-        return InputError(cause.message, where=where, hint=cause.hint)
-    hint = _HINTS.get(first["type"], "docs/policies.md shows what may stand there")
-    message = f"{name}: {first['msg'].removeprefix('Value error, ')}"
-    return InputError(message, where=where, hint=hint.format(**facts))
+        inside: Place = getattr(cause, "place", ())
+        return InputError(cause.message, where=document.where((*place, *inside)), hint=cause.hint)
+    hint = _HINTS.get(first["type"], "docs/policies.md shows what may stand there").format(**facts)
+    said = _SHAPES.get(first["type"]) or first["msg"].removeprefix("Value error, ")
+    if not place:
+        keys = " and ".join(f"`{key}:`" for key, field in model.model_fields.items() if field.is_required())
+        hint = f"it begins with {keys or 'its keys'}"
+    elif first["type"] == "tuple_type" and isinstance(first["input"], str):
+        hint = f"write [{json.dumps(first['input'], ensure_ascii=False)}]"
+    return InputError(f"{name or 'the file'}: {said}", where=where, hint=hint)
 
 
 _QUOTE = "put a text with a colon, a star or a bracket in quotes, and indent by spaces"
 _MEANT_AS_TEXT = "put it in quotes where a text is meant"
+_SHAPES = {
+    "tuple_type": "it must be a list",
+    "list_type": "it must be a list",
+    "model_type": "it must be keys and values",
+    "model_attributes_type": "it must be keys and values",
+    "dict_type": "it must be keys and values",
+}
+"""What pydantic says in Python's words, in those of people who write YAML."""
 _HINTS = {
     "greater_than_equal": "write {ge} or more",
     "less_than_equal": "write {le} or less",
@@ -164,6 +179,7 @@ _HINTS = {
     "string_type": "write a text",
     "string_too_short": "write a text that is not empty",
     "tuple_type": "write a list, as in [a, b]",
+    "list_type": "write a list, as in [a, b]",
     "model_type": "write keys and values, as in {{key: value}}",
     "model_attributes_type": "write keys and values, as in {{key: value}}",
     "dict_type": "write keys and values, as in {{key: value}}",

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from ebbtide.errors import BusyError, InputError
 from ebbtide.model.paths import is_inside
-from ebbtide.private import private_file, private_folder
+from ebbtide.private import private_file, private_folder, writing
 from ebbtide.storage.files import without_links
 
 _POINTER = "CURRENT"
@@ -121,13 +121,15 @@ _SCHEMA = pa.schema(
 @contextmanager
 def only_one(inventory: Path) -> Iterator[None]:
     """Hold the inventory for a scan or a listing: neither runs beside another, so their order is certain."""
-    private_folder(inventory)
+    with writing(inventory, hint="let the user who runs Ebbtide write there, or set `inventory:` in ebbtide.yml"):
+        private_folder(inventory)
+        lock_file = private_file(inventory / "scan.lock", like=inventory)
     # Late, because commands that only read the inventory lock nothing.
     from filelock import FileLock, Timeout
 
     # The kernel's lock, which goes with the process however that ends. Never one by a file's mere presence: what a
     # crash leaves would lock everybody out.
-    lock = FileLock(private_file(inventory / "scan.lock", like=inventory), blocking=False, fallback_to_soft=False)
+    lock = FileLock(lock_file, blocking=False, fallback_to_soft=False)
     try:
         lock.acquire()
     except Timeout:

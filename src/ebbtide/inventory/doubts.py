@@ -2,7 +2,7 @@
 
 A dataset or a catalog that cannot be read now, or never could be, may reference any file of any other: Iceberg's
 `add_files`, a shallow clone. While there is one, no file of another dataset goes. Two ways lead out, both a person's
-word: a catalog whose tables never share files, and a dataset that is to be ignored.
+word: a catalog whose tables never share files, and a dataset, or a catalog that is gone, that is to be ignored.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from ebbtide.config.project import Ignored
 from ebbtide.formats.base import Depth
 from ebbtide.inventory.current import Current
 from ebbtide.inventory.information_schema import Inventory
+from ebbtide.inventory.unnamed import not_named
 from ebbtide.model.dataset import Catalog
 from ebbtide.model.times import as_text
 
@@ -44,6 +45,8 @@ def doubts(
     sharing = {name for name, catalog in catalogs.items() if catalog.shares_files}
     # Its tables were seen to share files: what it says of itself does not count.
     sharing |= {failed.catalog for failed in current.catalog_errors if failed.shares}
+    # The project no longer says anything of it.
+    sharing |= {entry.catalog for entry in current.entries.values()} - catalogs.keys() - passed
     silent = [failed for failed in current.catalog_errors if failed.catalog in sharing]
     found = [Doubt(failed.catalog, failed.error) for failed in silent]
     named = {failed.catalog for failed in silent}
@@ -51,6 +54,8 @@ def doubts(
         if entry.catalog not in sharing or entry.catalog in named or entry.table_id in passed:
             continue
         reason = entry.error or entry.doubt or ("" if entry.depth == Depth.FILES else "its files were not read")
+        if entry.catalog not in catalogs:
+            reason = reason or not_named(entry.catalog)
         if reason:
             found.append(Doubt(entry.table_id, reason))
     return tuple(found)
@@ -64,11 +69,24 @@ def names_to_wait_for(found: Iterable[Doubt]) -> tuple[str, ...]:
 
 
 def unread(inventory: Inventory, in_doubt: Iterable[Doubt], ignored: Iterable[Ignored], *, now: datetime) -> list[str]:
-    """What could not be read, whole or in part, in a line each, but for what is ignored."""
+    """What could not be read, whole or in part, in a line each, but for what is ignored.
+
+    A catalog that did not answer has one line, and none for each of its datasets.
+    """
     passed = {each.dataset for each in ignored if each.holds(now)}
-    found = {row["table_id"] or row["catalog"]: row["error"] for row in inventory.errors()}
+    silent = {failed.catalog for failed in inventory.current.catalog_errors if not failed.shares}
+    found = {
+        row["table_id"] or row["catalog"]: row["error"]
+        for row in inventory.errors()
+        if row["catalog"] not in passed and (row["table_id"] is None or row["catalog"] not in silent)
+    }
     found = {doubt.name: doubt.reason for doubt in in_doubt} | found
-    return [f"{name}: {reason}" for name, reason in found.items() if name not in passed]
+    # What a catalog or a dataset says of itself begins with its name already.
+    return [
+        reason if reason.startswith(f"{name}: ") else f"{name}: {reason}"
+        for name, reason in found.items()
+        if name not in passed
+    ]
 
 
 def declarations(catalogs: Mapping[str, Catalog], ignored: Iterable[Ignored], *, now: datetime) -> list[str]:
@@ -80,7 +98,11 @@ def declarations(catalogs: Mapping[str, Catalog], ignored: Iterable[Ignored], *,
     ]
     for each in ignored:
         until = "" if each.until is None else f" until {as_text(each.until)}"
-        if each.holds(now):
+        if each.is_catalog:
+            lines.append(
+                f"catalog {each.dataset} is ignored ({each.reason}): it is gone, and others do not wait for it"
+            )
+        elif each.holds(now):
             said = f"{each.dataset} is ignored{until} ({each.reason})"
             lines.append(f"{said}: where it cannot be read, others do not wait for it")
     return lines

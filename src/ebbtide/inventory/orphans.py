@@ -12,7 +12,6 @@ Ages are the plan's to judge: it knows the policy's guard, and the listing's clo
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -31,6 +30,7 @@ from ebbtide.kernel.engine import Parquet, connection, hand_in, literal, load, s
 from ebbtide.kernel.engine import current as current_rows
 from ebbtide.kernel.steps import run_steps
 from ebbtide.kernel.tasks import Tasks, run_parts
+from ebbtide.kernel.work_folder import WorkFolder
 from ebbtide.model.dataset import Catalog
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class _Seen:
 
 
 def _in_tasks(engine: DuckDBPyConnection, seen: _Seen, tasks: Tasks) -> pa.Table:
-    with tempfile.TemporaryDirectory(prefix="orphans-", dir=tasks.folder) as folder:  # 0700, as plans are
+    with WorkFolder(tasks.folder, "orphans-") as folder:
         candidates = Path(folder, "candidates.parquet")
         save(engine, "candidates", candidates)
         found = run_parts(partial(_part, seen, candidates, tasks.memory), range(seen.parts), tasks.session())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -22,6 +22,7 @@ from ebbtide.inventory.lost import Answer, Lost
 from ebbtide.inventory.read import Order, Outcome, Sessions, Work, read_all
 from ebbtide.inventory.renames import with_identities
 from ebbtide.inventory.segments import remove_unused
+from ebbtide.inventory.unnamed import of_unnamed_catalogs
 from ebbtide.model.dataset import Catalog, NotFound, TableHandle
 from ebbtide.model.ids import DatasetId
 from ebbtide.run import RunContext, quiet
@@ -31,11 +32,14 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ScanReport:
-    """What a scan found. `read` names the datasets whose metadata was read, `gone` those that no catalog lists now."""
+    """What a scan found. `read` names the datasets that were read, not those that could not be; `gone` those that no
+    catalog lists now, and `in_place` those whose metadata was changed in place, where a scan looked for that.
+    """
 
     current: Current
     read: tuple[str, ...]
     gone: tuple[str, ...]
+    in_place: tuple[str, ...] = ()
 
 
 def scan(
@@ -46,11 +50,15 @@ def scan(
     now: datetime,
     depth: Depth = Depth.FILES,
     full: bool = False,
+    given_up: Collection[str] = (),
+    verify: bool = False,
     context: RunContext | None = None,
 ) -> ScanReport:
     """Bring the inventory up to date. A session is started only where something must be read that needs one.
 
-    A dataset whose catalog gives the same token as last time is not opened at all.
+    A dataset whose catalog gives the same token as last time is not opened at all, unless `full`; `verify` reads all of
+    them, too, and compares them with what was read before. `given_up` are catalogs that are no longer there, and whose
+    datasets nobody waits for.
     """
     context = quiet(context)
     with currents.only_one(inventory):
@@ -65,23 +73,31 @@ def scan(
             (answer.catalog, found)
             for answer in answers
             for found in answer.found
-            if full or _is_stale(before.entries.get(str(found.id)), found, depth)
+            if full or verify or _is_stale(before.entries.get(str(found.id)), found, depth)
         ]
         known = sum(len(answer.found) for answer in answers)
         context.step(f"reading {len(work)} of {known} datasets", len(work), unit="datasets")
         outcomes = {o.table_id: o for o in read_all(work, order, sessions, context)}
         context.cancellation.check()
-        entries = _entries(answers, before, outcomes, work, order)
-        locked = currents.without_disputed(currents.lock_shared_locations(entries))
-        errors = (*_silent(answers), *_sharing(catalogs, locked))
+        entries = list(_entries(answers, before, outcomes, work, order))
+        unnamed = of_unnamed_catalogs(before, catalogs, entries, given_up)
+        locked = currents.without_disputed(currents.lock_shared_locations((*entries, *unnamed.entries)))
+        errors = (*_silent(answers), *unnamed.errors, *_sharing(catalogs, locked))
         named = with_identities(Inventory(inventory, before), locked)
-        after = Current(order.scan_id, now, locked, errors, _former(answers, named, locked))
+        former = _former(answers, named, locked, unnamed.formats)
+        after = Current(order.scan_id, now, locked, errors, former)
         after = compact(inventory, after)
         currents.save(inventory, after)
+        in_place: tuple[str, ...] = ()
+        if verify:
+            from ebbtide.inventory.in_place import changed_in_place
+
+            in_place = changed_in_place(Inventory(inventory, before), Inventory(inventory, after))
         # Whoever loaded the state before this scan may still be reading its segments.
         remove_unused(inventory, after.segments | before.segments)
     _logger.info("scan %s: %d of %d datasets read", after.scan_id, len(outcomes), len(after.entries))
-    return ScanReport(after, tuple(sorted(outcomes)), tuple(sorted(before.entries.keys() - after.entries.keys())))
+    read = sorted(table_id for table_id, outcome in outcomes.items() if outcome.error is None)
+    return ScanReport(after, tuple(read), tuple(sorted(before.entries.keys() - after.entries.keys())), in_place)
 
 
 def _silent(answers: Iterable[Answer]) -> Iterator[CatalogError]:
@@ -160,17 +176,25 @@ def _below(answer: Answer, before: Current) -> Iterator[DatasetEntry]:
             yield replace(entry, error=f"{above}: {missing[above].reason}", hint=missing[above].hint)
 
 
-def _former(answers: list[Answer], before: Inventory, entries: Mapping[str, DatasetEntry]) -> tuple[Former, ...]:
-    """Datasets that catalogs no longer list, list elsewhere, or whose name is another table's now.
+def _former(
+    answers: list[Answer], before: Inventory, entries: Mapping[str, DatasetEntry], taken_over: Mapping[str, str]
+) -> tuple[Former, ...]:
+    """Datasets that catalogs no longer list, list elsewhere, or whose name is another table's now, and those that
+    another catalog took over, with their formats.
 
-    A catalog that did not answer has lost none.
+    A catalog that did not answer has lost none, nor one that was given up: it may be somebody else's now.
     """
-    formats = {answer.catalog.name: answer.catalog.format for answer in answers if answer.error is None}
+    answered = {answer.catalog.name: answer.catalog.format for answer in answers if answer.error is None}
+    formats = {
+        entry.table_id: format_
+        for entry in before.current.entries.values()
+        if (format_ := taken_over.get(entry.table_id) or answered.get(entry.catalog))
+    }
     here = {(entry.table_id, entry.location) for entry in entries.values()}
     gone = [
         entry
         for entry in before.current.entries.values()
-        if entry.catalog in formats
+        if entry.table_id in formats
         and entry.location
         and ((entry.table_id, entry.location) not in here or _is_another(entries[entry.table_id], entry))
     ]
@@ -183,7 +207,7 @@ def _former(answers: list[Answer], before: Inventory, entries: Mapping[str, Data
         key = (entry.table_id, entry.location, entry.identity)
         found.pop(key, None)  # the last one of a name and place is the one that left what lies there
         labels = said.get(entry.table_id, ())
-        found[key] = Former(entry.table_id, formats[entry.catalog], entry.location, labels, entry.identity)
+        found[key] = Former(entry.table_id, formats[entry.table_id], entry.location, labels, entry.identity)
     last = {(each.table_id, each.location): each for each in found.values()}
     others = _Others.of(entries)
     kept = [

@@ -35,6 +35,10 @@ class Role(StrEnum):
     """A writer's own, on its way to be something else: it comes and goes, and nobody's version needs it."""
 
 
+ICEBERG_CATALOGS = ("jdbc", "hadoop", "rest", "hive", "glue")
+"""The types of Iceberg catalogs whose tables can be listed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Catalog:
     """One catalog of the project. Paths are absolute; `options` go to the engine as they are.
@@ -46,7 +50,7 @@ class Catalog:
     format: str
     warehouse: str
     type: str | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
     shares_files: bool = True
 
     @property

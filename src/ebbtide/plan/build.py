@@ -40,6 +40,8 @@ from ebbtide.plan.world import Orders, World
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+    from ebbtide.kernel.work_folder import WorkFolder
+
 _RELATIONS = {
     "files": "named_files", "sweeps": "files_to_sweep", "drops": "files_of_drops",
     "facts": "history_facts", "days": "days_to_mark",
@@ -67,8 +69,9 @@ def build_plan(
     with connection() as engine:
         parts = list(split(engine, world, orders)) if aside or rows > ROWS_OF_PART else [whole(engine, world, orders)]
         told = tuple(warnings(engine, policies, world))
+        below = _below(tasks) if tasks is not None and aside else None
         # 0700, as `mkdtemp` makes it: a plan names people's tables and files.
-        folder = Path(tempfile.mkdtemp(prefix="plan-", dir=tasks.folder if tasks is not None and aside else None))
+        folder = Path(tempfile.mkdtemp(prefix="plan-")) if below is None else below.path
         if not aside:
             work = partial(plan_part, engine, policies, now=now, limits=limits, folder=folder)
             done = run_parts(work, parts)
@@ -80,8 +83,16 @@ def build_plan(
     root = objects_digest(pair for each in done for pair in each.digests)
     return Plan(
         now, plan_digest(now, root, policies.canonical()), folder, counts, measured.totals,
-        over_limits(measured, counts, limits), told,
+        over_limits(measured, counts, limits), told, below,
+        {policy.name: policy.grace for policy in policies.policies},
     )  # fmt: skip
+
+
+def _below(tasks: Tasks) -> WorkFolder:
+    # Late, because a small plan locks nothing.
+    from ebbtide.kernel.work_folder import WorkFolder
+
+    return WorkFolder(tasks.folder, "plan-")
 
 
 @dataclass(frozen=True, slots=True)

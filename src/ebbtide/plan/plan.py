@@ -16,18 +16,24 @@ import hashlib
 import json
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ebbtide.kernel.engine import connection, scan
+from ebbtide.model.durations import Duration
 from ebbtide.model.times import as_text
 from ebbtide.plan.measure import OverLimit, Totals
 
+if TYPE_CHECKING:
+    from ebbtide.kernel.work_folder import WorkFolder
+
 DECISIONS = ("mark", "keep", "held", "unmarked", "marked", "wait", "sweep")
-CODES = ("code", "waits_for_codes", "protected_by_codes")
-"""What programs go by, beside the texts (docs/reasons.md): in `--json`, not in the plan file or its digest."""
+CODES = ("code", "waits_for_codes", "protected_by_codes", "since", "grace_until")
+"""What programs and people go by beside the texts: codes (docs/reasons.md), when an object was written or its first
+day, and the end of its mark's grace. In `--json`, not in the plan file or its digest.
+"""
 _BATCH = 10_000
 
 
@@ -48,6 +54,10 @@ class Plan:
     totals: Mapping[str, Totals]
     over: tuple[OverLimit, ...] = ()
     warnings: tuple[str, ...] = ()
+    below: WorkFolder | None = field(default=None, repr=False, compare=False)
+    """What holds the folder, where tasks of a session wrote it."""
+    graces: Mapping[str, Duration] = field(default_factory=dict)
+    """How long each policy waits between mark and sweep."""
 
     def rows(self, *decisions: str, codes: bool = False) -> Iterator[dict[str, Any]]:
         """The objects in order of dataset, target and id, as the plan file has them; all, or those decided so.
@@ -81,6 +91,8 @@ class Plan:
 
     def close(self) -> None:
         """Remove its folder."""
+        if self.below is not None:
+            self.below.cleanup()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def __enter__(self) -> Plan:

@@ -45,6 +45,8 @@ _BASE = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # The event log, the UI and `SET` show what they are told: a catalog's settings may hold secrets under any name.
+    "spark.redaction.regex": r"(?i)secret|password|token|access[.]?key|^spark\.sql\.catalog\.[^.]+\.",
     "spark.io.encryption.enabled": "true",  # rows of people: nothing of them that is spilled lies there in the clear
 }
 _NAMES_ARE_NAMES = {"spark.sql.variable.substitute": "false"}

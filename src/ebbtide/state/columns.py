@@ -3,16 +3,36 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, Dialect, Integer, Text
+from sqlalchemy import BigInteger, Dialect, Integer, LargeBinary, Text
 from sqlalchemy.types import TypeDecorator
 
 from ebbtide.model.canonical import parse_timestamp, timestamp
 
 # SQLite makes a column its row id only when the type is INTEGER; PostgreSQL's INTEGER has 32 bits.
 Count = BigInteger().with_variant(Integer, "sqlite")
+
+
+class Bytes(LargeBinary):
+    """Bytes, also where somebody changed them by hand and SQLite keeps a text since.
+
+    What they are held against, a hash or a key, decides on them.
+    """
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], bytes | None]:
+        parent: Any = super()
+        inner = parent.result_processor(dialect, coltype)
+
+        def read(value: Any) -> bytes | None:
+            if isinstance(value, int | float | str):
+                return str(value).encode("utf-8", "surrogateescape")
+            found: bytes | None = inner(value) if inner else value
+            return found
+
+        return read
 
 
 class Instant(TypeDecorator[datetime]):

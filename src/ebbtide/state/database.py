@@ -26,6 +26,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError, StatementError
 from ebbtide.errors import EbbtideError, StateError, StateVersionError
 from ebbtide.state import tables
 from ebbtide.state.engines import create_file, empty_engine, parse_url, reading_engine, writing_engine
+from ebbtide.state.failures import reason_and_hint
 from ebbtide.state.migrations import LATEST, found_version, migrate
 from ebbtide.state.reader import StateReader
 from ebbtide.state.sweeper import SweepWriter
@@ -41,7 +42,8 @@ class Database:
     def __init__(self, url: str, *, root: Path | None = None) -> None:
         """Relative SQLite paths count from `root`. Nothing is opened yet."""
         self._url = parse_url(url, root)
-        self.name = self._url.render_as_string(hide_password=True)
+        # A server's address may come from the environment: it is not told, not even without its password.
+        self.name = f"at {self._url.database}" if self.is_sqlite else "in PostgreSQL"
         self._known = False
         self._reading: Engine | None = None
         self._writing: Engine | None = None
@@ -169,19 +171,15 @@ class Database:
         try:
             yield
         except DBAPIError as error:
-            # The driver's first line says what happened; parameters are hidden, and the URL has no password.
-            reason = str(error.orig).strip().splitlines()[0] if str(error.orig).strip() else type(error.orig).__name__
-            raise StateError(
-                f"the state at {self.name} failed: {reason}",
-                hint="another process may hold it; look at its lease and try again",
-            ) from None
+            reason, hint = reason_and_hint(error.orig)
+            raise StateError(f"the state {self.name} failed: {reason}", hint=hint) from None
         except StatementError as error:
             # A column's own refusal, such as a time without a zone, comes wrapped together with the row.
             if isinstance(error.orig, EbbtideError):
                 raise error.orig from None
-            raise StateError(f"the state at {self.name} refused a value: {type(error.orig).__name__}") from None
+            raise StateError(f"the state {self.name} refused a value: {type(error.orig).__name__}") from None
         except SQLAlchemyError as error:
-            raise StateError(f"the state at {self.name} failed: {type(error).__name__}") from None
+            raise StateError(f"the state {self.name} failed: {type(error).__name__}") from None
 
 
 def _dispose(engines: list[Engine]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import sqlite3
@@ -10,14 +11,19 @@ from pathlib import Path
 from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, OperationalError
 from sqlalchemy.pool import StaticPool
 
 from ebbtide.errors import InputError, StateError
 from ebbtide.private import private_folder
+from ebbtide.state.failures import is_locked
 from ebbtide.state.migrations import migrate
 
+_logger = logging.getLogger(__name__)
 BUSY_SECONDS = 30
+_WRITING = "BEGIN IMMEDIATE"
+TOLD_AFTER_SECONDS = 2
+"""People are told what a command waits for after this long."""
 
 
 def parse_url(url: str, root: Path | None) -> URL:
@@ -52,7 +58,7 @@ def writing_engine(url: URL) -> Engine:
     if url.get_backend_name() == "sqlite":
         # Without secure_delete, a deleted row stays readable in the file; FULL because intents must be on disk.
         pragmas = ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON", "foreign_keys = ON")
-        return _sqlite(url, begin="BEGIN IMMEDIATE", pragmas=pragmas)
+        return _sqlite(url, begin=_WRITING, pragmas=pragmas)
     # A writer that sleeps inside its transaction must not keep the others out for ever.
     options = f"-c synchronous_commit=on -c idle_in_transaction_session_timeout={2 * BUSY_SECONDS}s"
     return _postgresql(url, options).execution_options(isolation_level="READ COMMITTED")
@@ -108,9 +114,28 @@ def _sqlite(url: URL, *, begin: str, pragmas: tuple[str, ...]) -> Engine:
     @event.listens_for(engine, "begin")
     def start(connection: Connection) -> None:
         # The driver is in autocommit mode, so that the kind of transaction is ours to choose.
-        connection.exec_driver_sql(begin)
+        if begin != _WRITING:
+            connection.exec_driver_sql(begin)
+            return
+        first = min(TOLD_AFTER_SECONDS, BUSY_SECONDS)
+        try:
+            _wait_for(connection, first)
+            connection.exec_driver_sql(begin)
+        except OperationalError as error:
+            if not is_locked(error.orig):
+                raise
+            _logger.warning("another process writes to the state at %s: waiting up to %d s", url.database, BUSY_SECONDS)
+            _wait_for(connection, BUSY_SECONDS - first)
+            connection.exec_driver_sql(begin)
+        finally:
+            _wait_for(connection, BUSY_SECONDS)
 
     return engine
+
+
+def _wait_for(connection: Connection, seconds: float) -> None:
+    """How long a statement of SQLite's waits for a lock."""
+    connection.exec_driver_sql(f"PRAGMA busy_timeout = {int(seconds * 1000)}")
 
 
 def _postgresql(url: URL, option: str) -> Engine:

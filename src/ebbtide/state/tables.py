@@ -7,9 +7,9 @@ are written together with what they change).
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Index, LargeBinary, MetaData, Table, Text
+from sqlalchemy import Column, Index, MetaData, Table, Text
 
-from ebbtide.state.columns import Count, Day, Instant, Texts
+from ebbtide.state.columns import Bytes, Count, Day, Instant, Texts
 
 metadata = MetaData()
 
@@ -48,7 +48,7 @@ marks = Table(
     Column("waits_for", Texts, nullable=False),
     Column("closed_at", Instant),
     Column("closed_because", Text),
-    Column("salt", LargeBinary, nullable=False),
+    Column("salt", Bytes, nullable=False),
     Column("act", Text),
     Column("acted_at", Instant),
     Column("facts", Text),
@@ -65,7 +65,7 @@ unmarks = Table(
     Column("object", Text, nullable=False),
     Column("actor", Text, nullable=False),
     Column("reason", Text, nullable=False),
-    Column("salt", LargeBinary, nullable=False),
+    Column("salt", Bytes, nullable=False),
     Column("created_at", Instant, nullable=False),
     Column("until", Instant),
     Column("released_at", Instant),
@@ -82,10 +82,10 @@ holds = Table(
     Column("first_day", Day),
     Column("last_day", Day),
     Column("commitments", Texts, nullable=False),
-    Column("sealed", LargeBinary),
+    Column("sealed", Bytes),
     Column("owner", Text, nullable=False),
     Column("reason", Text, nullable=False),
-    Column("salt", LargeBinary, nullable=False),
+    Column("salt", Bytes, nullable=False),
     Column("created_at", Instant, nullable=False),
     Column("released_at", Instant),
     Column("released_by", Text),
@@ -99,7 +99,7 @@ condemned = Table(
     Column("dataset", Text, nullable=False),
     Column("actor", Text, nullable=False),
     Column("condemned_at", Instant, nullable=False),
-    Column("salt", LargeBinary, nullable=False),
+    Column("salt", Bytes, nullable=False),
 )
 
 # What an act of the ledger said in keyed forms: the salt, and main's head when it was begun.
@@ -108,7 +108,7 @@ acts = Table(
     metadata,
     Column("id", Text, primary_key=True),
     Column("head", Text),
-    Column("salt", LargeBinary, nullable=False),
+    Column("salt", Bytes, nullable=False),
 )
 
 # Acts that wait between two stages: begun, not over, and nothing of theirs died.
@@ -120,7 +120,7 @@ act_files = Table(
     metadata,
     Column("act", Text, primary_key=True),
     Column("part", Count, primary_key=True, autoincrement=False),
-    Column("body", LargeBinary, nullable=False),
+    Column("body", Bytes, nullable=False),
 )
 
 declarations = Table(
@@ -131,7 +131,7 @@ declarations = Table(
     Column("name", Text, nullable=False),
     Column("reason", Text, nullable=False),
     Column("until", Instant),
-    Column("salt", LargeBinary, nullable=False),
+    Column("salt", Bytes, nullable=False),
     Column("actor", Text, nullable=False),
     Column("declared_at", Instant, nullable=False),
     Column("ended_at", Instant),
@@ -145,9 +145,9 @@ requests = Table(
     Column("law", Text, nullable=False),
     Column("state", Text, nullable=False),
     Column("commitments", Texts, nullable=False),
-    Column("sealed", LargeBinary),
+    Column("sealed", Bytes),
     Column("note", Text, nullable=False),
-    Column("salt", LargeBinary, nullable=False),
+    Column("salt", Bytes, nullable=False),
     Column("received_at", Instant, nullable=False),
     Column("due_at", Instant, nullable=False),
     Column("extended_to", Instant),
@@ -162,7 +162,7 @@ Index("requests_key_slot", requests.c.key_slot)
 request_lookups = Table(
     "request_lookups",
     metadata,
-    Column("digest", LargeBinary, primary_key=True),
+    Column("digest", Bytes, primary_key=True),
     Column("request", Text, primary_key=True),
 )
 Index("request_lookups_request", request_lookups.c.request)
@@ -172,7 +172,7 @@ lookup_keys = Table(
     "lookup_keys",
     metadata,
     Column("id", Count, primary_key=True, autoincrement=False),
-    Column("fingerprint", LargeBinary, nullable=False),
+    Column("fingerprint", Bytes, nullable=False),
 )
 
 runs = Table(
@@ -208,9 +208,9 @@ ledger_entries = Table(
     "ledger_entries",
     metadata,
     Column("idx", Count, primary_key=True, autoincrement=False),
-    Column("leaf_hash", LargeBinary, nullable=False),
+    Column("leaf_hash", Bytes, nullable=False),
     # Last, so that reading hashes never touches the overflow pages of long bodies. NULL once it is pruned.
-    Column("body", LargeBinary),
+    Column("body", Bytes),
 )
 
 # The roots of complete subtrees of 2^4, 2^8, 2^12, … leaves; every hash between them is at most 7 hashings away.
@@ -219,7 +219,7 @@ ledger_nodes = Table(
     metadata,
     Column("height", Count, primary_key=True, autoincrement=False),
     Column("idx", Count, primary_key=True, autoincrement=False),
-    Column("hash", LargeBinary, nullable=False),
+    Column("hash", Bytes, nullable=False),
 )
 
 ledger_acts = Table(
@@ -252,8 +252,8 @@ ledger_requests = Table(
     Column("entry", Count, primary_key=True, autoincrement=False),
     Column("place", Count, primary_key=True, autoincrement=False),
     Column("request", Text, nullable=False),
-    Column("leaf_hash", LargeBinary),
-    Column("leaf", LargeBinary),
+    Column("leaf_hash", Bytes),
+    Column("leaf", Bytes),
 )
 Index("ledger_requests_request", ledger_requests.c.request)
 
@@ -261,7 +261,7 @@ ledger_checkpoints = Table(
     "ledger_checkpoints",
     metadata,
     Column("size", Count, primary_key=True, autoincrement=False),
-    Column("note", LargeBinary, nullable=False),
+    Column("note", Bytes, nullable=False),
 )
 
 ledger_attachments = Table(
@@ -269,5 +269,5 @@ ledger_attachments = Table(
     metadata,
     Column("digest", Text, primary_key=True),
     Column("part", Count, primary_key=True, autoincrement=False),
-    Column("body", LargeBinary, nullable=False),
+    Column("body", Bytes, nullable=False),
 )

@@ -7,7 +7,8 @@ that is shorter than where bounds are cut is a whole value, and found where it i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ import pyarrow.types as pt
 from ebbtide.verify.needles import Needle, binary_forms, text_forms
 from ebbtide.verify.read.pieces import Cells, Piece
 
+_COUNTED = re.compile(r"(column|key field) ([0-9]{1,5})")
 _RAISED_BY_APPENDING = "\x7f\U0010ffff\ufffd"
 """What Delta appends to a cut upper bound."""
 
@@ -52,8 +54,22 @@ class CutBounds:
             if not known and is_text:
                 plain = bound.rstrip(_RAISED_BY_APPENDING) if cells.raised else bound
                 known = starts.get(plain, starts.get(plain.casefold(), ()))
-            for n, start in known:
+            for n, start in known or self._longer(bound, starts, cells.cut, is_text=is_text):
                 yield Suspicion(n, cells.where, cells.described_by(row), start)
+
+    def _longer(
+        self,
+        bound: str | bytes,
+        starts: Mapping[str | bytes, Sequence[tuple[int, str | bytes]]],
+        cut: int,
+        *,
+        is_text: bool,
+    ) -> Iterator[tuple[int, str | bytes]]:
+        """Whose values begin with a bound that is longer than bounds are cut at least: all of it counts."""
+        for n, _ in starts.get(bound[:cut], ()) if len(bound) > cut else ():
+            values = _texts(self._needles[n]) if is_text else _binaries(self._needles[n])
+            if any(value[: len(bound)] == bound for value in values):
+                yield n, bound
 
     def _known(self, cut: int, *, is_text: bool, raised: bool) -> dict[str | bytes, list[tuple[int, str | bytes]]]:
         key = (cut, is_text, raised)
@@ -98,10 +114,12 @@ def _raised(start: str | bytes) -> Iterator[str | bytes]:
 
 def explains(needle: Needle, suspicion: Suspicion, pieces: Iterator[Piece]) -> bool | None:
     """Whether the column that the bound is of holds another value that begins so; None where it was not read."""
-    column = suspicion.where.partition(" of ")[2]  # "bound of column email", "partition of column email"
+    column: str | None = suspicion.where.partition(" of ")[2]  # "bound of column email", "partition of column email"
     own = set(_texts(needle)) if isinstance(suspicion.start, str) else set(_binaries(needle))
     was_read = False
     for piece in pieces:
+        if isinstance(piece, Cells) and piece.where == "names of columns":
+            column = _named(column, piece.values.to_pylist())
         if not isinstance(piece, Cells) or piece.how != "row" or piece.where != column:
             continue
         values = piece.values
@@ -112,6 +130,19 @@ def explains(needle: Needle, suspicion: Suspicion, pieces: Iterator[Piece]) -> b
         if any(_folded(each, needle) not in own and each not in own for each in pc.unique(alike).to_pylist()):
             return True
     return False if was_read else None
+
+
+def _named(column: str | None, names: Sequence[str]) -> str | None:
+    """Paimon counts columns where others name them: those of a row, and those of its key."""
+    counted = _COUNTED.fullmatch(column or "")
+    if not counted:
+        return column
+    there = list(dict.fromkeys(name.partition(".")[0] for name in names))
+    if counted[1] == "key field":
+        there = [name for name in there if name.startswith("_KEY_")]
+    elif {"_SEQUENCE_NUMBER", "_VALUE_KIND"} <= set(there):
+        there = there[there.index("_VALUE_KIND") + 1 :]
+    return f"column {there[int(counted[2])]}" if int(counted[2]) < len(there) else None
 
 
 def _folded(value: str | bytes, needle: Needle) -> str | bytes:

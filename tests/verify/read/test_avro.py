@@ -192,6 +192,22 @@ def test_rows_of_paimons_manifests_come_out_field_by_field() -> None:
     assert (0, Unscaled(8841302)) in list(fields_of_row(row))
 
 
+def test_bounds_of_partitions_are_whole_in_paimons_lists() -> None:
+    row = _binary_row(b"a value of more than sixteen characters")
+    stats = {"_FILE_NAME": "manifest-1", "_PARTITION_STATS": {"_MIN_VALUES": row, "_MAX_VALUES": row}}
+    fields = [{"name": name, "type": "bytes"} for name in ("_MIN_VALUES", "_MAX_VALUES")]
+    inner = {"type": "record", "name": "stats", "fields": fields}
+    of = [{"name": "_FILE_NAME", "type": "string"}, {"name": "_PARTITION_STATS", "type": inner}]
+    pieces = pieces_of(_avro({"type": "record", "name": "m", "fields": of}, [stats]), "t/manifest/manifest-list-1")
+    bounds = [
+        p
+        for p in pieces
+        if isinstance(p, Cells) and p.where == "bound of partition field 0" and pa.types.is_large_string(p.values.type)
+    ]
+    assert bounds
+    assert all(each.cut is None for each in bounds)
+
+
 def test_a_row_that_is_none_comes_as_bytes() -> None:
     odd = b"\x00\x00\x00\x09alice@example.com"
     entry = {"_PARTITION": odd, "_FILE": {"_FILE_NAME": "x", "_FILE_SIZE": 1, "_MIN_KEY": b"",

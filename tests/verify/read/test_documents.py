@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from ebbtide.verify.read.objects import read_object
 from ebbtide.verify.read.pieces import Cells
 from tests.verify.read.search import pieces_of, places, reasons, whole_numbers
 
@@ -24,6 +25,24 @@ def test_every_key_and_value_of_a_document_comes_out() -> None:
         for value in ("alice@example.com", 'café "bob"', 1234567, str(1 << 70)):
             assert places(pieces, value), value
         assert not any("alice" in p.where or "bob" in p.where for p in pieces if isinstance(p, Cells))
+
+
+def test_documents_are_read_from_files_that_know_no_lines() -> None:
+    content = b'{"a": 1}\n{"b": "alice@example.com"}\n'
+    pieces = list(read_object("x/some.json", len(content), lambda: pa.BufferReader(content)))
+    assert reasons(pieces) == []
+    assert places(pieces, "alice@example.com")
+
+
+def test_properties_lose_their_backslashes() -> None:
+    content = b"a=b\nwho=caf\\u00e9\\#bob\\:\\uD83D\\uDE00\nplain=alice@example.com\n"
+    pieces = pieces_of(content, "t/.hoodie/hoodie.properties")
+    assert reasons(pieces) == []
+    assert places(pieces, "café#bob:😀") == {"property"}
+    assert places(pieces, "alice@example.com") == {"text"}
+    assert reasons(pieces_of(b"who=alice\\\n  @example.com\n", "x.properties")) == [
+        "a line of it goes on in the next one"
+    ]
 
 
 def test_json_within_json_loses_its_escapes() -> None:

@@ -23,3 +23,12 @@ _LISTS = [[f"a{n}", f"b{n}"] for n in range(10)]
 )  # fmt: skip
 def test_a_slice_gives_its_values(array: pa.Array, wanted: dict[str, list[object]]) -> None:
     assert {path: values.to_pylist() for path, values in leaves("c", array.slice(3, 2))} == wanted
+
+
+def test_a_dictionary_comes_once_or_by_row() -> None:
+    values = pa.array(["a", "b", "a", None]).dictionary_encode()
+    array = pa.StructArray.from_arrays([values], ["x"])
+    assert {path: found.to_pylist() for path, found in leaves("c", array)} == {"c.x": ["a", "b"]}
+    assert {path: found.to_pylist() for path, found in leaves("c", array, by_row=True)} == {
+        "c.x": ["a", "b", "a", None]
+    }

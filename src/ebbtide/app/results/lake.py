@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from ebbtide.app.results.governance import Drift, Repair
 from ebbtide.app.results.shown import Shown
+
+if TYPE_CHECKING:
+    from ebbtide.app.results.governance import Drift, Repair
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -24,7 +27,8 @@ class ScanError(Shown):
 class ScanResult(Shown):
     """What a scan read, what no catalog lists any more, what shares its location, and what could not be read.
 
-    `repaired` is what tables with `enforce: true` had repaired by it, `drift` where tables differ from contracts still.
+    `changed_in_place` names datasets of which `verify` found that a commit says something else than it did. `repaired`
+    is what tables with `enforce: true` had repaired by it, `drift` where tables differ from contracts still.
     """
 
     scan_id: str
@@ -36,6 +40,7 @@ class ScanResult(Shown):
     errors: tuple[ScanError, ...]
     drift: tuple[Drift, ...]
     repaired: tuple[Repair, ...]
+    changed_in_place: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, repr=False)

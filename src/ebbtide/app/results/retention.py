@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any
 
-from ebbtide.app.results.shown import Shown
+from ebbtide.app.results.shown import Rows, Shown
 from ebbtide.errors import InputError
 from ebbtide.model.ids import object_name
 
@@ -82,6 +82,22 @@ class Stages(Shown):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class DatasetResult(Shown):
+    """What became of one dataset's objects, and when its next grace ends."""
+
+    dataset: str
+    swept: int
+    waiting: int
+    failed: int
+    sent_back: int
+    rows: int | None
+    files: int
+    bytes: int
+    waits_for: tuple[str, ...]
+    next_sweep: str | None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class SweepResult(Shown):
     """What became of each object. `findings` is what the proof after it found wrong. `run` is None for a dry run."""
 
@@ -94,6 +110,7 @@ class SweepResult(Shown):
     warnings: tuple[str, ...]
     unread: tuple[str, ...]
     stages: tuple[Stages, ...]
+    datasets: tuple[DatasetResult, ...] = ()
 
     @classmethod
     def of(cls, report: SweepReport) -> SweepResult:
@@ -101,6 +118,7 @@ class SweepResult(Shown):
         return cls(
             report.run, _results(report.results), removed, report.errors, report.findings, report.over,
             report.warnings, report.unread, tuple(Stages(dataset, tuple(each)) for dataset, each in report.stages),
+            tuple(DatasetResult(*(getattr(one, name) for name in DatasetResult.__slots__)) for one in report.datasets),
         )  # fmt: skip
 
 
@@ -217,6 +235,40 @@ class PlannedObject(Object):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class PlanLine(Shown):
+    """What one policy does to one target of one dataset; objects by decision, each freed file counted once."""
+
+    policy: str | None
+    dataset: str
+    target: str
+    counts: Mapping[str, int]
+    rows: int | None
+    files: int
+    bytes: int
+    kept_by: Mapping[str, int]
+    oldest: str | None
+    first_sweep: str | None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SavedPlan(Shown):
+    """A plan of a file, or what `--select` takes of it."""
+
+    as_of: datetime
+    digest: str
+    summary: Rows[PlanLine]
+    objects: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PlanChange(Object):
+    """An object that is decided otherwise than in another plan; None where there is no such object."""
+
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class PlanResult(Shown):
     """What would be marked and swept. Its objects lie in a folder, which goes when it is closed or the block ends."""
 
@@ -241,6 +293,23 @@ class PlanResult(Shown):
         """Every object in order of dataset, target and id; all, or those decided so (`mark`, `keep`, `sweep` …)."""
         return map(PlannedObject.of, self._open().rows(*decisions, codes=True))
 
+    def summary(self, *select: str) -> Rows[PlanLine]:
+        """A line per policy, dataset and target; of all objects, or of those that `--select` would take."""
+        from ebbtide.app.plan import choice_of
+        from ebbtide.plan.summary import summarise
+
+        plan = self._open()
+        lines = summarise(plan, choice_of(select, plan.graces))
+        return Rows(PlanLine(*(getattr(line, name) for name in PlanLine.__slots__)) for line in lines)
+
+    def since(self, path: str | Path) -> Rows[PlanChange]:
+        """What is decided otherwise than in the plan of a file."""
+        from ebbtide.app.plan import read_plan
+        from ebbtide.plan.summary import changes
+
+        found = changes(read_plan(Path(path)).objects, self._open().rows())
+        return Rows(PlanChange(c.dataset, c.target, c.object, c.before, c.after) for c in found)
+
     def first_rows(self, most: int) -> tuple[str, list[PlannedObject]]:
         """What is shown of it: what somebody should look at before `mark`."""
         looked_at = [name for name in self.counts if name != "keep"]
@@ -253,10 +322,22 @@ class PlanResult(Shown):
 
         write_plan(self._open(), Path(path))
 
-    def whole(self) -> dict[str, Any]:
-        from ebbtide.app.plan import as_json
+    def whole(self, *select: str) -> dict[str, Any]:
+        from ebbtide.app.plan import as_json, choice_of
 
-        return {**as_json(self._open()), "unread": list(self.unread)}
+        plan = self._open()
+        return {**as_json(plan, choice_of(select, plan.graces)), "unread": list(self.unread)}
+
+    def to_dict(self, *select: str) -> dict[str, Any]:
+        """What the command line prints with `--json`, and with `--select`."""
+        return self.whole(*select)
+
+    def rows(self, *select: str) -> Iterator[dict[str, Any]]:
+        """Its objects as the plan file has them, with codes; all, or those that `--select` would take."""
+        from ebbtide.app.plan import choice_of
+
+        plan = self._open()
+        return filter(choice_of(select, plan.graces).takes(), plan.rows(codes=True))
 
     def _open(self) -> Plan:
         if not self.plan.folder.exists():

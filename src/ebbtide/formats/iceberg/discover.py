@@ -16,6 +16,7 @@ from ebbtide.formats.warehouse import open_warehouse
 from ebbtide.model.dataset import Catalog, NotFound, TableHandle
 from ebbtide.model.ids import DatasetId
 from ebbtide.model.paths import normalise
+from ebbtide.model.unreachable import why_unreachable
 from ebbtide.storage.files import Store, StoredObject, open_store
 
 if TYPE_CHECKING:
@@ -25,12 +26,7 @@ _HADOOP_METADATA = re.compile(r"^v(\d+)(\.gz)?\.metadata\.json(\.gz)?$")
 
 
 def discover(catalog: Catalog) -> Iterator[TableHandle | NotFound]:
-    kind = catalog.type or "hadoop"
-    if kind not in _BY_TYPE:
-        raise InputError(
-            f"catalog {catalog.name}: unknown Iceberg catalog type {kind!r}", hint=f"one of {', '.join(_BY_TYPE)}"
-        )
-    return _BY_TYPE[kind](catalog)
+    return _BY_TYPE[catalog.type or "hadoop"](catalog)
 
 
 def _found(catalog: Catalog, namespace: tuple[str, ...], table: str, metadata: str) -> TableHandle:
@@ -53,9 +49,9 @@ def _jdbc(catalog: Catalog) -> Iterator[TableHandle | NotFound]:
                 query = query.where(sa.or_(tables.c.iceberg_type.is_(None), tables.c.iceberg_type == "TABLE"))
             rows = connection.execute(query.order_by(tables.c.table_namespace, tables.c.table_name)).all()
     except (sa.exc.SQLAlchemyError, ModuleNotFoundError) as error:
-        reason = str(error).splitlines()[0]
+        # Neither the address nor the driver's words, which quote it: parts of it may come from the environment.
         raise UnreadableError(
-            catalog.name, f"the catalog does not answer: {reason}", hint=f"check uri {uri}"
+            catalog.name, f"the catalog does not answer: {_why(error)}", hint=_CHECK.format(catalog.name)
         ) from error
     for namespace, table, metadata in rows:
         id_ = DatasetId(catalog.name, tuple(namespace.split(".")), table)
@@ -65,6 +61,15 @@ def _jdbc(catalog: Catalog) -> Iterator[TableHandle | NotFound]:
             yield _found(catalog, id_.namespace, table, metadata)
 
 
+_CHECK = "check `uri` of catalog {}"
+
+
+def _why(error: Exception) -> str:
+    """SQLite's words are about the file, whose path is known; a server's quote its address."""
+    cause = getattr(error, "orig", None) or error
+    return str(cause) if type(cause).__module__ == "sqlite3" else why_unreachable(cause)
+
+
 def _sqlalchemy_url(catalog: Catalog, uri: str) -> str:
     """The catalog's JDBC address as SQLAlchemy spells it."""
     import sqlalchemy as sa
@@ -72,7 +77,7 @@ def _sqlalchemy_url(catalog: Catalog, uri: str) -> str:
     if uri.startswith("jdbc:sqlite:"):
         path = uri.removeprefix("jdbc:sqlite:").removeprefix("file:").partition("?")[0]
         if open_store(path).stat(path) is None:  # SQLite would make an empty database
-            raise UnreadableError(catalog.name, f"no catalog database at {path}", hint="check the catalog's uri")
+            raise UnreadableError(catalog.name, f"no catalog database at {path}", hint=_CHECK.format(catalog.name))
         # SQLite reads an URI here: what means something in one is escaped.
         return f"sqlite:///file:{quote(path)}?mode=ro&uri=true"
     if uri.startswith("jdbc:postgresql:"):
@@ -82,7 +87,7 @@ def _sqlalchemy_url(catalog: Catalog, uri: str) -> str:
         query = {k: v for k, v in url.query.items() if k not in ("user", "password")}
         return url.set(username=user, password=password, query=query).render_as_string(hide_password=False)  # type: ignore[arg-type]
     raise InputError(
-        f"catalog {catalog.name}: cannot read uri {uri!r}", hint="jdbc:sqlite:FILE and jdbc:postgresql://… work"
+        f"catalog {catalog.name}: its `uri` cannot be read", hint="jdbc:sqlite:FILE and jdbc:postgresql://… work"
     )
 
 
@@ -125,7 +130,9 @@ def _service(catalog: Catalog) -> Iterator[TableHandle | NotFound]:
         service = load_catalog(catalog.name, type=catalog.type, warehouse=catalog.warehouse, **options)
         names = [name for namespace in _namespaces(service) for name in service.list_tables(namespace)]
     except Exception as error:  # pyiceberg passes on whatever the service's client raises
-        raise UnreadableError(catalog.name, f"the catalog does not answer: {error}", hint="check its uri") from error
+        raise UnreadableError(
+            catalog.name, f"the catalog does not answer: {why_unreachable(error)}", hint=_CHECK.format(catalog.name)
+        ) from error
 
     def ask(name: tuple[str, ...]) -> TableHandle | NotFound | None:
         id_ = str(DatasetId(catalog.name, name[:-1], name[-1]))

@@ -79,7 +79,7 @@ def _typed_stats(stats: pa.StructArray, files: pa.Array | None) -> Iterator[Cell
     for side, upper in _SIDES:
         if (at := stats.type.get_field_index(side)) < 0:
             continue
-        for path, values in leaves("", stats.field(at)):
+        for path, values in leaves("", stats.field(at), by_row=True):
             text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
             same = files is not None and len(files) == len(values)
             yield Cells(

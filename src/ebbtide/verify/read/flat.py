@@ -11,24 +11,27 @@ _NOTHING = (pt.is_boolean, pt.is_null)
 """Types that can hold no value of a person."""
 
 
-def leaves(path: str, array: pa.Array) -> Iterator[tuple[str, pa.Array]]:
-    """The leaves of one column, with their paths: "address.street", "tags.element", "names.key"."""
+def leaves(path: str, array: pa.Array, *, by_row: bool = False) -> Iterator[tuple[str, pa.Array]]:
+    """The leaves of one column, with their paths: "address.street", "tags.element", "names.key".
+
+    A dictionary comes once; with `by_row` each of its values comes as often as rows have it, in their order.
+    """
     kind = array.type
     if isinstance(array, pa.ExtensionArray):
-        yield from leaves(path, array.storage)
+        yield from leaves(path, array.storage, by_row=by_row)
     elif pt.is_struct(kind):
         for n in range(kind.num_fields):
-            yield from leaves(f"{path}.{kind.field(n).name}", array.field(n))
+            yield from leaves(f"{path}.{kind.field(n).name}", array.field(n), by_row=by_row)
     elif pt.is_map(kind):
-        yield from leaves(f"{path}.key", _held(array, array.keys))
-        yield from leaves(f"{path}.value", _held(array, array.items))
+        yield from leaves(f"{path}.key", _held(array, array.keys), by_row=by_row)
+        yield from leaves(f"{path}.value", _held(array, array.items), by_row=by_row)
     elif is_list(kind):
-        yield from leaves(f"{path}.element", _held(array, array.values))
+        yield from leaves(f"{path}.element", _held(array, array.values), by_row=by_row)
     elif pt.is_union(kind):
         for n in range(kind.num_fields):
-            yield from leaves(f"{path}.{n}", array.field(n))
+            yield from leaves(f"{path}.{n}", array.field(n), by_row=by_row)
     elif pt.is_dictionary(kind):
-        yield from leaves(path, array.dictionary)
+        yield from leaves(path, array.dictionary_decode() if by_row else array.dictionary, by_row=by_row)
     elif not any(test(kind) for test in _NOTHING):
         yield path, array
 

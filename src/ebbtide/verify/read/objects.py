@@ -138,4 +138,5 @@ _READERS: tuple[tuple[Is, Reader], ...] = (
     (lambda head, name: name.startswith("index-") and head.startswith(b"\x01"), positions.read_vectors),
     (packed.is_packed, lambda stored: packed.read_packed(stored, read_content)),
     (_is_json, read_json),
+    (lambda head, name: name.endswith(".properties") and text.is_text(head), text.read_properties),
 )

@@ -23,6 +23,11 @@ _ROWS = {
     "_MAX_VALUES": ("bound of column", True, True),
 }
 """Fields of manifests that hold a row: what its fields are, whether they may be cut, whether they are upper bounds."""
+_VALUES = "_VALUE_STATS"
+"""Statistics of all columns in their order, or of those that stand in a list beside them."""
+_OTHERS = {"_KEY_STATS": "bound of key field", "_PARTITION_STATS": "bound of partition field"}
+_WHOLE = ("_PARTITION_STATS",)
+"""Statistics that are never cut."""
 _MOST_FIELDS = 10_000
 
 
@@ -40,12 +45,14 @@ class PaimonEntry:
     def __call__(self, into: Gathered, entry: Any) -> None:
         self._take(into, entry, self._file_of(entry))
 
-    def _take(self, into: Gathered, entry: Mapping[str, Any], file: str | None) -> None:
+    def _take(
+        self, into: Gathered, entry: Mapping[str, Any], file: str | None, *, within: str = "", columns: Any = None
+    ) -> None:
         for name, value in entry.items():
             if name in _ROWS and isinstance(value, bytes):
-                self._row(into, name, value, file)
+                self._row(into, name, value, file, within, columns)
             elif isinstance(value, Mapping):
-                self._take(into, value, file)
+                self._take(into, value, file, within=name, columns=entry.get("_VALUE_STATS_COLS"))
             else:
                 self._texts(into, {name: value})
 
@@ -56,18 +63,21 @@ class PaimonEntry:
         return name if isinstance(name, str) else None
 
     @staticmethod
-    def _row(into: Gathered, name: str, row: bytes, file: str | None) -> None:
+    def _row(into: Gathered, name: str, row: bytes, file: str | None, within: str, columns: Any) -> None:
         place, is_bound, upper = _ROWS[name]
+        place = _OTHERS.get(within, place) if is_bound else place
         try:
             fields = list(fields_of_row(row))
         except (ValueError, struct.error):
             into.add(f"{place}, as bytes", row, "bound", describes=file)
             return
         for n, value in fields:
-            short = is_bound and isinstance(value, str | bytes)
+            # It keeps no bounds of binaries: what is no text is a number, and whole.
+            short = is_bound and within not in _WHOLE and isinstance(value, str)
             cut = min(_CUT, max(_SHORTEST, len(value))) if short else None
             how = "path" if name == "_PARTITION" else "bound"
-            into.add(f"{place} {n}", value, how, cut=cut, raised=upper and short, describes=file)  # type: ignore[arg-type]
+            named = columns[n] if within == _VALUES and isinstance(columns, list) and n < len(columns) else n
+            into.add(f"{place} {named}", value, how, cut=cut, raised=upper and short, describes=file)  # type: ignore[arg-type]
 
 
 def fields_of_row(content: bytes) -> Iterator[tuple[int, Any]]:

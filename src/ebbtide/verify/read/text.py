@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -16,6 +17,8 @@ _CHUNK = 4 << 20
 _OVERLAP = 64 << 10
 """More than any value is long."""
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
+_MEANT = {"n": "\n", "r": "\r", "t": "\t", "f": "\f"}
 _ALLOWED = frozenset(b"\t\n\r\f\x0b\x1b")
 
 
@@ -45,6 +48,28 @@ def read_text(stored: Stored, where: str = "text") -> Pieces:
                 yield from as_bytes(stored, "content", max(0, at - _OVERLAP))
                 return
             yield Cells(where, "row", pc.list_flatten(pc.split_pattern(pa.array([part], pa.large_string()), "\n")))
+
+
+def read_properties(stored: Stored) -> Pieces:
+    """Java's properties: what is special in them has a backslash before it, also within a value (`a\\#b`)."""
+    for piece in read_text(stored):
+        yield piece
+        if isinstance(piece, Cells):
+            escaped = [line for line in piece.values.to_pylist() if "\\" in line]
+            if any(line.endswith("\\") for line in escaped):
+                yield CannotTell("a line of it goes on in the next one")
+            if escaped:
+                plain = [_joined(_ESCAPED.sub(_meant, line)) for line in escaped]
+                yield Cells("property", "row", pa.array(plain, pa.large_string()))
+
+
+def _meant(escaped: re.Match[str]) -> str:
+    return chr(int(escaped[1], 16)) if escaped[1] else _MEANT.get(escaped[2], escaped[2])
+
+
+def _joined(line: str) -> str:
+    """Java writes a character beyond 16 bits as two."""
+    return line.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _parts(file: BinaryIO, encoding: str) -> Iterator[tuple[str | None, int]]:
