@@ -63,3 +63,30 @@ def test_a_demo_replaces_only_a_demo(lake: Path, tmp_path: Path) -> None:
     done = ebbtide("demo", str(tmp_path / "precious"), cwd=tmp_path)
     assert done.returncode == 3
     assert (tmp_path / "precious" / "file").read_text() == "mine"
+
+
+def test_who_is_nowhere_in_the_demo_ends_certified_and_who_is_there_is_found(lake: Path) -> None:
+    """In all four formats, beside small ids: a number of seven digits that is nowhere is told from all of them."""
+    project = ("--project", str(lake))
+    ids = {}
+    for name, said in (("nowhere", "user_id=8841302"), ("there", "email=user5@example.org")):
+        (lake.parent / name).write_text(f"{said}\n")
+        done = ebbtide(
+            "erase", "request", *project, "--subject", f"@{name}", "--law", "gdpr", "--json", cwd=lake.parent
+        )
+        assert done.returncode == 0, done.stderr
+        ids[name] = json.loads(done.stdout)["id"]
+    done = cold("erase", "verify", *project, *ids.values(), "--json", cwd=lake.parent)
+    assert done.returncode == 1, done.stderr
+    nowhere, there = json.loads(done.stdout)
+    assert (nowhere["grade"], nowhere["found"], nowhere["cannot_tell"]) == ("A", [], [])
+    assert there["grade"] == "F"
+    assert any("lake.app.users branch:main" in by for each in there["found"] for by in each["referenced_by"])
+    assert ebbtide("erase", "certificate", *project, ids["there"], "-o", "c.json", cwd=lake.parent).returncode == 3
+    done = ebbtide("erase", "certificate", *project, ids["nowhere"], "-o", "c.json", cwd=lake.parent)
+    assert done.returncode == 0, done.stderr
+    (lake.parent / "keys").write_text(ebbtide("ledger", "key", *project, "--all", cwd=lake.parent).stdout)
+    checked = ebbtide("ledger", "check", "c.json", "--key", "keys", "--simulated", cwd=lake.parent)
+    assert checked.returncode == 0, checked.stderr
+    found = json.loads(ebbtide("erase", "status", *project, ids["nowhere"], "--json", cwd=lake.parent).stdout)
+    assert found["state"] == "certified"

@@ -25,6 +25,7 @@ ELSEWHERE = {
     "dataset.ignored": "a run, before it marks or sweeps",
     "request.received": "erasure",
     "request.moved": "erasure",
+    "request.batch": "erasure",
     "request.verified": "erasure",
     "certificate.key": "erasure",
     "request.listed": "erasure",

@@ -6,17 +6,13 @@ kills it at its n-th write: a statement, a commit, a file. Then the next process
 
 from __future__ import annotations
 
-import os
-import signal
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
-from sqlalchemy import Engine, event, update
+from sqlalchemy import update
 
 from ebbtide.ledger.audit import audit
 from ebbtide.ledger.entries import HoldPlaced, Intent, Marked, Outcome, parse_entry, salted
@@ -26,6 +22,7 @@ from ebbtide.state.keys import KeyFolder
 from ebbtide.state.lease import Lease, database_time
 from ebbtide.state.tables import leases
 from ebbtide.state.values import MarkState, ObjectKey, Proposal
+from tests.ledger.kills import run_story
 from tests.ledger.samples import said
 from tests.state.postgres import server
 from tests.tiers import deep_after_first
@@ -120,68 +117,8 @@ def _sweep(ledger: Ledger, lease: Lease, folder: Path, say: Callable[[str], None
     say("swept")
 
 
-def _kill_at(number: int, folder: Path) -> None:
-    """Let this process die at its n-th write: before a statement, a commit or a file of the project."""
-    count, wrote = 0, False
-
-    def point() -> None:
-        nonlocal count
-        count += 1
-        if count == number:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    @event.listens_for(Engine, "before_cursor_execute")
-    def statement(connection: Any, _: Any, text: str, *__: Any) -> None:
-        nonlocal wrote
-        if not text.lstrip().upper().startswith(("SELECT", "PRAGMA", "BEGIN")):
-            wrote = True
-            # What a transaction wrote before it died is PostgreSQL's to undo: there, its end is tried, not each part.
-            if connection.dialect.name == "sqlite":
-                point()
-
-    @event.listens_for(Engine, "commit")
-    def commit(_: Any) -> None:
-        nonlocal wrote
-        if wrote:
-            wrote = False
-            point()
-
-    def file(name: str, args: tuple[Any, ...]) -> None:
-        # What is written beside its place counts when it takes that place: until then it is nobody's.
-        writes = name in ("os.rename", "os.link", "os.remove", "os.mkdir") or (
-            name == "open"
-            and isinstance(args[2], int)
-            and args[2] & (os.O_WRONLY | os.O_RDWR)
-            and not Path(str(args[0])).name.startswith(".")
-        )
-        if writes and isinstance(args[0], str | Path) and str(args[0]).startswith(str(folder)):
-            point()
-
-    sys.addaudithook(file)
-
-
-def _run(url: str, folder: Path, kill_at: int | None) -> tuple[bool, list[str]]:
-    """The story in a process of its own; whether it ended by itself, and what it said before."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.close(reading)
-            if kill_at is not None:
-                _kill_at(kill_at, folder)
-            _story(url, folder, lambda word: print(word, file=os.fdopen(os.dup(writing), "w"), flush=True))
-            os._exit(0)
-        except BaseException as error:
-            os.write(writing, f"error: {type(error).__name__}: {error}\n".encode())
-            os._exit(1)
-    os.close(writing)
-    with os.fdopen(reading) as stream:
-        said = stream.read().split("\n")[:-1]
-    _, status = os.waitpid(child, 0)
-    assert not said or not said[-1].startswith("error"), said
-    killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
-    assert killed or os.waitstatus_to_exitcode(status) == 0
-    return not killed, said
+def _run(url: str, folder: Path, kill: int | None) -> tuple[bool, list[str]]:
+    return run_story(lambda say: _story(url, folder, say), folder, kill)
 
 
 def _look(url: str, folder: Path, said: list[str], *, finished: bool) -> str:

@@ -28,6 +28,8 @@ _LEAST_INSIDE = 4
 """A value of fewer characters is not looked for inside of other text: it stands in all of it."""
 _MOST_TEXT = 1 << 20
 CHANCE = "a value as short as this may stand inside of other text by chance"
+_COUNTED = ("file info", "index or bloom filter of an HFile", "trailer of an HFile")
+"""Bytes whose structure is known: places, counts and times, hashes, and keys that stand in data blocks once more."""
 TOO_SHORT = "values of fewer than four characters are not looked for inside of other text"
 A_NUMBER = "digits and a point beside a value: it may be another number"
 UNKNOWN_BYTES = "bytes of no known structure, in which a value as short as this means nothing"
@@ -143,7 +145,8 @@ class Matcher:
         for each in pc.unique(values.filter(pc.is_in(values, wanted))).to_pylist():
             findings.found.update((n, cells.how, cells.where) for n in self._binary.get(each, ()))
         self._scan(self._raw, values, lambda: _Seen(cells, findings, self.needles, is_text=False))
-        findings.unknown_bytes = True
+        # A bound is one value, and was compared as a whole.
+        findings.unknown_bytes |= cells.how != "bound" and cells.where not in _COUNTED
 
     def _search_bytes(self, data: bytes, where: str, findings: Findings) -> None:
         seen = _Seen(Cells(where, "bytes", pa.nulls(0)), findings, self.needles, is_text=False)
