@@ -17,13 +17,25 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks import commands, erase_find, labels, ledger_append, ledger_check, nightly, orphans, plan, scan
+from benchmarks import (
+    commands,
+    erase_filing,
+    erase_find,
+    labels,
+    ledger_append,
+    ledger_check,
+    nightly,
+    orphans,
+    plan,
+    scan,
+)
 from benchmarks.results import Result
 
 BENCHMARKS: dict[str, Callable[[Path], Iterator[Result]]] = {
     "scan": scan.main,
     "ledger-append": ledger_append.main,
     "ledger-check": ledger_check.main,
+    "erase-filing": erase_filing.main,
     "labels": labels.main,
     "plan": plan.main,
     "commands": commands.main,

@@ -17,6 +17,7 @@ import pytest
 
 from ebbtide.errors import ProofError
 from ebbtide.ledger import tree
+from ebbtide.ledger.batch import Tree
 from ebbtide.ledger.keys import Trust, TrustedKey
 from ebbtide.ledger.note import COSIGNATURE, Note, Signer, VerifierKey
 from ebbtide.ledger.proof import TlogProof
@@ -126,6 +127,38 @@ def test_go_verifies_the_proof_of_a_certificate(interop: Path) -> None:
     }
     assert go_verifies(interop, evidence) == ""
     assert go_verifies(interop, evidence | {"entries": [b64(certificate["entries"][0]["leaf"].encode())]})
+
+
+def test_go_verifies_the_batches_of_a_certificate(interop: Path) -> None:
+    erasure = closed(batched=True)
+    note = cosigned(erasure.ledger, erasure.ledger.size)
+    certificate = json.loads(erasure.certificate(note).encode())
+    batches = []
+    for entry in certificate["entries"]:
+        if batch := entry.get("batch"):
+            body = json.loads(entry["leaf"])
+            path = [b64(bytes.fromhex(each)) for each in batch["path"]]
+            leaf = {"index": batch["index"], "leaf": b64(batch["leaf"].encode()), "path": path}
+            batches.append({"root": b64(bytes.fromhex(body["root"])), "count": body["count"], **leaf})
+    assert [batch["count"] for batch in batches] == [7]
+    evidence = evidence_of(erasure.ledger, 1, 2)
+    assert go_verifies(interop, evidence | {"batches": batches}) == ""
+    for change in ({"index": 5}, {"count": 8}, {"leaf": b64(b"{}")}, {"path": batches[0]["path"][:-1]}):
+        assert go_verifies(interop, evidence | {"batches": [batches[0] | change]}).startswith("batch 0: ")
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 8, 9, 300])
+def test_ebbtide_reads_batches_that_go_writes(interop: Path, size: int) -> None:
+    signer = Signer.generate("example.org/go")
+    done = subprocess.run(
+        [str(interop), "write", str(size), "1", signer.encode()], capture_output=True, text=True, check=True
+    )
+    batches = json.loads(done.stdout)["batches"]
+    ours = Tree([tree.leaf_hash(base64.b64decode(batch["leaf"])) for batch in batches])
+    assert len(batches) == size
+    for batch in batches:
+        path = tuple(base64.b64decode(each) for each in batch["path"] or [])
+        assert (ours.root, ours.path(batch["index"])) == (base64.b64decode(batch["root"]), path)
 
 
 @pytest.mark.parametrize(("size", "old"), [(1, 1), (2, 1), (8, 7), (9, 8), (13, 5), (300, 256)])

@@ -35,6 +35,16 @@ type Evidence struct {
 	Consistency [][]byte `json:"consistency"`
 	Entries     [][]byte `json:"entries"`
 	Proofs      []string `json:"proofs"`
+	Batches     []Batch  `json:"batches"`
+}
+
+// Batch is one leaf of a batch with its path, against the root that the batch's entry holds.
+type Batch struct {
+	Root  []byte   `json:"root"`
+	Count uint64   `json:"count"`
+	Index uint64   `json:"index"`
+	Leaf  []byte   `json:"leaf"`
+	Path  [][]byte `json:"path"`
 }
 
 func main() {
@@ -98,6 +108,13 @@ func verify(evidence Evidence) error {
 	for number, text := range evidence.Proofs {
 		if err := verifyProof(text, evidence.Entries[number], key, witness); err != nil {
 			return fmt.Errorf("proof %d: %w", number, err)
+		}
+	}
+	hasher := rfc6962.DefaultHasher
+	for number, batch := range evidence.Batches {
+		hash := hasher.HashLeaf(batch.Leaf)
+		if err := proof.VerifyInclusion(hasher, batch.Index, batch.Count, hash, batch.Path, batch.Root); err != nil {
+			return fmt.Errorf("batch %d: %w", number, err)
 		}
 	}
 	return nil
@@ -191,6 +208,8 @@ func write(size, old uint64, secret string) (*Evidence, error) {
 			written.Hashes = append(written.Hashes, [sha256.Size]byte(hash))
 		}
 		evidence.Proofs = append(evidence.Proofs, string(written.Marshal()))
+		evidence.Batches = append(evidence.Batches, Batch{
+			Root: tree.HashAt(size), Count: size, Index: index, Leaf: evidence.Entries[index], Path: hashes})
 	}
 	return evidence, nil
 }
