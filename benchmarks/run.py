@@ -21,6 +21,7 @@ from benchmarks import (
     commands,
     erase_filing,
     erase_find,
+    erase_verify,
     labels,
     ledger_append,
     ledger_check,
@@ -42,6 +43,7 @@ BENCHMARKS: dict[str, Callable[[Path], Iterator[Result]]] = {
     "nightly": nightly.main,
     "orphans": orphans.main,
     "erase-find": erase_find.main,
+    "erase-verify": erase_verify.main,
 }
 SMOKE: dict[str, Callable[[Path], Iterator[Result]]] = {
     "commands": commands.smoke,
@@ -50,6 +52,7 @@ SMOKE: dict[str, Callable[[Path], Iterator[Result]]] = {
     "orphans": orphans.smoke,
     "nightly": nightly.smoke,
     "erase-find": erase_find.smoke,
+    "erase-verify": erase_verify.smoke,
 }
 _FILE = Path(__file__).with_name("RESULTS.md")
 _HEAD = """\

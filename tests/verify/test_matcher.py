@@ -69,9 +69,11 @@ def test_digits_of_another_number_a_time_or_a_hash_are_no_number_of_a_person(tex
     assert is_found(NUMBER, pa.array([text])) is False
 
 
-def test_a_point_beside_a_number_leaves_it_open() -> None:
-    for text in ("8841302.5", "0.8841302"):
+def test_what_may_make_another_value_of_it_or_not_leaves_it_open() -> None:
+    for text in ("8841302.5", "0.8841302", "part-123.8841302.parquet"):
         assert is_found(NUMBER, pa.array([text])) is None
+    for text in ("j.anna@x.de", "anna@x.de.com", "export-anna@x.de.parquet"):
+        assert is_found(EMAIL, pa.array([text])) is None
 
 
 def test_a_number_stored_as_text_only_is_not_looked_for_among_numbers() -> None:
@@ -104,7 +106,7 @@ def test_nothing_is_found_across_the_border_of_two_cells() -> None:
     assert is_found(EMAIL, pa.array(["anna@", "x.de"])) is False
 
 
-@pytest.mark.parametrize("text", ["johanna@x.de", "j.anna@x.de", "anna@x.dev", "anna@x.de.com", "anna@x-de"])
+@pytest.mark.parametrize("text", ["johanna@x.de", "anna@x.dev", "anna@x-de"])
 def test_an_address_is_told_from_those_that_end_or_begin_like_it(text: str) -> None:
     assert is_found(EMAIL, pa.array([text])) is False
 

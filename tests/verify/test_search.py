@@ -15,7 +15,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyiceberg.catalog.sql import SqlCatalog
 
-from ebbtide.errors import Cancelled
+from ebbtide.errors import Cancelled, InputError
 from ebbtide.formats.registry import load_format
 from ebbtide.model.dataset import Catalog, TableHandle
 from ebbtide.run import RunContext
@@ -203,6 +203,8 @@ def _write_encrypted(path: Path) -> None:
 
 
 def test_nothing_read_proves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="an empty value"):
+        run_search([needle(" ")], [folder(tmp_path)])
     assert run_search([PERSON], []).grade("p1") == Grade.B
     report = run_search([PERSON], [folder(tmp_path / "none")])
     assert report.grade("p1") == Grade.B

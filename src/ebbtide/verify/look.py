@@ -50,6 +50,7 @@ def look_at(order: Order, matcher: Matcher) -> Looked:
     hides = matcher.holds(stored.path)
     if stored.kind is not Kind.OBJECT:
         findings = matcher.search(iter([_name(stored.path)]))
+        hides = hides or bool(findings.found)
         if stored.kind is Kind.UNLISTED:
             findings.untold.add((None, "a folder that cannot be listed"))
         return Looked(order.number, 0, stored.kind.value.replace(" ", "-"), hides, findings)
@@ -62,6 +63,7 @@ def look_at(order: Order, matcher: Matcher) -> Looked:
     except Exception as error:
         keep_trace(error)
         findings = matcher.search(iter([_name(stored.path), CannotTell(reason(error))]))
+    hides = hides or any(how == "path" and where == "path" for _, how, where in findings.found)
     findings.found = {(n, how, _hidden(where, matcher)) for n, how, where in findings.found}
     return Looked(order.number, source.size, source.checksum, hides, findings)
 

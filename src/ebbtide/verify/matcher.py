@@ -31,7 +31,7 @@ CHANCE = "a value as short as this may stand inside of other text by chance"
 _COUNTED = ("file info", "index or bloom filter of an HFile", "trailer of an HFile")
 """Bytes whose structure is known: places, counts and times, hashes, and keys that stand in data blocks once more."""
 TOO_SHORT = "values of fewer than four characters are not looked for inside of other text"
-A_NUMBER = "digits and a point beside a value: it may be another number"
+BESIDE = "a value beside what may make another one of it, or may not"
 UNKNOWN_BYTES = "bytes of no known structure, in which a value as short as this means nothing"
 BESIDE_IN_BYTES = "in bytes of no known structure, beside what would make another value of it in a text"
 
@@ -198,7 +198,7 @@ class _Seen:
         before = bytes(data[max(cell[0], start - AROUND) : start])
         after = bytes(data[end : min(cell[1], end + AROUND)])
         verdict = Verdict.IT if whole else judge(form.rule, before, form.content, after)
-        because = A_NUMBER
+        because = BESIDE
         if not self.is_text and verdict is not Verdict.IT:
             verdict, because = Verdict.UNKNOWN, BESIDE_IN_BYTES
         elif len(form.content) < LEAST_BYTES and verdict is Verdict.IT and not (whole and self.is_row):

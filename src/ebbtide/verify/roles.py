@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ebbtide.errors import UnreadableError, told
+from ebbtide.errors import keep_trace
 from ebbtide.formats.reading import load_reader
 from ebbtide.model.dataset import FileRef, Reading
 from ebbtide.model.paths import is_inside, normalise
@@ -44,8 +44,8 @@ def standings(
         try:
             reading = load_reader(catalog.format).read_files(handle, catalog, spark() if spark else None)
         except Exception as error:
-            unread[normalise(handle.location)] = f"cannot be told: {UnreadableError.of(str(handle.id), error).message}"
-            told(error)
+            keep_trace(error)
+            unread[normalise(handle.location)] = f"cannot be told: {handle.id} cannot be read"
             continue
         for file in reading.files:
             if file.path in wanted:

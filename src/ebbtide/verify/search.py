@@ -16,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from ebbtide.errors import InputError
 from ebbtide.run import RunContext
 from ebbtide.verify.answers import report_of
 from ebbtide.verify.described import Asked, look_at_bounds
@@ -51,6 +52,8 @@ def search(
 
     Without `spark` all is read in the process, whatever it is.
     """
+    if not all(each.value.strip() for each in needles):
+        raise InputError("an empty value stands everywhere: nobody can be looked for by it")
     run.step("listing storage")
     listed, untold = list_all(places, run)
     size = sum(each.stored.bytes for each in listed)
