@@ -17,7 +17,7 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks import commands, labels, ledger_append, ledger_check, nightly, orphans, plan, scan
+from benchmarks import commands, erase_find, labels, ledger_append, ledger_check, nightly, orphans, plan, scan
 from benchmarks.results import Result
 
 BENCHMARKS: dict[str, Callable[[Path], Iterator[Result]]] = {
@@ -29,6 +29,7 @@ BENCHMARKS: dict[str, Callable[[Path], Iterator[Result]]] = {
     "commands": commands.main,
     "nightly": nightly.main,
     "orphans": orphans.main,
+    "erase-find": erase_find.main,
 }
 SMOKE: dict[str, Callable[[Path], Iterator[Result]]] = {
     "commands": commands.smoke,
@@ -36,6 +37,7 @@ SMOKE: dict[str, Callable[[Path], Iterator[Result]]] = {
     "scan": scan.smoke,
     "orphans": orphans.smoke,
     "nightly": nightly.smoke,
+    "erase-find": erase_find.smoke,
 }
 _FILE = Path(__file__).with_name("RESULTS.md")
 _HEAD = """\

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
+from ebbtide.cli.commands import app
 from ebbtide.cli.layout import Table
-from tests.cli.command import ebbtide
+from tests.cli.command import cold, ebbtide
 from tests.cli.test_commands import PROJECT
 from tests.inventory.lakes import SmallLake
 
@@ -65,3 +69,45 @@ def test_the_command_line_keeps_names_whole_on_80_columns(tmp_path: Path, monkey
         assert max(map(len, lines)) <= 80
         assert [line for line in lines if line != line.rstrip() or not line] == []
     assert f"lake.db.{name} " in ebbtide("tables", cwd=tmp_path, columns=80).stdout
+
+
+def groups(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    if hasattr(command, "commands"):
+        yield path
+        for name, below in command.commands.items():
+            yield from groups(below, (*path, name))
+
+
+def test_help_is_in_the_order_of_work_and_cuts_no_sentence(tmp_path: Path) -> None:
+    verbs = get_command(app)
+    for path in groups(verbs):
+        said = ebbtide(*path, "--help", cwd=tmp_path, columns=80).stdout
+        assert "..." not in said.partition("Options:")[2], path
+        assert max(map(len, said.splitlines())) <= 80
+    top = ebbtide("--help", cwd=tmp_path).stdout
+    places = [
+        top.index(f"\n  {verb} ") for verb in ("init", "scan", "tables", "plan", "mark", "sweep", "unmark", "ledger")
+    ]
+    assert places == sorted(places)
+    assert "\nMore:" not in top, "a new verb has its place in cli/order.py"
+
+
+def test_a_shell_completes_verbs_tables_and_policies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    SmallLake(tmp_path).create("payments")
+    (tmp_path / "ebbtide.yml").write_text(PROJECT)
+    (tmp_path / "policies").mkdir()
+    text = 'policies: [{name: old, select: {tables: ["**"]}, versions: {older_than: 1d}}]'
+    (tmp_path / "policies" / "p.yml").write_text(text)
+    assert ebbtide("scan", cwd=tmp_path).returncode == 0
+    monkeypatch.setenv("_EBBTIDE_COMPLETE", "complete_bash")
+
+    def proposed(line: str, cwd: Path = tmp_path) -> list[str]:
+        monkeypatch.setenv("COMP_WORDS", line)
+        monkeypatch.setenv("COMP_CWORD", str(len(line.split(" ")) - 1))
+        return cold(cwd=cwd).stdout.split()
+
+    assert proposed("ebbtide unm") == ["unmark", "unmarks"]
+    assert proposed("ebbtide history lake.") == ["lake.db.payments"]
+    assert proposed("ebbtide plan --select policy:") == ["policy:old"]
+    (tmp_path / "ebbtide.yml").write_text("broken: [")
+    assert proposed("ebbtide history lake.") == []

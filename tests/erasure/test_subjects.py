@@ -67,8 +67,7 @@ def test_nobody_and_everybody_are_refused(said: str) -> None:
     ("match", "said", "value"),
     [
         ("exact", "A@Example.org", "A@Example.org"), ("casefold", "A@Straße.org", "a@strasse.org"),
-        ("normalised-email", " A.B+list@Example.org", "a.b@example.org"),
-        ("normalised-email", "A.B+list@googlemail.com", "ab@gmail.com"),
+        ("normalised-email", " A.B+list@Example.org ", "a.b+list@example.org"),
     ],
 )  # fmt: skip
 def test_values_that_count_as_the_same_have_the_same_spelling(match: Match, said: str, value: str) -> None:

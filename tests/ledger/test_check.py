@@ -29,9 +29,9 @@ WITNESS = Signer.generate("witness.example/w1", algorithm=COSIGNATURE)
 NAMES = ["certificate", "checkpoint", "inclusion", "entries", "claims", "clock", "summary", "statement", "time"]
 
 
-@pytest.fixture(scope="module")
-def erasure() -> Erasure:
-    return closed()
+@pytest.fixture(scope="module", params=[False, True], ids=["single", "batch"])
+def erasure(request: pytest.FixtureRequest) -> Erasure:
+    return closed(batched=request.param)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def good(erasure: Erasure) -> Certificate:
 
 def signed_again(certificate: Certificate, signer: Signer) -> Certificate:
     """What a cheat with the certificates' key could issue: everything after the entries is made to fit."""
-    summary = summarise(certificate.entries, certificate.bodies, certificate.proof.note)
+    summary = summarise(certificate.entries, certificate.told, certificate.proof.note)
     payload = statement(certificate.entries, certificate.proof, summary)
     return certificate._replace(summary=summary, envelope=dsse.sign(dsse.STATEMENT_TYPE, payload, signer))
 
@@ -164,8 +164,10 @@ def test_a_statement_of_another_key_or_about_something_else_is_refused(erasure: 
 def test_the_statement_is_an_in_toto_statement_over_every_entry_and_the_proof(good: Certificate) -> None:
     found = json.loads(good.envelope.payload)
     assert found["_type"] == "https://in-toto.io/Statement/v1"
+    leaves = [entry.batch.leaf for entry in good.entries if entry.batch]
     assert [item["digest"]["sha256"] for item in found["subject"]] == [
-        hashlib.sha256(data).hexdigest() for data in [*(entry.leaf for entry in good.entries), good.proof.encode()]
+        hashlib.sha256(data).hexdigest()
+        for data in [*(entry.leaf for entry in good.entries), *leaves, good.proof.encode()]
     ]
     assert found["predicate"] == good.summary
 
@@ -182,7 +184,7 @@ def test_a_simulated_clock_is_refused_unless_it_is_asked_for() -> None:
 
 def test_one_simulated_entry_is_enough_to_refuse() -> None:
     erasure = Erasure()
-    erasure.note(erasure.write("erase.purged", request=REQUEST, simulated=True))
+    erasure.note(erasure.write("request.moved", request=REQUEST, state="verified", simulated=True))
     erasure.close()
     failed_at(check(erasure.certificate().encode(), erasure.trust()), "clock")
 
@@ -307,11 +309,233 @@ def test_certified_without_a_search_for_every_commitment_is_refused() -> None:
 
 def test_certified_with_exceptions_may_leave_a_place() -> None:
     erasure = Erasure()
-    erasure.verify("lake.app.payments", found=1)
-    erasure.close(state="certified with exceptions")
+    erasure.verify("lake.app.payments", found=1, unread=2)
+    erasure.close(state="certified with exceptions", exceptions=[RETAINED, UNREAD])
     certificate = erasure.certificate()
     assert check(certificate.encode(), erasure.trust())
     assert certificate.summary["title"] == f"Erasure request {REQUEST}: certified with exceptions"
+
+
+RETAINED = {"place": "lake.app.payments", "outcome": "retained", "basis": "tax law", "until": "2033-12-31"}
+UNREAD = {"place": "lake.app.payments", "outcome": "not readable", "basis": "2 objects"}
+
+
+def test_certified_with_exceptions_and_none_or_with_the_wrong_ones_is_refused() -> None:
+    for found, unread, exceptions in (
+        (0, 0, []),
+        (1, 0, [UNREAD]),
+        (0, 1, [RETAINED]),
+        (1, 2, [RETAINED]),
+        (1, 0, [{**RETAINED, "place": "lake.app.users"}]),
+    ):
+        erasure = Erasure()
+        erasure.verify("lake.app.payments", found=found, unread=unread)
+        erasure.close(state="certified with exceptions", exceptions=exceptions)
+        assert "exception" in refused(erasure).what
+
+
+def test_certified_with_what_is_left_is_refused() -> None:
+    erasure = Erasure()
+    erasure.close(exceptions=[RETAINED])
+    assert refused(erasure).found == "lake.app.payments"
+
+
+@pytest.mark.parametrize(
+    "exception",
+    [
+        {},
+        1,
+        {**RETAINED, "basis": ""},
+        {**RETAINED, "outcome": "fine"},
+        {**RETAINED, "until": "2033-13-31"},
+        {**RETAINED, "until": 2033},
+        {key: value for key, value in RETAINED.items() if key != "until"},
+        {**UNREAD, "more": 1},
+    ],
+)
+def test_an_exception_that_does_not_say_what_is_left_where_and_why_is_not_readable(exception: Any) -> None:
+    erasure = Erasure()
+    erasure.close(state="certified with exceptions", exceptions=[exception])
+    with pytest.raises(InputError):
+        erasure.certificate()
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        {"kind": "act.intent", "act": "a", "verb": "erase", "requests": ["r-other", REQUEST]},
+        {"kind": "act.outcome", "act": "a", "result": "done", "request": REQUEST},
+        {"kind": "request.moved", "request": REQUEST, "state": "deleted"},
+        {"kind": "never.heard-of", "request": REQUEST},
+    ],
+)
+def test_a_search_before_the_last_work_counts_for_nothing(work: dict[str, Any]) -> None:
+    erasure = Erasure()
+    erasure.note(erasure.write(**work))
+    erasure.close()
+    assert refused(erasure).what.endswith("after the last work on the request")
+    erasure.entries.pop()
+    erasure.verify("lake.app.users")
+    erasure.close()
+    assert check(erasure.certificate().encode(), erasure.trust())
+
+
+def test_a_word_about_the_request_is_no_work() -> None:
+    erasure = Erasure()
+    erasure.note(erasure.write("request.moved", request=REQUEST, state="verified"))
+    erasure.close()
+    assert check(erasure.certificate().encode(), erasure.trust())
+
+
+def test_a_place_that_was_searched_before_the_last_work_must_be_searched_again() -> None:
+    erasure = Erasure()
+    erasure.verify("lake.app.events", found=3)
+    erasure.note(erasure.write("erase.deleted", request=REQUEST))
+    erasure.verify("lake.app.users")
+    erasure.close()
+    assert "lake.app.events" in refused(erasure).what
+
+
+def test_no_search_no_certificate() -> None:
+    for state, exceptions in (("certified", []), ("certified with exceptions", [RETAINED])):
+        erasure = Erasure()
+        erasure.entries.pop()
+        erasure.close(state=state, exceptions=exceptions)
+        assert "search for commitment" in refused(erasure).what
+
+
+def test_a_certificate_without_its_receipt_or_with_two_is_refused() -> None:
+    erasure = Erasure()
+    del erasure.entries[1]
+    erasure.close()
+    assert (refused(erasure).expected, refused(erasure).found) == ("1", "0")
+    erasure = Erasure()
+    erasure.receive()
+    erasure.close()
+    assert refused(erasure).found == "2"
+
+
+def test_a_receipt_that_comes_after_something_else_or_is_of_somebody_else_is_refused() -> None:
+    erasure = Erasure()
+    del erasure.entries[1]
+    erasure.receive()
+    erasure.verify("lake.app.users")
+    erasure.close()
+    assert refused(erasure).what == "first entry of the request"
+    erasure = Erasure()
+    erasure.close(commitments=[*erasure.opening.commitments(), "ab" * 32])
+    assert refused(erasure).what == "commitments"
+
+
+@pytest.mark.parametrize(
+    "change", [{"inventory": "sha256:ab"}, {"scanner": 1}, {"found": -1}, {"found": True}, {"unread": "1"}]
+)
+def test_a_search_that_does_not_say_what_it_read_is_not_readable(change: dict[str, Any]) -> None:
+    erasure = Erasure()
+    body = read_body(erasure.entries.pop().leaf)
+    erasure.note(erasure.write(**{**{k: v for k, v in body.items() if k not in ("v", "at")}, **change}))
+    erasure.close()
+    with pytest.raises(InputError):
+        erasure.certificate()
+
+
+# ---- batches ----
+
+
+def _batched_at(erasure: Erasure) -> int:
+    (place,) = [place for place, entry in enumerate(erasure.entries) if entry.batch]
+    return place
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (lambda _: None, "entry of kind request.batch"),
+        (lambda batch: batch._replace(leaf_index=0), "inclusion proof: number of hashes"),
+        (lambda batch: batch._replace(leaf_index=9), "inclusion proof: index"),
+        (lambda batch: batch._replace(path=batch.path[:-1]), "inclusion proof: number of hashes"),
+        (lambda batch: batch._replace(path=batch.path[::-1]), "inclusion proof: root hash"),
+        (lambda batch: batch._replace(leaf=batch.leaf.replace(b"gdpr", b"dpdp")), "inclusion proof: root hash"),
+    ],
+)
+def test_a_leaf_that_the_root_of_its_batch_does_not_prove_is_refused(change: Any, what: str) -> None:
+    erasure = Erasure(batched=True)
+    place = _batched_at(erasure)
+    erasure.close()
+    good = erasure.certificate()
+    entries = list(good.entries)
+    entries[place] = entries[place]._replace(batch=change(entries[place].batch))
+    forged = good._replace(entries=tuple(entries))
+    assert failed_at(check(forged.encode(), erasure.trust()), "entries").what == what
+
+
+def test_a_batch_with_an_entry_that_is_none_is_refused() -> None:
+    erasure = Erasure(batched=True)
+    place = _batched_at(erasure)
+    batch = erasure.entries[place].batch
+    erasure.close()
+    good = erasure.certificate()
+    entries = (*good.entries[:-1], good.entries[-1]._replace(batch=batch))
+    assert failed_at(check(good._replace(entries=entries).encode(), erasure.trust()), "entries").what == (
+        "batch of an entry"
+    )
+
+
+@pytest.mark.parametrize(
+    ("leaf", "batch", "what"),
+    [
+        ({"kind": "request.moved"}, {}, "kind of a leaf in a batch"),
+        ({"at": "2026-01-30T06:00:00.000000Z"}, {}, "at of a leaf in a batch"),
+        ({"simulated": True}, {}, "simulated of a leaf in a batch"),
+        ({}, {"simulated": True}, "simulated of a leaf in a batch"),
+        ({}, {"of": "request.verified"}, "kind of a leaf in a batch"),
+        ({}, {"count": 4}, "inclusion proof: index"),
+        ({}, {"root": "00" * 32}, "inclusion proof: root hash"),
+    ],
+)
+def test_a_leaf_that_is_not_of_its_batch_is_refused(leaf: dict[str, Any], batch: dict[str, Any], what: str) -> None:
+    erasure = Erasure()
+    del erasure.entries[1:]
+    own = {"request": REQUEST, "law": "gdpr", "commitments": list(erasure.opening.commitments())}
+    others = [{**own, "request": f"r-{number}"} for number in range(4)]
+    erasure.note(erasure.write_batch("request.received", others, own, leaf=leaf, **batch))
+    erasure.verify("lake.app.users")
+    erasure.close()
+    with pytest.raises(ProofError) as caught:
+        erasure.certificate()
+    assert caught.value.what == what
+
+
+def test_a_leaf_of_another_request_is_refused() -> None:
+    erasure = Erasure()
+    del erasure.entries[1:]
+    own = {"request": "r-9", "law": "gdpr", "commitments": list(erasure.opening.commitments())}
+    erasure.note(erasure.write_batch("request.received", [{**own, "request": REQUEST}], own))
+    erasure.verify("lake.app.users")
+    erasure.close()
+    assert refused(erasure).found == "r-9"
+
+
+def test_a_search_for_many_is_a_search_for_each() -> None:
+    erasure = Erasure()
+    body = read_body(erasure.entries.pop().leaf)
+    own = {key: value for key, value in body.items() if key not in ("v", "kind", "at")}
+    erasure.note(erasure.write_batch("request.verified", [{**own, "request": "r-1", "found": 7}], own))
+    erasure.close()
+    certificate = erasure.certificate()
+    assert check(certificate.encode(), erasure.trust(), opening=erasure.opening)
+    assert "r-1" not in certificate.encode().decode()
+
+
+# ---- who else's ----
+
+
+def test_an_entry_that_names_no_request_is_refused() -> None:
+    erasure = Erasure()
+    erasure.note(erasure.write("hold.placed", hold="h"))
+    erasure.verify("lake.app.users")
+    erasure.close()
+    assert refused(erasure).found == "none"
 
 
 def test_an_entry_of_another_request_is_refused() -> None:
@@ -346,6 +570,7 @@ def test_a_request_too_long_for_one_listing_is_covered_by_entries_that_list() ->
     for number in range(1_200):
         erasure.minute = 10
         erasure.note(erasure.write("erase.deleted", request=REQUEST, place=f"lake.app.t{number}"))
+    erasure.verify("lake.app.users")
     for start in range(0, len(erasure.entries), 500):
         chunk = listing(erasure.entries[start : start + 500])
         erasure.minute = 20
@@ -407,7 +632,7 @@ def test_a_certificate_of_typed_entries_holds() -> None:
         Intent(at=at, act="a-1", verb="erase", requests=("r-other", REQUEST), version="9223372036854775807"),
         Outcome(at=at, act="a-1", result="done", requests=("r-other", REQUEST)),
         EntryVerified(
-            at=at, request=REQUEST, place="lake.app.users", scanner="verify/1", inventory="sha256:00",
+            at=at, request=REQUEST, place="lake.app.users", scanner="verify/1", inventory="sha256:" + "0" * 64,
             commitments=opening.commitments(), found=0,
         ),
     ]  # fmt: skip

@@ -18,7 +18,7 @@ from ebbtide.ledger.keys import Trust
 from ebbtide.ledger.note import COSIGNATURE, Note, Signer
 from tests.ledger.erasure import closed
 
-ERASURE = closed()
+ERASURE = closed(batched=True)
 WITNESS = Signer.generate("witness.example/w1", algorithm=COSIGNATURE)
 STRANGER = Signer.generate("stranger.example/w2", algorithm=COSIGNATURE)
 
@@ -73,12 +73,12 @@ def test_anything_after_the_end_is_unreadable(more: bytes) -> None:
 
 
 def test_a_future_version_is_unreadable_and_says_which_one_is_read() -> None:
-    report = refused(GOOD.replace(b'"v":1}', b'"v":2}'))
+    report = refused(GOOD.replace(b'"v":2}', b'"v":3}'))
     assert report.exit_code == 2
     assert report.failed is not None
     assert (report.failed.message, report.failed.hint) == (
-        "a certificate of version 2",
-        "this Ebbtide reads version 1",
+        "a certificate of version 3",
+        "this Ebbtide reads version 2",
     )
     assert refused(GOOD.replace(rb"\"v\":1}", rb"\"v\":2}")).exit_code == 2
 

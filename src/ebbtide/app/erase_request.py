@@ -128,10 +128,11 @@ def list_requests(project: Project, *, only_open: bool = False) -> list[dict[str
     """Every request, the one that is due first at the top; nobody is named."""
     with open_state(project).reader() as state:
         found = state.requests(only_open=only_open)
-    return [_told(request) for request in sorted(found, key=lambda one: (one.closed_at is not None, one.deadline))]
+    return [told_of(request) for request in sorted(found, key=lambda one: (one.closed_at is not None, one.deadline))]
 
 
-def _told(request: Request) -> dict[str, Any]:
+def told_of(request: Request) -> dict[str, Any]:
+    """A request as it is listed."""
     return {
         "id": request.id,
         "law": request.law,

@@ -7,7 +7,15 @@ from datetime import datetime
 from pathlib import Path
 
 from ebbtide.app.results.built import built, built_rows
-from ebbtide.app.results.erasure import FindResult, RequestFiled, RequestRow, RequestsFiled
+from ebbtide.app.results.erasure import (
+    CertificateWritten,
+    FindResult,
+    RequestFiled,
+    RequestRow,
+    RequestsFiled,
+    RequestStatus,
+    VerifyResult,
+)
 from ebbtide.app.results.shown import Rows
 from ebbtide.app.verb import verb
 from ebbtide.config import Project
@@ -90,3 +98,46 @@ class EraseVerbs:
 
         file = None if rows is None else Path(rows)
         return built_rows(FindResult, find_people(self._project, requests, subject=subject, rows=file, context=context))
+
+    @verb
+    def status(self, request: str) -> RequestStatus:
+        """One request with its deadline, and what became of each place."""
+        from ebbtide.app.erase_status import request_status
+
+        return built(RequestStatus, request_status(self._project, request))
+
+    @verb
+    def verify(
+        self,
+        *requests: str,
+        dry_run: bool = False,
+        as_of: datetime | None = None,
+        context: RunContext | None = None,
+    ) -> Rows[VerifyResult]:
+        """Read every object that lies in storage and search it for these people: a grade each, and what was found."""
+        from ebbtide.app.erase_verify import verify_requests
+
+        found = verify_requests(self._project, requests, dry_run=dry_run, as_of=as_of, context=context)
+        return built_rows(VerifyResult, found)
+
+    @verb
+    def certificate(
+        self,
+        request: str,
+        file: str | Path,
+        *,
+        opening: str | Path | None = None,
+        dry_run: bool = False,
+        as_of: datetime | None = None,
+        context: RunContext | None = None,
+    ) -> CertificateWritten:
+        """Certify a request that was verified and write its certificate, with what opens it in a file of its own
+        (`opening.json` beside it), which is personal data.
+        """
+        from ebbtide.app.erase_verify import write_certificate
+
+        done = write_certificate(
+            self._project, request, Path(file), opening=None if opening is None else Path(opening), dry_run=dry_run,
+            as_of=as_of, context=context,
+        )  # fmt: skip
+        return built(CertificateWritten, done)

@@ -30,6 +30,24 @@ spark: {{master: "local[*]", conf: {{}}}}
 inventory: .ebbtide/inventory
 """
 
+_POLICIES = """\
+# What may live how long. Nothing goes by this file alone: `ebbtide plan` shows what it would do, `ebbtide mark`
+# schedules it, and only `ebbtide sweep` (or `run`), after the grace, removes anything. docs/policies.md has every key.
+policies:
+  # Old versions of every table: time travel ends after a month, and the last ten versions stay whatever their age.
+  # No row that a branch, a tag or a reader still sees is touched.
+  - name: old-versions
+    select: {tables: ["**"]}
+    versions: {older_than: 30d, keep_min: 10}
+    grace: 14d
+
+  # Rows by age, partition by partition, for tables that somebody labelled:
+  # - name: user-data
+  #   select: {tables: ["lake.**"], any_labels: [TableContent.user_data]}
+  #   partitions: {older_than: 90d, age_of: oldest}
+  #   grace: 14d
+"""
+
 
 def init_project(folder: Path, *, name: str | None = None, pack: str | None = None, dry_run: bool = False) -> Installed:
     """Write a new project into `folder`, and a pack into a new or an existing one. Nothing is overwritten."""
@@ -38,10 +56,15 @@ def init_project(folder: Path, *, name: str | None = None, pack: str | None = No
         raise RefusedError(f"{path} is already there", hint="edit it, or init in another folder")
     if pack is not None and pack not in pack_names():
         raise InputError(f"no pack {pack!r}", hint=nearest(pack, pack_names()))
-    fresh = not path.exists()
+    fresh, policies = not path.exists(), folder / "policies" / "retention.yml"
+    sample = fresh and pack is None and not any((folder / "policies").glob("*"))
     with writing(folder, hint="init in a folder that can be written", asked=True):
         if fresh and not dry_run:
             folder.mkdir(parents=True, exist_ok=True)
             path.write_text(_PROJECT.format(name=name or folder.resolve().name))
+        if sample and not dry_run:
+            policies.parent.mkdir(exist_ok=True)
+            policies.write_text(_POLICIES)
         added = install(pack, folder, dry_run=dry_run) if pack is not None else Installed((), ())
-    return Installed((path, *added.written), added.kept) if fresh else added
+    made = (path, policies) if sample else (path,)
+    return Installed((*made, *added.written), added.kept) if fresh else added

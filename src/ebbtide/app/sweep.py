@@ -10,6 +10,8 @@ from pathlib import Path
 
 from ebbtide.acts.engine import Lake
 from ebbtide.app.ledger import open_for_writing
+from ebbtide.app.outcome import by_dataset
+from ebbtide.app.plan import choice_of
 from ebbtide.app.round import RetentionRun, plan_round, sweeper
 from ebbtide.app.runs import recorded
 from ebbtide.config import Project
@@ -29,26 +31,30 @@ def run_sweep(
     as_of: datetime | None = None,
     plan_file: Path | None = None,
     limits: Limits | None = None,
+    select: Sequence[str] = (),
     dry_run: bool = False,
     context: RunContext | None = None,
 ) -> SweepReport:
-    """Plan on a fresh inventory, and carry out what it says. A dry run plans the same way and stops there."""
+    """Plan on a fresh inventory, and carry out what it says, of all tables or of those that `select` takes. A dry run
+    plans the same way and stops there.
+    """
     context = quiet(context, as_of=as_of)
+    choice_of(select, ()).only_tables("sweep")
     ledger, _ = open_for_writing(project, context)
     if dry_run:
         with plan_round(project, ledger, context, plan_file=plan_file, limits=limits) as round_:
-            return would_sweep(round_)
+            return would_sweep(round_, select)
     with (
         sweeper(ledger, context) as lease,
         recorded(context, ledger, "sweep", lease) as run,
         plan_round(project, ledger, run.context, plan_file=plan_file, limits=limits) as round_,
     ):
-        report = sweep_round(round_, lease)
+        report = sweep_round(round_, lease, select)
         run.ended(exit_code(report), summary(report))
         return report
 
 
-def sweep_round(round_: RetentionRun, lease: Lease) -> SweepReport:
+def sweep_round(round_: RetentionRun, lease: Lease, select: Sequence[str] = ()) -> SweepReport:
     """Carry out what the plan says is past its grace, and prove it."""
     refuse_over(round_.plan, "sweep")
     ledger, inputs = round_.ledger, round_.inputs
@@ -56,11 +62,15 @@ def sweep_round(round_: RetentionRun, lease: Lease) -> SweepReport:
     round_.declare(lease)
     catalogs, prove = inputs.project.catalogs, lambda touched: _prove(round_, touched)
     lake = Lake(cache(lambda: round_.spark), round_.rescan, prove, round_.waits_for)
-    report = Sweeper(catalogs, lake, ledger, lease, round_.context, round_.limits).sweep(
+    report = Sweeper(catalogs, lake, ledger, lease, round_.context, round_.limits, choice_of(select, ())).sweep(
         round_.plan, inputs.inventory, inputs.policies, inputs.snapshot
     )
+    with ledger.database.reader() as state:
+        takes = choice_of(select, ()).takes()
+        open_marks = [mark for mark in state.marks() if takes({"dataset": mark.key.dataset})]
     return replace(
         report,
+        datasets=by_dataset(report, decided(round_.plan, "sweep"), open_marks, ledger.clock.now()),
         over=(*left_out(round_.plan, "sweep"), *report.over),
         warnings=round_.plan.warnings,
         unread=round_.unread,
@@ -81,12 +91,12 @@ def exit_code(report: SweepReport) -> int:
     return 3 if report.over else 0
 
 
-def would_sweep(round_: RetentionRun) -> SweepReport:
+def would_sweep(round_: RetentionRun, select: Sequence[str] = ()) -> SweepReport:
     """The same plan and the stages that a sweep would walk, and nothing done."""
     refuse_over(round_.plan, "sweep")
     inputs = round_.inputs
     marks, inventory = inputs.snapshot.marks, inputs.inventory
-    asked = todo(round_.plan, inventory, marks, inputs.project.catalogs, round_.ledger)
+    asked = todo(round_.plan, inventory, marks, inputs.project.catalogs, round_.ledger, choice_of(select, ()))
     ahead = foresee(asked.batches, inventory, rows_targets(inputs.policies), round_.waits_for(inventory))
     marked = {mark.key for mark in marks}
     back = [
@@ -95,10 +105,15 @@ def would_sweep(round_: RetentionRun) -> SweepReport:
         if key in marked
     ]
     waiting = [Result(key, "waiting", ", ".join(why)) for key, why in asked.waiting.items() if key in marked and why]
-    return SweepReport(
+    report = SweepReport(
         None, (*back, *waiting, *ahead.results), len(ahead.files), sum(ahead.files.values()),
         over=left_out(round_.plan, "sweep"), warnings=round_.plan.warnings, unread=round_.unread, stages=ahead.stages,
+        freed=ahead.freed,
     )  # fmt: skip
+    takes = choice_of(select, ()).takes()
+    chosen = [mark for mark in marks if takes({"dataset": mark.key.dataset})]
+    datasets = by_dataset(report, decided(round_.plan, "sweep"), chosen, round_.ledger.clock.now())
+    return replace(report, datasets=datasets)
 
 
 def _prove(round_: RetentionRun, touched: Sequence[str]) -> dict[str, list[str]]:

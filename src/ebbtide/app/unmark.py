@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ebbtide.app.datasets import known_object, known_owner, parse_object
 from ebbtide.app.ledger import open_for_writing
@@ -14,6 +15,9 @@ from ebbtide.ledger.entries import Unmarked, UnmarkReleased, salted
 from ebbtide.ledger.redaction import dataset_in_ledger
 from ebbtide.model.times import as_text
 from ebbtide.run import RunContext, quiet
+
+if TYPE_CHECKING:
+    from ebbtide.state.values import Condemnation, Mark, Unmark
 
 
 def unmark_object(
@@ -45,14 +49,7 @@ def unmark_object(
     with ledger.writing() as step:
         who = step.state.actor(context.actor)
         pin, closed = step.state.unmark(dataset, object_id, actor=who, reason=reason, until=until, at=now)
-        # What a person rescues may be a partition of a person: the ledger holds its salted hash.
-        step.append(
-            Unmarked(
-                at=now, unmark=pin.id, dataset=dataset_in_ledger(step.state.condemned(), dataset),
-                object=salted(pin.salt, object_id), actor=who, reason=salted(pin.salt, reason), until=until,
-                marks=tuple(mark.id for mark in closed),
-            )
-        )  # fmt: skip
+        step.append(entry_of(pin, closed, who, step.state.condemned(), at=now))
     return _told(dataset, target, object_id, until, [mark.key.target for mark in closed])
 
 
@@ -79,6 +76,16 @@ def release_object(
             for pin in step.state.release_unmark(dataset, object_id, actor=who, at=now):
                 step.append(UnmarkReleased(at=now, unmark=pin.id, actor=who))
     return {"dataset": dataset, "target": target, "object": object_id, "released": True}
+
+
+def entry_of(
+    pin: Unmark, closed: Iterable[Mark], who: str, condemned: Collection[Condemnation], *, at: datetime
+) -> Unmarked:
+    """What the ledger says of it. What a person rescues may be a partition of a person: it holds the salted hash."""
+    return Unmarked(
+        at=at, unmark=pin.id, dataset=dataset_in_ledger(condemned, pin.dataset), object=salted(pin.salt, pin.object),
+        actor=who, reason=salted(pin.salt, pin.reason), until=pin.until, marks=tuple(mark.id for mark in closed),
+    )  # fmt: skip
 
 
 def _told(dataset: str, target: str, object_id: str, until: datetime | None, closed: list[str]) -> dict[str, Any]:

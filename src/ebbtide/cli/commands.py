@@ -23,21 +23,23 @@ from ebbtide.cli import (
     show,
     state,
 )
+from ebbtide.cli.complete import tables as table_names
 from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, open_project, project_file
+from ebbtide.cli.order import InOrder, Whole
 
 if TYPE_CHECKING:
     from ebbtide.app.results.lake import ScanError, ScanResult
 
 app = typer.Typer(
-    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None,
+    cls=InOrder, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None,
     help="Retention, tiering and provable erasure for the lakehouse.",
 )  # fmt: skip
 
-app.add_typer(ledger.app, name="ledger")
-app.add_typer(state.app, name="state")
-app.add_typer(orphans.app, name="orphans")
-app.add_typer(runs.app, name="runs")
-app.add_typer(erase.app, name="erase")
+app.add_typer(ledger.app, name="ledger", cls=Whole)
+app.add_typer(state.app, name="state", cls=Whole)
+app.add_typer(orphans.app, name="orphans", cls=Whole)
+app.add_typer(runs.app, name="runs", cls=Whole)
+app.add_typer(erase.app, name="erase", cls=Whole)
 governance.register(app)
 people.register(app)
 checks.register(app)
@@ -96,7 +98,7 @@ def init(
     for path in done.kept:
         render.note(f"kept {path}: the project says it already")
     if not dry_run and pack is None:
-        render.note("next: name your catalogs in it, then run `ebbtide scan`")
+        render.note("next: name your catalogs in ebbtide.yml, then run `ebbtide scan`, `ebbtide plan`")
 
 
 @app.command()
@@ -178,7 +180,7 @@ def tables(ctx: typer.Context, project: ProjectOption = None, json: JsonOption =
 @app.command()
 def history(
     ctx: typer.Context,
-    dataset: Annotated[str, typer.Argument(help="catalog.namespace.table")],
+    dataset: Annotated[str, typer.Argument(help="catalog.namespace.table", autocompletion=table_names)],
     project: ProjectOption = None,
     json: JsonOption = False,
 ) -> None:

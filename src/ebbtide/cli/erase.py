@@ -6,7 +6,7 @@ import csv as csv_
 import io
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,9 @@ from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, open_pr
 from ebbtide.cli.render import escape
 from ebbtide.cli.subject import subject_of
 from ebbtide.errors import InputError
+
+if TYPE_CHECKING:
+    from ebbtide.app.results.erasure import VerifyResult
 
 app = typer.Typer(no_args_is_help=True, help="Requests of people: what is held of them, and the proof of what is not.")
 
@@ -148,3 +151,99 @@ def find(
     render.note(f"{sum(len(each.places) for each in found)} places in {len(datasets)} datasets")
     if any(one.failed for one in missed):
         raise typer.Exit(4)
+
+
+@app.command()
+def status(
+    ctx: typer.Context,
+    request: Annotated[str, typer.Argument(help="The id of a request.")],
+    project: ProjectOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show one request: its state, its deadline, and what became of each place."""
+    found = open_project(ctx, project).erase.status(request)
+    if json:
+        render.write_json(found.to_dict())
+        return
+    render.out().print(f"{found.id}: {found.state}, due {_when(found.deadline)} by {escape(found.law)}", soft_wrap=True)
+    if found.steps:
+        shown = render.table("place", "kind", "state", "because")
+        for step in found.steps:
+            shown.add_row(escape(step.place), step.kind, step.state, escape(step.because))
+        render.out().print(shown)
+
+
+@app.command()
+def verify(
+    ctx: typer.Context,
+    requests: Annotated[list[str], typer.Argument(help="Ids of requests.")],
+    project: ProjectOption = None,
+    dry_run: DryRunOption = False,
+    json: JsonOption = False,
+    as_of: _AsOf = None,
+) -> None:
+    """Read every object that lies in storage and search it for these people, whoever references it.
+
+    A: every byte was read, and is clean. B: clean, and something could not be told. F: found. Exit 1 where one is F.
+    """
+    tide = open_project(ctx, project)
+    with running.shown("scan", as_of=time_of(as_of)) as context:
+        found = tide.erase.verify(*requests, dry_run=dry_run, context=context)
+    if json:
+        dicts = found.to_dicts()
+        render.write_json(dicts[0] if len(dicts) == 1 else dicts)
+    else:
+        for each in found:
+            read = f"{each.files} objects, {render.size(each.bytes)} read"
+            render.out().print(f"{each.id}: {each.grade} ({read})", soft_wrap=True)
+            _show_found(each)
+    if dry_run:
+        render.note("nothing was recorded")
+    if any(each.grade == "F" for each in found):
+        raise typer.Exit(1)
+
+
+_MOST = 20
+
+
+def _show_found(found: VerifyResult) -> None:
+    if found.found:
+        shown = render.table("found in", "role", "how", "where", "referenced by")
+        for one in found.found[:_MOST]:
+            by = ", ".join(one.referenced_by) or "nothing"
+            shown.add_row(*(escape(text) for text in (one.path, one.role, one.how, one.where, by)))
+        render.out().print(shown)
+    for each in found.cannot_tell[:_MOST]:
+        render.note(f"cannot tell: {each.path}: {each.because}")
+    more = max(0, len(found.found) - _MOST), max(0, len(found.cannot_tell) - _MOST)
+    if any(more):
+        render.note(f"{more[0]} more found, {more[1]} more cannot be told; --json shows all")
+
+
+@app.command()
+def certificate(
+    ctx: typer.Context,
+    request: Annotated[str, typer.Argument(help="The id of a request that was verified.")],
+    file: Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help="Where the certificate is written.")],
+    opening: Annotated[
+        Path | None,
+        typer.Option(help="Where its opening is written, for its owner only. [default: opening.json beside FILE]"),
+    ] = None,
+    project: ProjectOption = None,
+    dry_run: DryRunOption = False,
+    json: JsonOption = False,
+    as_of: _AsOf = None,
+) -> None:
+    """Certify a request that was verified, and write its certificate: `ebbtide ledger check` needs nothing else.
+
+    The opening holds the person's identifiers: it is for the person, or an auditor. It is not written again.
+    """
+    tide = open_project(ctx, project)
+    context = running.context(as_of=time_of(as_of))
+    done = tide.erase.certificate(request, file, opening=opening, dry_run=dry_run, context=context)
+    if json:
+        render.write_json(done.to_dict())
+    verb = "would be written" if dry_run else "written"
+    render.note(f"{done.id}: {done.state}; {done.certificate} {verb}")
+    if done.opening:
+        render.note(f"{done.opening} {verb}: personal data, and the only copy of what opens the certificate")

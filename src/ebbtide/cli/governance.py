@@ -7,7 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from ebbtide.cli import render
+from ebbtide.cli.complete import tables
 from ebbtide.cli.options import JsonOption, ProjectOption, open_project
+from ebbtide.cli.order import Whole
 from ebbtide.cli.render import escape
 
 
@@ -17,12 +19,14 @@ def register(app: typer.Typer) -> None:
     group = typer.Typer(help="Show lineage, or listen for it.", rich_markup_mode=None)
     group.callback(invoke_without_command=True)(lineage)
     group.command()(listen)
-    app.add_typer(group, name="lineage")
+    app.add_typer(group, name="lineage", cls=Whole)
 
 
 def labels(
     ctx: typer.Context,
-    table: Annotated[str | None, typer.Argument(help="catalog.namespace.table; all tables when left out")] = None,
+    table: Annotated[
+        str | None, typer.Argument(help="catalog.namespace.table; all tables when left out", autocompletion=tables)
+    ] = None,
     project: ProjectOption = None,
     json: JsonOption = False,
 ) -> None:

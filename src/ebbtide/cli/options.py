@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ebbtide.cli.complete import selections
+
 if TYPE_CHECKING:
     from ebbtide.app.ebbtide import Ebbtide
 
@@ -20,7 +22,11 @@ UnsafeOption = Annotated[
 ]
 SelectOption = Annotated[
     list[str] | None,
-    typer.Option("--select", help="lake.raw.*, policy:NAME, target:NAME or decision:NAME; may be repeated."),
+    typer.Option(
+        "--select",
+        help="lake.raw.*, policy:NAME, target:NAME or decision:NAME; may be repeated.",
+        autocompletion=selections,
+    ),
 ]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
 

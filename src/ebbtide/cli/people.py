@@ -8,6 +8,7 @@ import typer
 
 from ebbtide.cli import render
 from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, open_project, time_of
+from ebbtide.cli.order import Whole
 from ebbtide.cli.render import escape
 
 
@@ -19,7 +20,7 @@ def register(app: typer.Typer) -> None:
     group.command()(create)
     group.command()(check)
     group.command()(repair)
-    app.add_typer(group, name="contract")
+    app.add_typer(group, name="contract", cls=Whole)
 
 
 TablesArgument = Annotated[list[str] | None, typer.Argument(help="catalog.namespace.table")]

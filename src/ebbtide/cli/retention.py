@@ -1,15 +1,27 @@
-"""`mark`, `sweep`, `run`, `unmark` and `hold`: parse, call `app`, render."""
+"""`mark`, `sweep`, `run` and `hold`: parse, call `app`, render."""
 
 from __future__ import annotations
 
 import sys
+from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from ebbtide.cli import render, running
-from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, UnsafeOption, open_project, time_of
+from ebbtide.cli import marks, render, running
+from ebbtide.cli.complete import tables
+from ebbtide.cli.options import (
+    DryRunOption,
+    JsonOption,
+    ProjectOption,
+    SelectOption,
+    UnsafeOption,
+    open_project,
+    time_of,
+)
+from ebbtide.cli.order import Whole
 from ebbtide.cli.render import escape
 from ebbtide.model.ids import object_name
 
@@ -30,9 +42,9 @@ _MaxObjects = Annotated[int | None, typer.Option("--max-objects", min=0, help="O
 
 def register(app: typer.Typer) -> None:
     """Add the verbs to the command line."""
-    for verb in (mark, sweep, run, unmark):
+    for verb in (mark, sweep, run, marks.marks, marks.unmark, marks.unmarks):
         app.command()(verb)
-    app.add_typer(hold, name="hold")
+    app.add_typer(hold, name="hold", cls=Whole)
 
 
 def _limits(project: Any, max_share: float | None, max_objects: int | None) -> Any:
@@ -57,6 +69,7 @@ def mark(
     plan_file: _PlanFile = None,
     max_share: _MaxShare = None,
     max_objects: _MaxObjects = None,
+    select: SelectOption = None,
     unsafe: UnsafeOption = False,
     project: ProjectOption = None,
     json: JsonOption = False,
@@ -73,7 +86,9 @@ def mark(
     loaded = open_project(ctx, project, unsafe=unsafe).project
     limits = _limits(loaded, max_share, max_objects)
     with running.shown("scan, plan, mark", as_of=time_of(as_of)) as context:
-        report = run_mark(loaded, plan_file=plan_file, limits=limits, dry_run=dry_run, context=context)
+        report = run_mark(
+            loaded, plan_file=plan_file, limits=limits, select=select or (), dry_run=dry_run, context=context
+        )
     if json:
         render.write_json(MarkResult.of(report).to_dict())
     render.warn(report.warnings)
@@ -88,6 +103,8 @@ def sweep(
     plan_file: _PlanFile = None,
     max_share: _MaxShare = None,
     max_objects: _MaxObjects = None,
+    select: SelectOption = None,
+    every: Annotated[bool, typer.Option("--all", help="Every object, too.")] = False,
     unsafe: UnsafeOption = False,
     yes: _Yes = False,
     project: ProjectOption = None,
@@ -107,11 +124,13 @@ def sweep(
     _sure(yes, dry_run)
     limits = _limits(loaded, max_share, max_objects)
     with running.shown("scan, plan, sweep", as_of=time_of(as_of)) as context:
-        report = run_sweep(loaded, plan_file=plan_file, limits=limits, dry_run=dry_run, context=context)
+        report = run_sweep(
+            loaded, plan_file=plan_file, limits=limits, select=select or (), dry_run=dry_run, context=context
+        )
     if json:
         render.write_json(SweepResult.of(report).to_dict())
     else:
-        _show(report)
+        _show(report, every)
     render.warn(report.warnings)
     _tell_swept(report, dry_run)
     _tell_unread(report)
@@ -141,10 +160,16 @@ def run(
     limits = _limits(loaded, max_share, max_objects)
     _sure(yes, dry_run)
 
+    rounds = count(1)
+
     def tell(report: Any) -> None:
+        if every is not None:
+            render.note(f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} round {next(rounds)}: exit {report.exit_code}")
         if json:
             # For ever: a round a line.
             render.write_json(RunResult.of(report).to_dict(), indent=2 if every is None else None)
+        elif report.swept is not None:
+            _show(report.swept, every=False)
         render.warn(report.warnings)
         for part, said in ((report.marked, _tell_marked), (report.swept, _tell_swept)):
             if part is not None:
@@ -164,41 +189,10 @@ def run(
     run_for_ever(loaded, rhythm, limits=limits, dry_run=dry_run, context=running.context(), after=tell)
 
 
-def unmark(
-    ctx: typer.Context,
-    object_: Annotated[str, typer.Argument(metavar="OBJECT", help="dataset#target:id")],
-    reason: Annotated[str, typer.Option("--reason", help="Why it is kept; stays in the state.")] = "",
-    until: Annotated[
-        str | None, typer.Option("--until", help="A date or an instant; without it until released.")
-    ] = None,
-    release: Annotated[bool, typer.Option("--release", help="Let policies act on it again.")] = False,
-    project: ProjectOption = None,
-    json: JsonOption = False,
-    dry_run: DryRunOption = False,
-    as_of: _AsOf = None,
-) -> None:
-    """Rescue an object from every target until it is released, or until a time."""
-    tide, context = open_project(ctx, project), running.context(as_of=time_of(as_of))
-    if release:
-        found: Any = tide.release(object_, dry_run=dry_run, context=context)
-        said = "policies act on it again"
-    else:
-        found = tide.unmark(object_, reason=reason, until=time_of(until), dry_run=dry_run, context=context)
-        closed = ", ".join(found.closed_marks)
-        said = (
-            (f"its mark as {closed} is closed" if closed else "it was not marked")
-            + "; it stays until "
-            + (found.until or "it is released")
-        )
-    if json:
-        render.write_json(found.to_dict())
-    render.note(("would be: " if dry_run else "") + said)
-
-
 @hold.command("add")
 def add(
     ctx: typer.Context,
-    dataset: Annotated[str, typer.Argument(help="catalog.namespace.table")],
+    dataset: Annotated[str, typer.Argument(help="catalog.namespace.table", autocompletion=tables)],
     owner: Annotated[str, typer.Option("--owner", help="Who ordered it.")],
     reason: Annotated[str, typer.Option("--reason", help="Why; stays in the state.")],
     first_day: Annotated[str | None, typer.Option("--from", help="Only partitions from this day on.")] = None,
@@ -254,14 +248,28 @@ def list_(ctx: typer.Context, project: ProjectOption = None, json: JsonOption = 
     render.out().print(shown)
 
 
-def _show(report: Any) -> None:
-    if not report.results:
-        return
-    shown = render.table("dataset", "object", "state", "because")
+def _show(report: Any, every: bool) -> None:
+    """A row per dataset, and then each object that did not just go."""
+    shown = render.table(
+        "dataset", ">swept", ">waiting", ">~failed", ">~sent back", ">rows", ">files", ">bytes", "next grace (UTC)",
+        "~waits for",
+    )  # fmt: skip
+    for one in report.datasets:
+        shown.add_row(
+            escape(one.dataset), str(one.swept), str(one.waiting), str(one.failed), str(one.sent_back),
+            "?" if one.rows is None else str(one.rows), str(one.files), render.size(one.bytes),
+            (one.next_sweep or "")[:16].replace("T", " "), escape("; ".join(one.waits_for)),
+        )  # fmt: skip
+    if shown.rows:
+        render.out().print(shown)
+    objects = render.table("object", "state", "~because")
     for result in report.results:
-        key = result.key
-        shown.add_row(escape(key.dataset), escape(f"{key.target}:{key.object}"), result.state, escape(result.because))
-    render.out().print(shown)
+        if every or result.state not in ("swept", "would go", "waiting"):
+            name = object_name(result.key.dataset, result.key.target, result.key.object)
+            objects.add_row(escape(name), result.state, escape(result.because))
+    if objects.rows:
+        render.out().print()
+        render.out().print(objects)
 
 
 def _tell_marked(report: Any, dry_run: bool) -> None:

@@ -19,7 +19,7 @@ from ebbtide.model.durations import Duration
 from ebbtide.model.ids import DatasetId
 
 Match = Literal["exact", "casefold", "normalised-email"]
-"""How values of an identity are compared: as they stand, in any case, or as mail systems take an address."""
+"""How values of an identity are compared: as they stand, in any case, or without the space around them as well."""
 
 NOTICE = Duration(14, "d")
 """How long a request for somebody who left is pending where nobody says."""

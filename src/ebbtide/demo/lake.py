@@ -36,6 +36,23 @@ tables:
   - {name: events.web.clicks, schedule: +1d, columns: {user_id: [PII.tag]}}
   - {name: stream.risk.scores, labels: [TableContent.machine_data]}
 """,
+    "subjects.yml": """\
+# What tells people apart, and where it stands; lineage carries it further.
+subjects:
+  user_id:
+    columns:
+      - lake.raw.payment_events.user_id
+      - lake.app.users.user_id
+      - lake.app.cards.user_id
+      - lake.archive.payments_2019.user_id
+      - events.web.clicks.user_id
+      - cdc.core.accounts.id
+      - stream.risk.alerts.user_id
+      - stream.risk.scores.user_id
+  email: {columns: [lake.app.users.email], match: casefold}
+identities:
+  - {table: lake.app.users, key: user_id, gives: {email: email}}
+""",
     "lineage/lake.app.daily_user_events.sql": """\
 SELECT user_id AS uid, count(*) AS payments, CAST(at AS DATE) AS _date
 FROM lake.raw.payment_events

@@ -20,6 +20,7 @@ from itertools import islice
 from ebbtide.config.laws import Law
 from ebbtide.erasure.keyring import (
     adopt_key_files,
+    destroy_left_keys,
     digests_of,
     filing,
     lookup_key_for_writing,
@@ -82,6 +83,7 @@ def file_requests(
     if received_at > ledger.clock.now():
         raise InputError("a request that is received in the future", hint="give the day on which it came in")
     adopt_key_files(ledger)
+    destroy_left_keys(ledger)
     due_at, everybody = law.due_at(received_at), iter(people)
     ids, known = list[str](), list[int]()
     run.step("file requests", unit="requests")

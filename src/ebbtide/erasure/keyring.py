@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 
 from ebbtide.errors import EbbtideError, InputError, RefusedError, UnreadableError
 from ebbtide.ledger.commitment import Identifier, Opening, committed
@@ -78,21 +78,17 @@ def filing(ledger: Ledger) -> Iterator[tuple[Step[StateWriter], list[tuple[int, 
 
 def open_sealed(home: Home, requests: Iterable[Request]) -> Iterator[tuple[Request, Opening]]:
     """Whom requests are about. A key that is missing is an error, never nobody."""
+    return ((request, opening) for request, _, opening in open_with_keys(home, requests))
+
+
+def open_with_keys(home: Home, requests: Iterable[Request]) -> Iterator[tuple[Request, bytes, Opening]]:
+    """The same with the keys, for whoever seals more under them."""
     waiting = [request for request in requests if request.sealed is not None]
-    if not any(request.key_slot is not None for request in waiting):
-        yield from ((one, _opened(one, home.keys.read(one.id))) for one in waiting)
-        return
-    with home.request_keys.reading() as keys:
+    with home.request_keys.reading() if any(one.key_slot is not None for one in waiting) else nullcontext() as keys:
         for one in waiting:
             slot = one.key_slot
-            yield one, _opened(one, home.keys.read(one.id) if slot is None else keys.key(slot, one.id))
-
-
-def key_of(home: Home, request: Request) -> bytes:
-    """The key of a request that is not closed."""
-    if request.key_slot is None:
-        return home.keys.read(request.id)
-    return home.request_keys.read(request.key_slot, request.id)
+            key = home.keys.read(one.id) if slot is None or keys is None else keys.key(slot, one.id)
+            yield one, key, _opened(one, key)
 
 
 def adopt_key_files(ledger: Ledger) -> None:
@@ -115,7 +111,6 @@ def adopt_key_files(ledger: Ledger) -> None:
             for slot, (request, key) in zip(slots, found, strict=True):
                 rows.set_slot(connection, request.id, slot)
                 rows.add_lookups(connection, request.id, digests_of(lookup, _opened(request, key).identifiers))
-    destroy_left_keys(ledger)
 
 
 def destroy_left_keys(ledger: Ledger) -> None:

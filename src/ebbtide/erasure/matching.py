@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ebbtide.config.subjects import Match
-from ebbtide.erasure.values import GMAIL, bytes_of
+from ebbtide.erasure.values import bytes_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -138,15 +138,10 @@ def _casefold(column: Column) -> Column:
 
 
 def _email(column: Column) -> Column:
-    """As `normalise_email`: lower case, no +tag, and at Gmail no dots."""
+    """In any case, and without the white space around it."""
     from pyspark.sql import functions as F
 
-    text = F.trim(_casefold(column))
-    domain = F.substring_index(text, "@", -1)
-    local = F.substring_index(F.regexp_extract(text, r"(?s)^(.*)@", 1), "+", 1)
-    is_gmail = domain.isin(*GMAIL)
-    local = F.when(is_gmail, F.translate(local, ".", "")).otherwise(local)
-    return F.concat(local, F.lit("@"), F.when(is_gmail, F.lit(GMAIL[0])).otherwise(domain))
+    return F.trim(_casefold(column))
 
 
 _MATCHED: dict[Match, Callable[[Column], Column]] = {

@@ -27,7 +27,6 @@ _TYPE = re.compile(
 )
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 _MOST_DIGITS = 38
-GMAIL = ("gmail.com", "googlemail.com")
 _NOBODY = frozenset({"null", "none", "nan", "undefined", "\\n"})
 
 
@@ -140,21 +139,12 @@ def _hint_for(type_: str) -> str:
 
 def matched(match: Match, text: str) -> str:
     """What is compared of a value: all values that count as the same person have the same."""
-    if match == "normalised-email":
-        return normalise_email(text)
-    return text.casefold() if match == "casefold" else text
+    if match == "exact":
+        return text
+    return text.strip().casefold() if match == "normalised-email" else text.casefold()
 
 
 def bytes_of(value: str) -> Collection[bytes]:
     """What a binary column holds of a value: the 16 bytes of a UUID, or the text's own."""
     plain = _uuid(value)
     return (value.encode(),) if plain is None else (UUID(plain).bytes, value.encode())
-
-
-def normalise_email(text: str) -> str:
-    """One spelling for the addresses that reach one mailbox: lower case, no +tag, and at Gmail no dots."""
-    local, _, domain = text.strip().casefold().rpartition("@")
-    local = local.partition("+")[0]
-    if domain in GMAIL:
-        local, domain = local.replace(".", ""), GMAIL[0]
-    return f"{local}@{domain}"

@@ -8,22 +8,15 @@ its leaf and the path from there to the root, and nothing of the others.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from ebbtide.errors import InputError, ProofError
 from ebbtide.ledger import tree
-from ebbtide.ledger.leaf import BATCH, Body, hex_bytes, read_body, requests_of
+from ebbtide.ledger.leaf import BATCH, Batched, Body, hex_bytes, read_body, requests_of
 
 MAX_BATCH = 8192
 """How many leaves a batch has at most: a path is computed from their hashes, in milliseconds."""
-
-
-class Batched(NamedTuple):
-    """A request's leaf in a batch: its index there, its exact bytes, and the hashes up to the root."""
-
-    leaf_index: int
-    leaf: bytes
-    path: tuple[bytes, ...]
+MAX_PATH = 63
+"""How many hashes a path has at most: no tree is so high."""
 
 
 class Tree:

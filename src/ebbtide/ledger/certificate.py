@@ -2,15 +2,17 @@
 
 `certificate.json` is canonical JSON:
 
-    {"format": "ebbtide-certificate", "v": 1,
+    {"format": "ebbtide-certificate", "v": 2,
      "summary": {…},                                  for people; computed from the rest
-     "entries": [{"index": 12, "leaf": "{…}"}, …],    the request's ledger entries, each as its exact bytes
+     "entries": [{"index": 12, "leaf": "{…}"},        the request's ledger entries, each as its exact bytes
+                 {"index": 13, "leaf": "{…}",         of a batch also the request's leaf there, and the path to its root
+                  "batch": {"index": 4711, "leaf": "{…}", "path": ["<hex>", …]}}, …],
      "proof": "c2sp.org/tlog-proof@v1\\n…",            of the last entry, which lists all the others
      "envelope": {…}}                                 DSSE: an in-toto statement over all of the above
 
 The envelope is signed by a key of its own, whose public half is one of the entries: whoever trusts the ledger's key
-needs no other. The functions below are the rules, each of which refuses; `check.py` applies them in its order, and
-`build` before anything is signed.
+needs no other. The functions below and those of `claims.py` are the rules, each of which refuses; `check.py` applies
+them in its order, and `build` before anything is signed.
 """
 
 from __future__ import annotations
@@ -22,21 +24,20 @@ from typing import NamedTuple
 
 from ebbtide.errors import InputError, ProofError
 from ebbtide.ledger import dsse
-from ebbtide.ledger.leaf import CERTIFICATE_KEY, CERTIFIED, VERIFIED, Body, Logged, listed_in, read_body, requests_of
+from ebbtide.ledger.batch import MAX_PATH, read_batched
+from ebbtide.ledger.claims import check_claims, read_closing
+from ebbtide.ledger.leaf import CERTIFICATE_KEY, Batched, Body, Logged, hex_bytes, listed_in, read_body
 from ebbtide.ledger.note import Signer, VerifierKey
 from ebbtide.ledger.proof import TlogProof
 from ebbtide.ledger.summary import summarise
 from ebbtide.model.canonical import Json, dumps, loads_canonical
 
 FORMAT = "ebbtide-certificate"
-VERSION = 1
+VERSION = 2
 MAX_BYTES = 16 * 1024 * 1024
 
-CLEAN = "certified"
-WITH_EXCEPTIONS = "certified with exceptions"
-
 STATEMENT = "https://in-toto.io/Statement/v1"
-PREDICATE = "urn:ebbtide:erasure-certificate:v1"
+PREDICATE = "urn:ebbtide:erasure-certificate:v2"
 
 
 class Certificate(NamedTuple):
@@ -53,13 +54,18 @@ class Certificate(NamedTuple):
         """The entry that certifies the request."""
         return self.bodies[-1]
 
+    @property
+    def told(self) -> tuple[Body, ...]:
+        """What the entries say of the request: of batches their leaves. Refused where a root does not prove one."""
+        return told_by(self.entries, self.bodies)
+
     def encode(self) -> bytes:
         """The content of `certificate.json`."""
         content: dict[str, Json] = {
             "format": FORMAT,
             "v": VERSION,
             "summary": self.summary,
-            "entries": [{"index": entry.leaf_index, "leaf": entry.leaf.decode()} for entry in self.entries],
+            "entries": [_item(entry) for entry in self.entries],
             "proof": self.proof.encode().decode(),
             "envelope": self.envelope.to_json(),
         }
@@ -101,14 +107,14 @@ def build(entries: Sequence[Logged], proof: TlogProof, signer: Signer) -> Certif
     ordered = tuple(sorted(entries))
     bodies = _bodies(ordered)
     check_listing(ordered, bodies)
-    check_claims(bodies)
+    check_claims(told_by(ordered, bodies))
     if signing_key(bodies) != signer.key:
         raise ProofError(
             "key that signs the certificate", expected=signing_key(bodies).encode(), found=signer.key.encode()
         )
     if proof.leaf_index != ordered[-1].leaf_index:
         raise ProofError("entry of the proof", expected=str(ordered[-1].leaf_index), found=str(proof.leaf_index))
-    summary = summarise(ordered, bodies, proof.note)
+    summary = summarise(ordered, told_by(ordered, bodies), proof.note)
     payload = statement(ordered, proof, summary)
     return Certificate(ordered, bodies, proof, dsse.sign(dsse.STATEMENT_TYPE, payload, signer), summary)
 
@@ -133,35 +139,9 @@ def check_listing(entries: Sequence[Logged], bodies: Sequence[Body]) -> None:
         raise ProofError("entries", expected="only listed ones", found=f"entry {strays[0]}, which no other lists")
 
 
-def check_claims(bodies: Sequence[Body]) -> None:
-    """Refuse unless the entries are one request's, and what its last entry claims follows from the others.
-
-    Certified without exceptions means: every commitment was searched for, and wherever it was, the last search read
-    everything and found nothing. Nothing searched means no.
-    """
-    request, state, commitments = _closing(bodies[-1])
-    for body in bodies:
-        belongs = requests_of(body)
-        if belongs is not None and request not in belongs:
-            raise ProofError("request of an entry", expected=request, found=", ".join(belongs))
-    results: dict[str, dict[str, tuple[int, int]]] = {}
-    for body in bodies:
-        if body["kind"] == VERIFIED:
-            place, searched, result = _search(body)
-            for commitment in searched:
-                results.setdefault(commitment, {})[place] = result
-    if state == WITH_EXCEPTIONS:
-        return
-    for commitment in commitments:
-        if commitment not in results:
-            raise ProofError(f"search for commitment {commitment}", expected="at least one", found="none")
-        for place, (found, unread) in results[commitment].items():
-            if found or unread:
-                raise ProofError(
-                    f"last search for commitment {commitment} in {place}",
-                    expected="0 found, 0 not readable",
-                    found=f"{found} found, {unread} not readable",
-                )
+def told_by(entries: Sequence[Logged], bodies: Sequence[Body]) -> tuple[Body, ...]:
+    """What entries say of a request, one by one: themselves, or of a batch the leaf that its root proves."""
+    return tuple(read_batched(body, entry.batch) for entry, body in zip(entries, bodies, strict=True))
 
 
 def signing_key(bodies: Sequence[Body]) -> VerifierKey:
@@ -176,7 +156,10 @@ def signing_key(bodies: Sequence[Body]) -> VerifierKey:
 
 def statement(entries: Sequence[Logged], proof: TlogProof, summary: dict[str, Json]) -> bytes:
     """The in-toto statement that a certificate's envelope must hold, byte for byte."""
-    parts = [(f"entry {entry.leaf_index}", entry.leaf) for entry in entries] + [("proof", proof.encode())]
+    parts = [(f"entry {entry.leaf_index}", entry.leaf) for entry in entries]
+    batched = [(entry.leaf_index, entry.batch) for entry in entries if entry.batch is not None]
+    parts += [(f"entry {index}, leaf {batch.leaf_index}", batch.leaf) for index, batch in batched]
+    parts.append(("proof", proof.encode()))
     content: dict[str, Json] = {
         "_type": STATEMENT,
         "subject": [{"name": name, "digest": {"sha256": sha256(data).hexdigest()}} for name, data in parts],
@@ -188,30 +171,7 @@ def statement(entries: Sequence[Logged], proof: TlogProof, summary: dict[str, Js
 
 def commitments_of(last: Body) -> list[str]:
     """Whom the entry that certifies a request is about."""
-    return _closing(last)[2]
-
-
-def _closing(body: Body) -> tuple[str, str, list[str]]:
-    match body:
-        case {"kind": kind, "request": str(request), "state": str(state), "commitments": [_, *_] as commitments}:
-            if kind == CERTIFIED and state in (CLEAN, WITH_EXCEPTIONS):
-                return request, state, _texts(commitments)
-    raise InputError(
-        "the last entry does not certify a request",
-        hint=f"its kind is {CERTIFIED}, with request, commitments, and state `{CLEAN}` or `{WITH_EXCEPTIONS}`",
-    )
-
-
-def _search(body: Body) -> tuple[str, list[str], tuple[int, int]]:
-    """Where a verification searched, for whom, and how much it found and could not read."""
-    found, unread = body.get("found"), body.get("unread", 0)
-    match body:
-        case {"place": str(place), "commitments": [_, *_] as commitments}:
-            if type(found) is int and type(unread) is int and found >= 0 and unread >= 0:
-                return place, _texts(commitments), (found, unread)
-    raise InputError(
-        f"a {VERIFIED} entry without place, commitments and found", hint="`found` and `unread` count from 0"
-    )
+    return read_closing(last).commitments
 
 
 def _bodies(entries: Sequence[Logged]) -> tuple[Body, ...]:
@@ -220,19 +180,28 @@ def _bodies(entries: Sequence[Logged]) -> tuple[Body, ...]:
             "the entries are not in the order of their indexes, each once", hint="issue the certificate again"
         )
     bodies = tuple(read_body(entry.leaf) for entry in entries)
-    _closing(bodies[-1])
+    read_closing(bodies[-1])
     return bodies
+
+
+def _item(entry: Logged) -> Json:
+    item: dict[str, Json] = {"index": entry.leaf_index, "leaf": entry.leaf.decode()}
+    if (batch := entry.batch) is not None:
+        path: list[Json] = [each.hex() for each in batch.path]
+        item["batch"] = {"index": batch.leaf_index, "leaf": batch.leaf.decode(), "path": path}
+    return item
 
 
 def _logged(item: Json) -> Logged:
     match item:
-        case {"index": index, "leaf": str(leaf)} if type(index) is int and index >= 0:
-            return Logged(index, leaf.encode())
-    raise InputError("an entry that has not exactly an index and a leaf", hint="the leaf is the entry's text")
+        case {"index": index, "leaf": str(leaf)} if isinstance(item, dict) and type(index) is int and index >= 0:
+            return Logged(index, leaf.encode(), _batched(item["batch"]) if "batch" in item else None)
+    raise InputError("an entry that has not an index, a leaf and maybe a batch", hint="the leaf is the entry's text")
 
 
-def _texts(items: Sequence[Json]) -> list[str]:
-    texts = [item for item in items if isinstance(item, str)]
-    if len(texts) != len(items):
-        raise InputError("a commitment that is not text", hint="commitments are hexadecimal text")
-    return texts
+def _batched(item: Json) -> Batched:
+    match item:
+        case {"index": index, "leaf": str(leaf), "path": [*path], **rest} if type(index) is int and not rest:
+            if index >= 0 and len(path) <= MAX_PATH:
+                return Batched(index, leaf.encode(), tuple(hex_bytes(str(each)) for each in path))
+    raise InputError("a batch that has not exactly an index, a leaf and a path", hint="issue the certificate again")

@@ -5,8 +5,8 @@ The steps, in this order; the first that fails ends the check and is named:
 1. `certificate`  its form: canonical JSON of a known version, entries, proof and envelope that can be read
 2. `checkpoint`   the ledger's head is signed by a key that is trusted at its size, under the key's own origin
 3. `inclusion`    the last entry is in that ledger
-4. `entries`      the last entry lists exactly the others, by index and leaf hash
-5. `claims`       they are one request's, and what the last one claims follows from them
+4. `entries`      the last entry lists exactly the others, by index and leaf hash; roots of batches prove their leaves
+5. `claims`       they are one request's, and what the last one claims follows from them (`claims.py`)
 6. `clock`        they were written on a real clock, unless a simulated one was asked for
 7. `summary`      what people read is what the entries say
 8. `statement`    the envelope holds the statement over all this, signed by the key that is among the entries
@@ -24,8 +24,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from ebbtide.errors import EbbtideError, ProofError
 from ebbtide.ledger import certificate as rules
 from ebbtide.ledger.certificate import Certificate
+from ebbtide.ledger.claims import check_claims
 from ebbtide.ledger.dsse import STATEMENT_TYPE
 from ebbtide.ledger.keys import Trust
+from ebbtide.ledger.leaf import Body
 from ebbtide.ledger.note import Verified
 from ebbtide.ledger.summary import ASSERTED, WITNESSED, moment, summarise
 from ebbtide.ledger.tree import verify_inclusion
@@ -87,6 +89,7 @@ class _Checking:
     def __init__(self, trust: Trust, opening: Opening | None, *, simulated: bool) -> None:
         self.trust, self.opening, self.simulated = trust, opening, simulated
         self.certificate: Certificate
+        self.told: tuple[Body, ...] = ()
         self.verified: tuple[Verified, ...] = ()
         self.request: str | None = None
         self.time = ASSERTED
@@ -123,10 +126,11 @@ class _Checking:
 
     def entries(self) -> str:
         rules.check_listing(self.certificate.entries, self.certificate.bodies)
+        self.told = self.certificate.told
         return f"the last entry lists the other {len(self.certificate.entries) - 1}"
 
     def claims(self) -> str:
-        rules.check_claims(self.certificate.bodies)
+        check_claims(self.told)
         return f"request {self.request}: {self.certificate.last['state']}"
 
     def clock(self) -> str:
@@ -148,7 +152,7 @@ class _Checking:
 
     def summary(self) -> str:
         certificate = self.certificate
-        expected = summarise(certificate.entries, certificate.bodies, certificate.proof.note)
+        expected = summarise(certificate.entries, self.told, certificate.proof.note)
         for key in sorted(expected.keys() | certificate.summary.keys()):
             wanted, found = (
                 dumps(side[key]).decode() if key in side else "nothing" for side in (expected, certificate.summary)

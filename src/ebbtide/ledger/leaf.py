@@ -56,11 +56,20 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _KIND = re.compile(r"[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*)*")
 
 
-class Logged(NamedTuple):
-    """An entry as the ledger holds it: its index and its exact bytes."""
+class Batched(NamedTuple):
+    """A request's leaf in a batch: its index there, its exact bytes, and the hashes up to the root (`batch.py`)."""
 
     leaf_index: int
     leaf: bytes
+    path: tuple[bytes, ...]
+
+
+class Logged(NamedTuple):
+    """An entry as the ledger holds it: its index and its exact bytes; of a batch with the leaf that counts."""
+
+    leaf_index: int
+    leaf: bytes
+    batch: Batched | None = None
 
     @property
     def hash(self) -> bytes:

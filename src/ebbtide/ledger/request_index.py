@@ -12,9 +12,10 @@ from typing import NamedTuple
 from sqlalchemy import Connection, insert, select
 
 from ebbtide.errors import ProofError, RefusedError
-from ebbtide.ledger.batch import Batched, Tree
+from ebbtide.ledger.batch import Tree
 from ebbtide.ledger.codec import Entry
 from ebbtide.ledger.entries import CertificateKey
+from ebbtide.ledger.leaf import Batched
 from ebbtide.state.bulk import insert_rows
 from ebbtide.state.tables import ledger_certificate_keys, ledger_requests
 

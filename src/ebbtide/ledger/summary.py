@@ -23,7 +23,7 @@ _COSIGNATURE_BYTES = 72
 
 
 def summarise(entries: Sequence[Logged], bodies: Sequence[Body], note: Note) -> dict[str, Json]:
-    """The summary of a request's entries, the last of which certifies it."""
+    """The summary of a request's entries, the last of which certifies it; `bodies` are what they say of it."""
     last = bodies[-1]
     summary: dict[str, Json] = {
         "title": f"Erasure request {last['request']}: {last['state']}",

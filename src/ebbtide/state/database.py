@@ -59,7 +59,12 @@ class Database:
     @property
     def folder(self) -> Path | None:
         """The folder of a SQLite file; None for a server."""
-        return Path(self._url.database or "").absolute().parent if self.is_sqlite else None
+        return None if self.file is None else self.file.parent
+
+    @property
+    def file(self) -> Path | None:
+        """The SQLite file; None for a server."""
+        return Path(self._url.database or "").absolute() if self.is_sqlite else None
 
     def version(self) -> int:
         """The layout that is there; 0 when there is no state. An error is an error, never a no."""

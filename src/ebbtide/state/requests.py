@@ -11,13 +11,14 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from functools import cache
 
-from sqlalchemy import Connection, RowMapping, delete, func, insert, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, delete, func, insert, select, update
 
+from ebbtide.errors import InputError
 from ebbtide.model.canonical import timestamp
 from ebbtide.state import tables
 from ebbtide.state.bulk import insert_rows
 from ebbtide.state.reader import request_of_row
-from ebbtide.state.values import Request
+from ebbtide.state.values import NEXT_STATES, Request, RequestState
 
 _PAGE = 5000
 
@@ -52,6 +53,38 @@ def holders(connection: Connection, digests: Collection[bytes]) -> dict[bytes, l
             request = requests.setdefault(row["id"], _request(row))
             found.setdefault(bytes(row["digest"]), []).append(request)
     return found
+
+
+def requests_by_id(connection: Connection, ids: Sequence[str]) -> list[Request]:
+    """Requests in the order of their ids; one that is not there is bad input."""
+    found = dict[str, Request]()
+    for start in range(0, len(ids), _PAGE):
+        query = select(tables.requests).where(tables.requests.c.id.in_(ids[start : start + _PAGE]))
+        found |= {row["id"]: _request(row) for row in connection.execute(query).mappings()}
+    if missing := [one for one in ids if one not in found]:
+        raise InputError(f"there is no request {missing[0]}", hint="`erase list` shows them")
+    return [found[one] for one in ids]
+
+
+def set_states(connection: Connection, ids: Iterable[str], state: RequestState, *, at: datetime) -> None:
+    """Move open requests to an open state that may follow theirs (`values.after_search` knows it)."""
+    assert NEXT_STATES[state]
+    table = tables.requests
+    rows = [{"moved": one} for one in ids]
+    if rows:
+        connection.execute(
+            update(table).where(table.c.id == bindparam("moved")).values(state=state, updated_at=at), rows
+        )
+
+
+def reseal(connection: Connection, sealed: Iterable[tuple[str, bytes]]) -> None:
+    """What is known of people has grown; it is sealed under the same keys."""
+    table = tables.requests
+    rows = [{"one": request, "content": content} for request, content in sealed]
+    if rows:
+        connection.execute(
+            update(table).where(table.c.id == bindparam("one")).values(sealed=bindparam("content")), rows
+        )
 
 
 def known_ids(connection: Connection, ids: Collection[str]) -> set[str]:

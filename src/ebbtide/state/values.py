@@ -67,8 +67,10 @@ NEXT_STATES: dict[RequestState, frozenset[RequestState]] = {
         {RequestState.RECEIVED, RequestState.CERTIFIED, RequestState.CERTIFIED_WITH_EXCEPTIONS}
     ),
     RequestState.CERTIFIED: frozenset(),
-    # It resumes by itself when the last exception ends.
-    RequestState.CERTIFIED_WITH_EXCEPTIONS: frozenset({RequestState.PLANNED}),
+    # It resumes by itself when the last exception ends, and a later search counts as it does for one that is verified.
+    RequestState.CERTIFIED_WITH_EXCEPTIONS: frozenset(
+        {RequestState.PLANNED, RequestState.VERIFIED, RequestState.RECEIVED}
+    ),
     RequestState.REFUSED: frozenset(),
     RequestState.WITHDRAWN: frozenset(),
 }
@@ -78,10 +80,13 @@ NEXT_STATES: dict[RequestState, frozenset[RequestState]] = {
 def after_search(state: RequestState, *, found: bool) -> RequestState:
     """What a search makes of a request: clean is verified where that may follow, found takes a verification back.
 
-    Elsewhere the search is on record, and the request stays where it is: its deletion is not over.
+    Elsewhere the search is on record, and the request stays where it is: its deletion is not over, or its person not
+    known yet.
     """
+    if state is RequestState.IDENTITY_PENDING:
+        return state
     if found:
-        return RequestState.RECEIVED if state is RequestState.VERIFIED else state
+        return RequestState.RECEIVED if RequestState.RECEIVED in NEXT_STATES[state] else state
     return RequestState.VERIFIED if RequestState.VERIFIED in NEXT_STATES[state] else state
 
 

@@ -61,30 +61,44 @@ class StateWriter(RunWriter):
         self, dataset: str, native_id: str, *, actor: str, reason: str, until: datetime | None, at: datetime
     ) -> tuple[Unmark, tuple[Mark, ...]]:
         """Rescue an object from every target; gives the pin and the marks that it closed (spec §1)."""
-        if until is not None and until <= at:
-            raise InputError("an unmark that has expired already", hint="give a later `--until`, or none")
-        marks = [mark for mark in self.marks(datasets=[dataset]) if mark.key.object == native_id]
-        if any(mark.state is MarkState.SWEEPING for mark in marks):
+        pins, begun = self.unmark_all([(dataset, native_id)], actor=actor, reason=reason, until=until, at=at)
+        if begun:
             raise RefusedError(
                 "the object is being swept: its removal has begun",
                 hint="place a hold on what is left; the next sweep says what became of this one",
             )
-        for mark in marks:
-            self._set_mark(mark.id, MarkState.UNMARKED, closed_at=at, closed_because=f"unmarked by {actor}")
-        pin = Unmark(
-            id=new_id(),
-            dataset=dataset,
-            object=native_id,
-            actor=actor,
-            reason=reason,
-            salt=new_salt(),
-            created_at=at,
-            until=until,
-            released_at=None,
-            released_by=None,
-        )
-        self.connection.execute(insert(tables.unmarks), [asdict(pin)])
-        return pin, tuple(self.get_mark(mark.id) for mark in marks)
+        return pins[0]
+
+    def unmark_all(
+        self,
+        objects: Sequence[tuple[str, str]],
+        *,
+        actor: str,
+        reason: str,
+        until: datetime | None,
+        at: datetime,
+    ) -> tuple[list[tuple[Unmark, tuple[Mark, ...]]], list[tuple[str, str]]]:
+        """Rescue many: each pin with the marks that it closed, and the objects left because their removal has begun."""
+        if until is not None and until <= at:
+            raise InputError("an unmark that has expired already", hint="give a later `--until`, or none")
+        marked: dict[tuple[str, str], list[Mark]] = {}
+        for mark in self.marks(datasets={dataset for dataset, _ in objects}):
+            marked.setdefault((mark.key.dataset, mark.key.object), []).append(mark)
+        found, begun = [], []
+        for dataset, native_id in objects:
+            marks = marked.get((dataset, native_id), [])
+            if any(mark.state is MarkState.SWEEPING for mark in marks):
+                begun.append((dataset, native_id))
+                continue
+            for mark in marks:
+                self._set_mark(mark.id, MarkState.UNMARKED, closed_at=at, closed_because=f"unmarked by {actor}")
+            pin = Unmark(
+                id=new_id(), dataset=dataset, object=native_id, actor=actor, reason=reason, salt=new_salt(),
+                created_at=at, until=until, released_at=None, released_by=None,
+            )  # fmt: skip
+            self.connection.execute(insert(tables.unmarks), [asdict(pin)])
+            found.append((pin, tuple(self.get_mark(mark.id) for mark in marks)))
+        return found, begun
 
     def release_unmark(self, dataset: str, native_id: str, *, actor: str, at: datetime) -> tuple[Unmark, ...]:
         """Let policies act on an object again; gives the pins that this released."""
@@ -223,10 +237,6 @@ class StateWriter(RunWriter):
                 hint=f"it is {found.state}, due on {found.deadline:%Y-%m-%d}",
             )
         return self._set_request(request_id, extended_to=until, updated_at=at)
-
-    def reseal_request(self, request_id: str, sealed: bytes, *, at: datetime) -> Request:
-        """What is known of the person has grown; it is sealed under the same key."""
-        return self._set_request(request_id, sealed=sealed, updated_at=at)
 
     def forget_request(self, request_id: str, *, at: datetime) -> Request:
         """Drop the sealed identifiers and the note of a closed request; its key is destroyed after the commit."""

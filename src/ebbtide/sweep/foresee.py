@@ -17,7 +17,7 @@ from ebbtide.model.reasons import Code, Reason
 from ebbtide.model.removal import FileDeletion
 from ebbtide.sweep.act_planning import act_of
 from ebbtide.sweep.outcomes import DatasetState, results_in
-from ebbtide.sweep.values import Batch, Result
+from ebbtide.sweep.values import Batch, Result, freed_by
 
 _WOULD = {"swept": "would go", "waiting": "waiting", "unmarked": "would be sent back", "failed": "would fail"}
 
@@ -31,6 +31,8 @@ class Foreseen:
     """What would go, with sizes."""
     stages: tuple[tuple[str, tuple[str, ...]], ...]
     """By dataset, what would be done, in order."""
+    freed: Mapping[str, tuple[int, int]]
+    """By dataset, how many files would go, and how many bytes."""
 
 
 def foresee(
@@ -52,7 +54,7 @@ def foresee(
         after = _after(now, batch, by_dataset[batch.dataset], files)
         results += [_would(result.act, each) for each in results_in(batch, result, after, now)]
     stages = [(each.act.dataset, tuple(str(stage) for stage in each.act.stages)) for each in ended.values()]
-    return Foreseen(tuple(results), files, tuple(stages))
+    return Foreseen(tuple(results), files, tuple(stages), freed_by(ended.values()))
 
 
 def _would(act: Act, result: Result) -> Result:

@@ -12,6 +12,7 @@ from ebbtide.ledger.entries import Marked, MarkSentBack, salted
 from ebbtide.ledger.ledger import Ledger, Step
 from ebbtide.ledger.redaction import because_in_ledger, dataset_in_ledger, object_in_ledger
 from ebbtide.model.durations import add
+from ebbtide.plan.choice import EVERYTHING, Choice
 from ebbtide.plan.plan import Plan
 from ebbtide.state.lease import Lease
 from ebbtide.state.sweeper import SweepWriter
@@ -39,9 +40,10 @@ class MarkReport:
     unread: tuple[str, ...] = ()
 
 
-def propose(plan: Plan, policies: PolicySet, now: datetime) -> list[Proposal]:
-    """The plan's objects with decision `mark`."""
-    rows = decided(plan, "mark")
+def propose(plan: Plan, policies: PolicySet, now: datetime, choice: Choice = EVERYTHING) -> list[Proposal]:
+    """The plan's objects with decision `mark`, or those of them that somebody chose."""
+    takes = choice.takes()
+    rows = {key: row for key, row in decided(plan, "mark").items() if takes(row)}
     graces = {policy.name: policy.grace for policy in policies.policies}
     facts = facts_of(plan, "mark") if rows else {}
     days = _days(plan) if rows else {}

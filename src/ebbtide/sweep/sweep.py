@@ -18,6 +18,7 @@ from ebbtide.config.project import Limits
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.ledger.ledger import Ledger
 from ebbtide.model.dataset import Catalog
+from ebbtide.plan.choice import EVERYTHING, Choice
 from ebbtide.plan.plan import Plan
 from ebbtide.run import RunContext
 from ebbtide.state.lease import Lease
@@ -26,7 +27,7 @@ from ebbtide.sweep.act_planning import batches_of, decided, going_now
 from ebbtide.sweep.leftover import leftovers, sort_out
 from ebbtide.sweep.mark import send_back
 from ebbtide.sweep.owner import Retention
-from ebbtide.sweep.values import Batch, Result, SweepReport
+from ebbtide.sweep.values import Batch, Result, SweepReport, freed_by
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +39,21 @@ class Todo:
 
 
 def todo(
-    plan: Plan, inventory: Inventory, marks: Sequence[Mark], catalogs: Mapping[str, Catalog], ledger: Ledger
+    plan: Plan,
+    inventory: Inventory,
+    marks: Sequence[Mark],
+    catalogs: Mapping[str, Catalog],
+    ledger: Ledger,
+    choice: Choice = EVERYTHING,
 ) -> Todo:
-    """Sort out what is there to do, and what an earlier sweep left; nothing is written."""
-    waits = decided(plan, "wait")
-    found = sort_out(going_now(plan, {mark.key: mark for mark in marks}), marks, waits, catalogs)
+    """Sort out what is there to do, and what an earlier sweep left; nothing is written. Of the tables that somebody
+    chose, where somebody did: each of them whole, and what others still reference waits as ever.
+    """
+    takes = choice.only_tables("sweep").takes()
+    marks = [mark for mark in marks if takes({"dataset": mark.key.dataset})]
+    waits = {key: row for key, row in decided(plan, "wait").items() if takes(row)}
+    going = [one for one in going_now(plan, {mark.key: mark for mark in marks}) if takes(one.row)]
+    found = sort_out(going, marks, waits, catalogs)
     left = {mark.key for mark in found.left}
     waiting = {key: tuple(str(name) for name in row["waits_for"]) for key, row in waits.items() if key not in left}
     waiting |= {key: (why,) for key, why in found.waiting.items()}
@@ -65,6 +76,7 @@ class Sweeper:
     lease: Lease
     context: RunContext
     limits: Limits
+    choice: Choice = EVERYTHING
 
     def sweep(self, plan: Plan, inventory: Inventory, policies: PolicySet, snapshot: Snapshot) -> SweepReport:
         """Do what the plan says; `inventory` is what it was made from, `snapshot` the state that it read."""
@@ -72,7 +84,7 @@ class Sweeper:
         assert run is not None, "a sweep is a run that the state knows"
         close_unfinished(self.ledger, self.lease)
         back = send_back(self.ledger, self.lease, run, snapshot, decided(plan, "unmarked", "held"))
-        asked = todo(plan, inventory, snapshot.marks, self.catalogs, self.ledger)
+        asked = todo(plan, inventory, snapshot.marks, self.catalogs, self.ledger, self.choice)
         before = [*back, *self._wait(snapshot.marks, asked.waiting)]
         owner = Retention(run, snapshot, rows_targets(policies), self.limits, self.lake.session)
         executors = {"remove": Remover(self.lake.session, self._check)}
@@ -110,6 +122,7 @@ def _report(run: str, results: tuple[Result, ...], carried: Carried) -> SweepRep
         run, results, len(removed), sum(removed.values()), (*errors, *_failures(carried.results)),
         over=tuple(f"{result.act.dataset}: {result.error}" for result in carried.results if result.over),
         findings=tuple(f"{dataset}: {said}" for dataset, proof in carried.proofs.items() for said in proof),
+        freed=freed_by(carried.results),
     )  # fmt: skip
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from ebbtide.acts.act import NamedFile
+from ebbtide.acts.act import ActResult, NamedFile
 from ebbtide.model.dataset import Catalog, TableHandle
 from ebbtide.state.values import Mark, ObjectKey
 
@@ -89,11 +89,37 @@ class Result:
     carried_into: tuple[str, ...] = ()
 
 
+def freed_by(results: Iterable[ActResult]) -> dict[str, tuple[int, int]]:
+    """Files and bytes that went, by dataset."""
+    removed: dict[str, dict[str, int]] = {}
+    for result in results:
+        removed.setdefault(result.act.dataset, {}).update(result.removed)
+    return {dataset: (len(files), sum(files.values())) for dataset, files in removed.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetOutcome:
+    """What a sweep did to one dataset, in objects by what became of them. `rows` were in what went; None where nobody
+    counted them. `next_sweep` is when the next grace of it ends.
+    """
+
+    dataset: str
+    swept: int
+    waiting: int
+    failed: int
+    sent_back: int
+    rows: int | None
+    files: int
+    bytes: int
+    waits_for: tuple[str, ...]
+    next_sweep: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class SweepReport:
     """What a sweep did. `findings` is what the proof after it found wrong: never empty and quiet. `warnings` are the
     plan's, `unread` is what could not be read before it: nothing of that goes. `stages` are those that a dry run would
-    walk, by dataset.
+    walk, by dataset. `freed` are files and bytes, and `datasets` the whole of it, by dataset.
     """
 
     run: str | None
@@ -106,3 +132,5 @@ class SweepReport:
     warnings: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
     stages: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    freed: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    datasets: tuple[DatasetOutcome, ...] = ()

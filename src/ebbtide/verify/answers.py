@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from ebbtide.model.paths import is_inside, normalise
 from ebbtide.storage.versions import Kind, StoredVersion
 from ebbtide.verify.described import Bounds, in_order
 from ebbtide.verify.look import Looked, Order
@@ -16,6 +17,11 @@ from ebbtide.verify.roles import standings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_OPAQUE = ("ebbtide:state", "ebbtide:keys")
+"""Stores of our own whose bytes are known: keys, hashes, salts and what is sealed. A short value among them is chance,
+and a longer one is searched for there as anywhere.
+"""
+_NO_FORMAT = "its format is not known"
 _NOT_READ = "the file that a bound describes was not read: whose bound it is cannot be told"
 
 
@@ -33,8 +39,10 @@ def report_of(
     short = frozenset(needles[n].person for n in everyone.short)
     found: list[tuple[int, int, str, str]] = []
     doubts = [_keyed_untold(each, everyone, path_key) for each in untold]
+    opaque = [normalise(place.prefix) for place in places if place.name in _OPAQUE]
     for each in looked:
         path = listed[each.number].stored.path
+        is_opaque = any(is_inside(normalise(path), prefix) for prefix in opaque)
         shown = keyed(path_key, path) if each.hides else path
         found += [(each.number, n, how, where) for n, how, where in sorted(each.findings.found)]
         people: dict[str, set[str] | None] = {}
@@ -49,7 +57,9 @@ def report_of(
                 found.append((each.number, suspicion.needle, "bound", suspicion.where))
             elif answer is None and (known := people.setdefault(_NOT_READ, set())) is not None:
                 known.add(needles[suspicion.needle].person)
-        if each.findings.unknown_bytes and short:
+        if is_opaque:
+            people.pop(_NO_FORMAT, None)
+        elif each.findings.unknown_bytes and short:
             people[UNKNOWN_BYTES] = set(short)
         doubts += [
             Untold(shown, because, None if whose is None else frozenset(whose))

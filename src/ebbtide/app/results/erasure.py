@@ -124,9 +124,11 @@ class VerifyResult(Shown):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CertificateWritten(Shown):
-    """A certificate, and the file that opens its commitments: personal data, to be kept as such."""
+    """A certificate, and the file that opens its commitments: personal data, to be kept as such. None where the request
+    was closed before, and its identifiers with it.
+    """
 
     id: str
     state: str
     certificate: str
-    opening: str
+    opening: str | None

@@ -82,6 +82,22 @@ class Stages(Shown):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class DatasetResult(Shown):
+    """What became of one dataset's objects, and when its next grace ends."""
+
+    dataset: str
+    swept: int
+    waiting: int
+    failed: int
+    sent_back: int
+    rows: int | None
+    files: int
+    bytes: int
+    waits_for: tuple[str, ...]
+    next_sweep: str | None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class SweepResult(Shown):
     """What became of each object. `findings` is what the proof after it found wrong. `run` is None for a dry run."""
 
@@ -94,6 +110,7 @@ class SweepResult(Shown):
     warnings: tuple[str, ...]
     unread: tuple[str, ...]
     stages: tuple[Stages, ...]
+    datasets: tuple[DatasetResult, ...] = ()
 
     @classmethod
     def of(cls, report: SweepReport) -> SweepResult:
@@ -101,6 +118,7 @@ class SweepResult(Shown):
         return cls(
             report.run, _results(report.results), removed, report.errors, report.findings, report.over,
             report.warnings, report.unread, tuple(Stages(dataset, tuple(each)) for dataset, each in report.stages),
+            tuple(DatasetResult(*(getattr(one, name) for name in DatasetResult.__slots__)) for one in report.datasets),
         )  # fmt: skip
 
 

@@ -19,12 +19,14 @@ import pyarrow as pa
 from ebbtide.verify.read.avro import Everything, decoder
 from ebbtide.verify.read.gather import Gathered
 from ebbtide.verify.read.hudi_records import HudiRecord, is_metadata
-from ebbtide.verify.read.pieces import CannotTell, Pieces
-from ebbtide.verify.read.stored import CHUNK, HELD, Stored, UnknownContentError, as_bytes, bytes_of, exactly, failed
+from ebbtide.verify.read.pieces import CannotTell, Cells, Pieces
+from ebbtide.verify.read.stored import HELD, Stored, UnknownContentError, as_bytes, bytes_of, exactly, failed
 
 _DATA, _INFO, _TRAILER = b"DATABLK*", b"FILEINF2", b'TRABLK"$'
 _KINDS = (_DATA, _INFO, b"METABLKc", b"IDXROOT2", b"IDXLEAF2", b"IDXINTE2", b"BLMFBLK2", b"BLMFMET2", b"DELFABL2")
 _HEAD = 33
+_TRAILER_SIZES = (4096, 212)
+"""Of version 3, and of version 2."""
 _CODECS = ("snappy", "lz4_raw", "zstd")
 
 
@@ -65,9 +67,20 @@ def read_hfile(stored: Stored, schema: str = "") -> Pieces:
             except Exception as error:
                 yield failed("a block of an HFile cannot be read", error)
                 yield from as_bytes(stored, "block that cannot be read", block.start, block.end)
-    if stored.size - end > CHUNK:
-        yield CannotTell("an HFile has much behind its last block")
-        yield from as_bytes(stored, "content", end)
+    yield from _trailer(stored, end, stored.size - end)
+
+
+def _trailer(stored: Stored, start: int, size: int) -> Pieces:
+    """Places, counts and the name of a class, in what is mostly empty."""
+    if size in _TRAILER_SIZES:
+        with stored.open() as file:
+            file.seek(start)
+            yield Cells(
+                "trailer of an HFile", "bytes", pa.array([exactly(file, size, "its trailer")], pa.large_binary())
+            )
+    else:
+        yield CannotTell("an HFile has no whole trailer, or something behind it")
+        yield from as_bytes(stored, "content", start)
 
 
 def _blocks(file: BinaryIO, size: int) -> tuple[list[_Block], int]:

@@ -63,9 +63,9 @@ def read_packed(stored: Stored, inner: Reader) -> Pieces:
     if codec is None:
         raise UnknownContentError("it is no container")
     endings = next((ends for _, name, ends in _STREAMS if name == codec[0]), ())
-    name = stored.name
-    for ending in endings:
-        name = name.removesuffix(ending).replace(f"{ending}.", ".")
+    name = next((stored.name.removesuffix(end) for end in endings if stored.name.endswith(end)), stored.name)
+    if name == stored.name:  # 00001-….gz.metadata.json
+        name = name.replace(".gz.", ".")
     yield from _stream(stored, lambda: codec[1](stored), name, most_unpacked(stored.size), inner)
 
 

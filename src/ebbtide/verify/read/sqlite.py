@@ -1,7 +1,9 @@
 """SQLite databases and their write-ahead logs, page by page: live, free, or left over ("Database File Format").
 
-No tree is followed, so that pages count which no table has any more. Of each page its records are decoded; what of it
-belongs to no record is empty in a database with `secure_delete`, and comes as bytes where it is not.
+No tree is followed, so that pages count which no table has any more. Of each page its records are decoded. What of it
+belongs to no record may hold what was a record (even with `secure_delete`, where SQLite moved records to other pages):
+it comes as one binary, and as every number that a record could have had there. Numbers below 32,768 are left out of
+that: they take two bytes and would be found in any page.
 """
 
 from __future__ import annotations
@@ -11,8 +13,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
+import numpy as np
+import pyarrow as pa
+
 from ebbtide.verify.read.gather import Gathered
-from ebbtide.verify.read.pieces import Pieces, Raw
+from ebbtide.verify.read.pieces import Cells, Pieces
 from ebbtide.verify.read.stored import HELD, Stored, UnknownContentError, exactly
 
 MAGIC = b"SQLite format 3\0"
@@ -22,6 +27,8 @@ _SIZES = tuple(1 << n for n in range(9, 17))
 _CODES = {1: "utf-8", 2: "utf-16-le", 3: "utf-16-be"}
 _WIDTHS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8, 7: 8}
 _FRAGMENT = 3
+_LEFT = "left over in a database page"
+_LEFT_WIDTHS = (3, 4, 6, 8)
 Follow = Callable[[int, int], bytes]
 """What stands in a chain of overflow pages, from the first of them on."""
 
@@ -79,7 +86,7 @@ def read_sqlite(stored: Stored) -> Pieces:
             if number in base.followed or (pointers and _is_map(number, base.usable)):
                 continue
             file.seek((number - 1) * page)
-            yield from _left(exactly(file, page, "a page"), [], (number - 1) * page)
+            yield from _left(exactly(file, page, "a page"), [])
 
 
 def read_log(stored: Stored) -> Pieces:
@@ -93,16 +100,15 @@ def read_log(stored: Stored) -> Pieces:
         base, gathered = _Database(file, page, 0, "utf-8"), Gathered()
         while stored.size - file.tell() >= 24 + page:
             number = int.from_bytes(exactly(file, 24, "a frame")[:4], "big")
-            at = file.tell()
             content = exactly(file, page, "a frame")
             if content[100 if number == 1 else 0] in (_LEAF, _INDEX_LEAF, _INDEX, _INNER):
-                yield from _page(base, content, number, gathered, lambda _, __: b"", 0, at)
+                yield from _page(base, content, number, gathered, lambda _, __: b"", 0)
             else:
-                yield from _left(content, [], at)
+                yield from _left(content, [])
             if gathered.full:
                 yield from gathered.take()
         yield from gathered.take()
-        yield from _left(file.read(page + 24), [], stored.size)
+        yield from _left(file.read(page + 24), [])
 
 
 def _free_pages(base: _Database, trunk: int, pages: int) -> Iterator[tuple[int, int]]:
@@ -123,9 +129,7 @@ def _is_map(number: int, usable: int) -> bool:
     return number >= 2 and (number - 2) % (usable // 5 + 1) == 0
 
 
-def _page(
-    base: _Database, content: bytes, number: int, into: Gathered, follow: Follow, known: int, at: int | None = None
-) -> Pieces:
+def _page(base: _Database, content: bytes, number: int, into: Gathered, follow: Follow, known: int) -> Pieces:
     """Records of a page, and what of it is none. A page that does not hold together comes as bytes."""
     used = [(0, known)]
     offset = 100 if number == 1 else 0
@@ -134,16 +138,29 @@ def _page(
             used = list(_cells(base, content, offset, into, follow))
         except (ValueError, struct.error, LookupError):
             used = []
-    yield from _left(content, used, (number - 1) * base.page if at is None else at)
+    yield from _left(content, used)
 
 
-def _left(content: bytes, used: list[tuple[int, int]], place: int) -> Iterator[Raw]:
+def _left(content: bytes, used: list[tuple[int, int]]) -> Iterator[Cells]:
     """The bytes of a page that belong to nothing, but for the few that are too small to be given away again."""
     at = 0
     for start, end in [*sorted(used), (len(content), len(content))]:
         if start - at > _FRAGMENT and (left := content[at:start]).strip(b"\0"):
-            yield Raw("left over in a database page", left, place + at)
+            yield Cells(_LEFT, "bytes", pa.array([left], pa.large_binary()))
+            for width in _LEFT_WIDTHS:
+                if len(left) >= width:
+                    yield Cells(_LEFT, "bytes", pa.array(_numbers(left, width)))
         at = max(at, end)
+
+
+def _numbers(content: bytes, width: int) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The number of so many bytes at each place, the highest byte first."""
+    bytes_ = np.frombuffer(content, np.uint8).astype(np.int64)
+    places = len(content) - width + 1
+    numbers = np.frombuffer(content, np.int8)[:places].astype(np.int64)
+    for n in range(1, width):
+        numbers = numbers * 256 + bytes_[n : n + places]
+    return numbers
 
 
 def _cells(base: _Database, page: bytes, offset: int, into: Gathered, follow: Follow) -> Iterator[tuple[int, int]]:

@@ -86,6 +86,9 @@ def _parts(file: BinaryIO, encoding: str) -> Iterator[tuple[str | None, int]]:
             return
         at += len(chunk)
         end = text.rfind("\n")
+        if end < 0 and len(text) < _CHUNK:
+            rest = text
+            continue
         part, rest = (text[:end], text[end + 1 :]) if end >= 0 else (text, text[-_OVERLAP:])
         yield part, at
         if len(rest) > _CHUNK:

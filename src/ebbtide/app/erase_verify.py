@@ -1,0 +1,248 @@
+"""`ebbtide erase verify|certificate`: search all that lies in storage, and certify what was shown (spec §4, §5)."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ebbtide.app.erase_request import declared_in
+from ebbtide.app.ledger import open_for_writing
+from ebbtide.app.opened import database_of
+from ebbtide.config import Project
+from ebbtide.errors import InputError, RefusedError, UnreadableError
+from ebbtide.ledger.ledger import Ledger
+from ebbtide.run import RunContext, quiet
+from ebbtide.storage.files import open_store
+
+if TYPE_CHECKING:
+    from ebbtide.erasure.identities import Resolved
+    from ebbtide.erasure.values import Declared
+    from ebbtide.inventory.information_schema import Inventory
+    from ebbtide.ledger.commitment import Identifier
+    from ebbtide.verify.needles import Needle
+    from ebbtide.verify.report import SearchPlace, SearchReport, Untold
+
+_KEY_BYTES = 32
+
+
+def verify_requests(
+    project: Project,
+    requests: Sequence[str],
+    *,
+    as_of: datetime | None = None,
+    dry_run: bool = False,
+    context: RunContext | None = None,
+) -> list[dict[str, Any]]:
+    """Search for the people of these requests, and record what was found, but for a dry run."""
+    from ebbtide.app.scan import run_scan, start_session
+    from ebbtide.erasure.filing import opening_of
+    from ebbtide.erasure.searches import record_search
+    from ebbtide.verify.search import search
+
+    context = quiet(context, as_of=as_of)
+    if not requests:
+        raise InputError("nobody to look for", hint="name a request: `erase list` has their ids")
+    ledger, now = open_for_writing(project, context)
+    requests = list(dict.fromkeys(requests))
+    people = [opening_of(ledger, request).identifiers for request in requests]
+    run_scan(project, now=now, context=context)
+    _, inventory, declared = declared_in(project)
+    resolved = _resolved(project, inventory, people, context)
+    needles = list(needles_of(requests, resolved.people, declared))
+    # What is written while it is read cannot be told of: nobody here writes into the state until the search is over.
+    ledger.database.close()
+    places, untold = places_to_search(project, inventory, ledger)
+    path_key = secrets.token_bytes(_KEY_BYTES)
+    report = search(needles, places, spark=lambda: start_session(project), run=context, path_key=path_key)
+    report = replace(report, untold=(*report.untold, *untold))
+    if not dry_run:
+        ledger, _ = open_for_writing(project, context)
+        record_search(ledger, requests, report, path_key=path_key, scanner=f"ebbtide {version('ebbtide')}")
+    return [_told(request, report) for request in requests]
+
+
+def _resolved(
+    project: Project, inventory: Inventory, people: Sequence[Sequence[Identifier]], context: RunContext
+) -> Resolved:
+    """All identifiers of each person. Where a table of them cannot be read, nobody is told to be nowhere."""
+    from ebbtide.app.scan import start_session
+    from ebbtide.config.subjects import load_identities
+    from ebbtide.erasure.identities import Resolved, resolve
+
+    identities = load_identities(project.root)
+    if not identities.tables:  # then no session is needed where little is to be read
+        return Resolved(tuple(tuple(person) for person in people), ())
+    found = resolve(start_session(project), project.catalogs, identities, inventory, people, context)
+    if found.not_reachable:
+        first = found.not_reachable[0]
+        raise UnreadableError(
+            first.place, f"{first.because}, and it knows further identifiers", hint="`ebbtide scan` says more"
+        )
+    return found
+
+
+def needles_of(
+    requests: Sequence[str], people: Sequence[Sequence[Identifier]], declared: Mapping[str, Declared]
+) -> Iterator[Needle]:
+    """What is searched for: every identifier of every person, in all types of its identity's columns."""
+    from ebbtide.verify.needles import Needle
+
+    for request, person in zip(requests, people, strict=True):
+        for one in person:
+            if one.type not in declared:
+                raise InputError(
+                    f"subjects.yml has no identity {one.type!r} any more", hint="put it back: somebody asked by it"
+                )
+            identity = declared[one.type]
+            types = frozenset("string" if type_ == "uuid" else type_ for type_ in identity.types)
+            yield Needle(request, one.type, one.value, types, identity.subject.match)
+
+
+def places_to_search(project: Project, inventory: Inventory, ledger: Ledger) -> tuple[list[SearchPlace], list[Untold]]:
+    """Everywhere that a person may lie: datasets, those that were dropped, whole warehouses, and our own stores; and
+    what lies where nobody can look.
+    """
+    from ebbtide.verify.report import SearchPlace, Untold
+
+    places: list[SearchPlace] = []
+    untold = [
+        Untold(error["table_id"] or error["catalog"], "it could not be read, and where its objects lie is not known")
+        for error in inventory.errors()
+    ]
+    for entry in inventory.current.entries.values():
+        handle, catalog = inventory.found(entry.table_id), project.catalogs.get(entry.catalog)
+        if handle is not None and catalog is not None:
+            places += [SearchPlace(entry.table_id, at, catalog.options, (catalog, handle)) for at in entry.places]
+    for former in inventory.current.former:
+        catalog = project.catalogs.get(former.table_id.partition(".")[0])
+        options = catalog.options if catalog else {}
+        if former.location and _is_there(former.location, options):
+            places.append(SearchPlace(former.table_id, former.location, options))
+    prefixes = [(catalog.warehouse, catalog.options) for catalog in project.catalogs.values() if catalog.warehouse]
+    prefixes += [(each.prefix, {}) for each in project.warehouses]
+    places += [SearchPlace(at, at, options) for at, options in prefixes]
+    if database_of(project).folder is None:
+        untold.append(Untold("ebbtide:state", "it is on a server, whose files are not read here"))
+    return [*places, *_own_places(project, ledger)], untold
+
+
+def _is_there(place: str, options: Mapping[str, str]) -> bool:
+    """Whether anything lies there; what cannot be looked at counts as something, and is told by the search."""
+    try:
+        return open_store(place, options).stat(place) is not None
+    except UnreadableError:
+        return True
+
+
+def _own_places(project: Project, ledger: Ledger) -> Iterator[SearchPlace]:
+    """Inventory, state with the ledger and its attachments, keys, and the copies of checkpoints."""
+    from ebbtide.verify.report import SearchPlace
+
+    own = {
+        "ebbtide:project": project.root / ".ebbtide", "ebbtide:keys": ledger.home.keys.path,
+        "ebbtide:inventory": project.inventory, "ebbtide:checkpoints": ledger.home.checkpoint or ledger.home.folder,
+    }  # fmt: skip
+    file = database_of(project).file
+    # The files that SQLite keeps beside its own. What else lies in that folder is not ours.
+    beside = [] if file is None else [file.with_name(file.name + suffix) for suffix in ("", "-wal", "-shm", "-journal")]
+    for name, path in (*own.items(), *(("ebbtide:state", path) for path in beside)):
+        if path.exists():
+            yield SearchPlace(name, str(path))
+
+
+def _told(request: str, report: SearchReport) -> dict[str, Any]:
+    return {
+        "id": request,
+        "grade": report.grade(request).value,
+        "files": report.files,
+        "bytes": report.bytes,
+        "found": [
+            {"path": each.path, "role": each.role, "how": each.how, "where": each.where,
+             "referenced_by": list(each.referenced_by)}
+            for each in report.found_of(request)
+        ],
+        "cannot_tell": [{"path": path, "because": why} for path, why in report.cannot_tell_of(request)],
+        "inventory": report.inventory.digest,
+    }  # fmt: skip
+
+
+def write_certificate(
+    project: Project,
+    request: str,
+    path: Path,
+    *,
+    opening: Path | None = None,
+    as_of: datetime | None = None,
+    dry_run: bool = False,
+    context: RunContext | None = None,
+) -> dict[str, Any]:
+    """Certify a request that was verified, and write its certificate, with what opens it into a file of its own.
+
+    The opening is written first: when a request is closed, its identifiers and their key are destroyed.
+    """
+    from ebbtide.erasure.certify import certificate_of, certify
+    from ebbtide.erasure.filing import opening_of
+    from ebbtide.state.values import NEXT_STATES, RequestState
+
+    context = quiet(context, as_of=as_of)
+    beside = opening or path.with_name("opening.json")
+    ledger, _ = open_for_writing(project, context)
+    with ledger.database.reader() as state:
+        found = state.get_request(request)
+    if RequestState.CERTIFIED not in NEXT_STATES[found.state]:
+        certify(ledger, request)  # refuses, or it was done before
+    content = None if found.sealed is None else opening_of(ledger, request).encode()
+    for file in (path, *([beside] if content is not None else [])):
+        if file.exists():
+            raise InputError(f"{file} is there already", hint="name a new file: what it has is not written over")
+    told = {"id": request, "state": found.state.value, "certificate": str(path), "opening": None}
+    told["opening"] = None if content is None else str(beside)
+    if dry_run:
+        return told
+    if content is not None:
+        _write_private(beside, content)
+    try:
+        told["state"] = certify(ledger, request).state.value
+    except BaseException:
+        # Nothing was certified: the request still has what opens it.
+        with suppress(OSError):
+            if content is not None and _is_sealed(ledger, request):
+                beside.unlink()
+        raise
+    _write(path, certificate_of(ledger, request))
+    return told
+
+
+def _is_sealed(ledger: Ledger, request: str) -> bool:
+    with ledger.database.reader() as state:
+        return state.get_request(request).sealed is not None
+
+
+def _write_private(path: Path, content: bytes) -> None:
+    """For its owner's eyes only from the first byte on, and on the disk before anything is destroyed."""
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise RefusedError(
+            f"{path} cannot be written: {error.strerror}; nothing was certified", hint="name another with --opening"
+        ) from None
+
+
+def _write(path: Path, content: bytes) -> None:
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be written: {error.strerror}", hint="the request is certified: ask for its file again"
+        ) from None

@@ -1,0 +1,172 @@
+"""What a search said of people goes into the ledger (spec §4, §5).
+
+A search is one entry a request, or one batch for many. Clean, it makes a request verified; what it found takes a
+verification back. The inventory that it read, and the list of what it could not read, are attachments with keyed paths;
+their key goes to whoever opens the request.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from ebbtide.erasure.keyring import open_with_keys
+from ebbtide.errors import InputError, RefusedError
+from ebbtide.ledger.attachments import attach
+from ebbtide.ledger.batch import MAX_BATCH
+from ebbtide.ledger.commitment import Searched
+from ebbtide.ledger.entries import Verified
+from ebbtide.ledger.ledger import Ledger, Step
+from ebbtide.state import requests as rows
+from ebbtide.state.keys import seal
+from ebbtide.state.values import Request, RequestState, after_search
+from ebbtide.state.writer import StateWriter
+
+EVERYWHERE = "everywhere"
+"""The place of a search that read all that lies in storage."""
+
+_KEYED = "hmac-sha256:"
+_NOBODY_TO_FIND = (
+    RequestState.IDENTITY_PENDING,
+    RequestState.CERTIFIED,
+    RequestState.REFUSED,
+    RequestState.WITHDRAWN,
+)
+
+
+class Found(Protocol):
+    """A value of a person stands somewhere."""
+
+    @property
+    def person(self) -> str: ...
+
+
+class Untold(Protocol):
+    """Something of an object could not be told: of these people, or of everybody."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def because(self) -> str: ...
+    @property
+    def people(self) -> frozenset[str] | None: ...
+
+
+class Inventory(Protocol):
+    """What was read, a line an object, paths keyed."""
+
+    @property
+    def lines(self) -> Sequence[str]: ...
+
+
+class Report(Protocol):
+    """What a search says (`verify.report.SearchReport`). People are the ids of their requests."""
+
+    @property
+    def files(self) -> int: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def inventory(self) -> Inventory: ...
+    @property
+    def found(self) -> Sequence[Found]: ...
+    @property
+    def untold(self) -> Sequence[Untold]: ...
+
+
+def record_search(
+    ledger: Ledger,
+    request_ids: Sequence[str],
+    report: Report,
+    *,
+    path_key: bytes,
+    scanner: str,
+    place: str = EVERYWHERE,
+) -> None:
+    """Say what a search found of the people of these requests, and move the requests on, or back, by it."""
+    ids = list(dict.fromkeys(request_ids))
+    if not ids:
+        raise InputError("a search for nobody", hint="give the requests that it was for")
+    found = Counter(each.person for each in report.found)
+    if strangers := found.keys() - set(ids):
+        raise InputError(f"a search that found {len(strangers)} people whom it was not for", hint="name their requests")
+    with ledger.writing() as step:
+        connection = step.state.connection
+        requests = rows.requests_by_id(connection, ids)
+        for request in requests:
+            if request.state in _NOBODY_TO_FIND:
+                raise RefusedError(f"request {request.id} is {request.state}", hint="nobody is to be searched for")
+        inventory = attach(connection, (f"{line}\n".encode() for line in report.inventory.lines))
+        untold = attach(connection, _untold_lines(report, path_key)) if report.untold else None
+        unread = _Unread(report)
+        at = ledger.clock.now()
+        entries = [
+            Verified(
+                at=at,
+                request=request.id,
+                place=place,
+                scanner=scanner,
+                inventory=inventory,
+                commitments=request.commitments,
+                found=found[request.id],
+                unread=unread.of(request.id) or None,
+                objects=report.files,
+                bytes=report.bytes,
+                untold=untold,
+            )
+            for request in requests
+        ]
+        _append(step, entries, [inventory, *([untold] if untold else [])])
+        moved: dict[RequestState, list[str]] = {}
+        for request in requests:
+            moved.setdefault(after_search(request.state, found=found[request.id] > 0), []).append(request.id)
+        for state, each in moved.items():
+            rows.set_states(connection, each, state, at=at)
+        _keep_path_key(step, ledger, requests, Searched(inventory, path_key))
+
+
+class _Unread:
+    """How many objects could not be told of, for each of the people."""
+
+    def __init__(self, report: Report) -> None:
+        self._everybody = {each.path for each in report.untold if each.people is None}
+        self._some: dict[str, set[str]] = {}
+        for each in report.untold:
+            for person in each.people or ():
+                self._some.setdefault(person, set()).add(each.path)
+
+    def of(self, person: str) -> int:
+        return len(self._everybody | self._some.get(person, set()))
+
+
+def _untold_lines(report: Report, path_key: bytes) -> list[bytes]:
+    lines = {f"{_keyed(path_key, each.path)}\t{' '.join(each.because.split())}\n" for each in report.untold}
+    return [line.encode() for line in sorted(lines)]
+
+
+def _keyed(path_key: bytes, path: str) -> str:
+    """A path as the inventory has it: those that hold a value are keyed in the report already."""
+    if path.startswith(_KEYED):
+        return path
+    return _KEYED + hmac.digest(path_key, path.encode("utf-8", "surrogateescape"), "sha256").hex()
+
+
+def _append(step: Step[StateWriter], entries: Sequence[Verified], attachments: Sequence[str]) -> None:
+    if len(entries) == 1:
+        step.append(*entries)
+        return
+    for start in range(0, len(entries), MAX_BATCH):
+        step.append_batch(entries[start : start + MAX_BATCH], attachments=attachments)
+
+
+def _keep_path_key(step: Step[StateWriter], ledger: Ledger, requests: Sequence[Request], searched: Searched) -> None:
+    rows.reseal(
+        step.state.connection,
+        [
+            (request.id, seal(key, request.id, replace(opening, searches=(*opening.searches, searched)).encode()))
+            for request, key, opening in open_with_keys(ledger.home, requests)
+        ],
+    )
