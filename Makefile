@@ -99,8 +99,9 @@ lint: setup ## Format, style, types and the table of rooms
 	@$(BIN)/lint-imports
 
 .PHONY: docs
-docs: setup ## Write the pages that are made from tables (docs/hazards.md)
+docs: setup ## Write the pages that are made from tables (docs/hazards.md, docs/erasure-cells.md)
 	@$(BIN)/python -m tests.hazards.generate
+	@$(BIN)/python -m tests.erasure.generate
 
 .PHONY: format
 format: setup ## Format the code

@@ -1,7 +1,7 @@
 """Who is planted in the lakes of `variants/`: a person of their own for every kind of place of every variant.
 
 Three values are alike but for their ends. The person's is planted in that place and nowhere else, so that a value that
-is found names its place. The neighbour's lies beside it and stays. The ghost's was never there. Texts share 24 of 40
+is found names its place. The neighbour's lies beside it and stays. The ghost's was never there. Texts share 33 of 40
 characters (a cut bound has 16 or 32), UUIDs all characters but the last, numbers all digits but the last.
 """
 
@@ -44,7 +44,7 @@ def values_of(variant: str, place: str, who: Who = "person") -> Values:
     own = sha256(f"{seed}/{who}".encode()).hexdigest()
     return Values(
         # What a path has to write otherwise stands in the first 16 characters.
-        text=f"{seed[:8]}#{seed[8:12]}%{seed[12:22]}{own[:7]}@home.org",
+        text=f"{seed[:8]}#{seed[8:12]}%{seed[12:22]}@home.{seed[22:24]}.{own[:7]}",
         bigint=10**17 + number % (8 * 10**16) * 10 + last,
         decimal=Decimal(10**19 + another % (8 * 10**18) * 10 + last),
         uuid=UUID(f"{seed[32:63]}{last:x}"),

@@ -38,7 +38,7 @@ _COMMON: dict[str, Cell] = {
         "the partition of a file, in a checkpoint",
         r"^_delta_log/\d{20}\.checkpoint\.parquet$",
         "parquet",
-        "checkpoint path",
+        "checkpoint row",
     ),
     "change data": _NO_CHANGES,
     "archive": Cannot("Delta moves nothing into an archive: its log is cleaned"),

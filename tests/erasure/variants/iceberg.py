@@ -71,7 +71,7 @@ VARIANTS = (
         "v3",
         "format 3: vectors",
         planted("the key of an equality delete", r"^data/.*eq-[^/]*\.parquet$", "parquet", "delete file row"),
-        planted("the path of the file whose rows a vector hides", r"^data/.*\.puffin$", "raw", "deletion vector path"),
+        planted("the path of the file whose rows a vector hides", r"^data/.*\.puffin$", "raw", "deletion vector row"),
         binary_uuid=True,
     ),
 )
