@@ -170,7 +170,8 @@ def test_the_ledger_is_listed_by_dataset_kind_and_time_and_never_where_it_was_ch
     assert "did you mean 'hold'?" in ebbtide("ledger", "log", "--kind", "hodl", cwd=project).stderr
     path = f"sqlite:///{project}/.ebbtide/state.db"
     for change in (
-        "UPDATE ledger_entries SET body = CAST(replace(CAST(body AS TEXT), 'lake.db', 'lake.dc') AS BLOB) WHERE idx = 1",
+        "UPDATE ledger_entries SET body = CAST(replace(CAST(body AS TEXT), 'lake.db', 'lake.dc') AS BLOB)"
+        " WHERE idx = 1",
         "DELETE FROM ledger_entries WHERE idx = 2",
     ):
         database = Database(path)
