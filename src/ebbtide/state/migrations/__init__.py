@@ -22,6 +22,7 @@ from ebbtide.state.migrations import (
     m0006_words,
     m0007_runs,
     m0008_paused,
+    m0010_hottier,
 )
 
 Statement: TypeAlias = str | Callable[[Connection], None]
@@ -35,6 +36,7 @@ MIGRATIONS: tuple[tuple[Statement, ...], ...] = (
     m0006_words.STATEMENTS,
     m0007_runs.STATEMENTS,
     m0008_paused.STATEMENTS,
+    m0010_hottier.STATEMENTS,
 )
 LATEST = len(MIGRATIONS)
 
