@@ -7,7 +7,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ebbtide.cli import checks, governance, ledger, orphans, people, plan, render, retention, running, runs, show, state
+from ebbtide.cli import (
+    checks,
+    governance,
+    ledger,
+    orphans,
+    people,
+    plan,
+    render,
+    retention,
+    running,
+    runs,
+    show,
+    state,
+    tier,
+)
 from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, open_project, project_file
 
 if TYPE_CHECKING:
@@ -22,6 +36,7 @@ app.add_typer(ledger.app, name="ledger")
 app.add_typer(state.app, name="state")
 app.add_typer(orphans.app, name="orphans")
 app.add_typer(runs.app, name="runs")
+app.add_typer(tier.app, name="tier")
 governance.register(app)
 people.register(app)
 checks.register(app)
