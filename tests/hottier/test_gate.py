@@ -14,7 +14,7 @@ from ebbtide.hottier.fence import fence, seal
 from ebbtide.hottier.server import connect
 from ebbtide.hottier.table import find
 from ebbtide.state.hottier import ChunkRecord, ChunkState, HotReader, HotRecord, MirrorState
-from tests.hottier.tier import NOW, TABLE, Hot
+from tests.hottier.tier import NOW, POLICY, TABLE, Hot
 
 _DAY = timedelta(days=1)
 
@@ -274,3 +274,39 @@ def test_plain_retention_drops_outright(hot: Hot) -> None:
     hot.write("  - {name: public.m, time: at, chunk: 1d, drop_after: 10d, ahead: 1}\n")
     hot.fill(1, 2).added()
     assert set(hot.run().dropped) == {"m_1", "m_2", "m_3", "m_4"}
+
+
+def test_a_synced_table_stays_gated_when_its_file_forgets_the_cold_table(hot: Hot) -> None:
+    hot.fill(1, 2).added()
+    hot.lose_first_day()
+    hot.write("  - {name: public.m, time: at, chunk: 1d, drop_after: 10d, ahead: 1}\n")
+    result = hot.run()
+    assert result.dropped == ()
+    assert result.refused
+    with hot.tide as tide:
+        assert tide.tier.drop(TABLE, force=True, as_of=NOW).dropped == ()
+    assert hot.chunks_here() == {"m_1", "m_2", "m_3", "m_4"}
+
+
+def test_what_was_dropped_agrees_with_the_ledger(hot: Hot) -> None:
+    hot.fill(1, 2).added()
+    assert len(hot.run().dropped) == 4
+    with hot.tide as tide:
+        audit = tide.ledger.audit()
+    assert audit.findings == ()
+
+
+@pytest.mark.parametrize("kind", ["date", "timestamp"])
+def test_other_kinds_of_time_are_read_as_utc(hot: Hot, kind: str) -> None:
+    hot.sql.execute("SET TimeZone = 'America/New_York'")
+    hot.sql.execute(f"CREATE TABLE x (id int, at {kind}, PRIMARY KEY (id, at)) PARTITION BY RANGE (at)")
+    hot.sql.execute("CREATE TABLE x_1 PARTITION OF x FOR VALUES FROM ('2024-01-01') TO ('2024-01-02')")
+    hot.sql.execute("INSERT INTO x VALUES (1, '2024-01-01 00:00'), (2, '2024-01-01 23:59:59')")
+    hot.write(POLICY.replace("public.m", "public.x"))
+    with hot.tide as tide:
+        tide.tier.init()
+        tide.tier.add("public.x")
+        assert tide.tier.run("public.x", as_of=datetime(2024, 1, 12, tzinfo=UTC))[0].dropped == ()
+        assert tide.tier.run("public.x", as_of=datetime(2024, 1, 12, 0, 0, 1, tzinfo=UTC))[0].dropped == ("x_1",)
+        tide.tier.untier("public.x", "x_1")
+    assert hot.sql.execute("SELECT count(*) FROM x").fetchone() == (2,)

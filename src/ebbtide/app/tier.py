@@ -24,20 +24,20 @@ from ebbtide.app.runs import recorded
 from ebbtide.app.tier_opened import HotRun, added, hot_run, hot_tables
 from ebbtide.config import Project
 from ebbtide.config.hottier import HotTable
-from ebbtide.errors import Cancelled, EbbtideError, InputError, LeaseError
+from ebbtide.errors import Cancelled, EbbtideError, InputError, LeaseError, RefusedError
 from ebbtide.hottier import gate, partitions
 from ebbtide.hottier.chunks import leaf_of, new_records, settle_vanished, take_down_fences
 from ebbtide.hottier.fence import seal
-from ebbtide.hottier.mirror import StoppedError, mark_own
+from ebbtide.hottier.mirror import mark_own
 from ebbtide.hottier.owner import KIND, ChunkDropper, ChunkOwner, act_of, why_kept
-from ebbtide.hottier.server import failed
+from ebbtide.hottier.server import Identity, failed, identity
 from ebbtide.hottier.setup import exists
 from ebbtide.hottier.table import Found, find, id_of
 from ebbtide.inventory.current import Current
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.model.durations import is_older
 from ebbtide.run import RunContext, quiet
-from ebbtide.state.hottier import ChunkRecord, ChunkState, HotReader, HotWriter, MirrorState
+from ebbtide.state.hottier import ChunkRecord, ChunkState, HotReader, HotRecord, HotWriter, MirrorState
 from ebbtide.state.values import Hold
 from ebbtide.state.writer import new_id
 
@@ -143,7 +143,7 @@ def drop_chunks(
         _guarded(told, lambda: _look(hot, told, now, ahead=False))
         if table.cold is not None and not force:
             _guarded(told, lambda: _mirror(hot, told))
-        if not told.errors or force:
+        if not told.errors or (force and not told.refused):
             _drop_due(hot, {name: told}, now, only=chunk, force=force)
         result = _result(hot, name, told)
         run.ended(exit_code([result]), f"{len(result.dropped)} dropped")
@@ -170,7 +170,7 @@ def _guarded(told: _Told, work: object) -> None:
         raise
     except EbbtideError as error:
         told.errors.append(f"{error.message} ({error.hint})" if error.hint else error.message)
-        told.refused = isinstance(error, StoppedError)
+        told.refused = isinstance(error, RefusedError)
 
 
 def _bring_up(hot: HotRun, told: _Told, now: datetime, *, seals: bool) -> None:
@@ -185,6 +185,7 @@ def _bring_up(hot: HotRun, told: _Told, now: datetime, *, seals: bool) -> None:
 def _look(hot: HotRun, told: _Told, now: datetime, *, ahead: bool) -> Found:
     """The registry as the server is now, with chunks ahead of time."""
     table, connection, book = told.table, hot.session(told.table), hot.book(told.table)
+    _refuse_another(table, book.record(), identity(connection))
     found = find(connection, table)
     take_down_fences(connection, found)
     if ahead:
@@ -206,6 +207,18 @@ def _look(hot: HotRun, told: _Told, now: datetime, *, ahead: bool) -> Found:
     told.notices += [f"chunk {name} is another table than before" for name in sorted(lost)]
     told.missing += settle_vanished(connection, found, book, now=now)
     return found
+
+
+def _refuse_another(table: HotTable, record: HotRecord, here: Identity) -> None:
+    """A table that is synced stays gated, whatever its file says by now; and a name is a table of one server only."""
+    name = id_of(table)
+    if record.cold != table.cold:
+        raise RefusedError(
+            f"{name} was added with {record.cold or 'no cold table'}, and its file names {table.cold or 'none'}",
+            hint=f"nothing was done; put it back, or run `ebbtide tier remove {name}` first",
+        )
+    if record.cold is None and record.system != here.system:
+        raise RefusedError(f"{name} was added on another server", hint=f"run `ebbtide tier remove {name}` first")
 
 
 def _mirror(hot: HotRun, told: _Told) -> Found | None:

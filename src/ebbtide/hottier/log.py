@@ -48,7 +48,7 @@ def peek(
             messages.append(row[0])
             lengths.append(row[1])
         connection.execute("CLOSE ebbtide_log")
-    return joined(b"".join(messages), b"".join(lengths))
+    return joined(b"".join(messages), b"".join(lengths), limit=changes)
 
 
 def advance(connection: Connection[tuple[Any, ...]], slot: str, to: int) -> None:

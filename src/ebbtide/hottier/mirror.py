@@ -148,9 +148,12 @@ class Mirror:
     def _batch(self, record: HotRecord, found: Found, upto: int) -> HotRecord | None:
         """One batch; None once nothing is left."""
         slot, publication = record.slot or "", record.publication or ""
-        batch = log.peek(self.connection, slot, publication, upto=upto).after(record.reached or 0)
+        reached = record.reached or 0
+        whole = log.peek(self.connection, slot, publication, upto=upto)
+        batch = whole.after(reached)
         if batch.end is None:
-            reached = record.reached or 0
+            if whole.is_full:  # of what is known already: there may be more behind it
+                raise CannotFollowError("the server tells older log again and again", hint="`ebbtide tier resync`")
             if upto > reached:
                 self.book.set_table(passed=upto)
                 log.advance(self.connection, slot, upto)

@@ -63,6 +63,13 @@ class Batch:
     buffer: Bytes
     starts: Ints
     lengths: Ints
+    limit: int = 0
+    """How many messages were asked for."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the log was read to its limit, so that there may be more."""
+        return 0 < self.limit <= len(self.starts)
 
     @cached_property
     def kinds(self) -> Bytes:
@@ -207,8 +214,8 @@ def fields(buffer: Bytes, at: Ints, count: int, *, copied: bool = False) -> tupl
     return tuple(found), at
 
 
-def joined(messages: bytes, lengths: bytes) -> Batch:
+def joined(messages: bytes, lengths: bytes, *, limit: int = 0) -> Batch:
     """A batch from messages back to back, and their lengths as the server packed them."""
     sizes = np.frombuffer(lengths, ">i4").astype(np.int64)
     ends = np.cumsum(sizes)
-    return Batch(np.frombuffer(messages, np.uint8), ends - sizes, sizes)
+    return Batch(np.frombuffer(messages, np.uint8), ends - sizes, sizes, limit)
