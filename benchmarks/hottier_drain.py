@@ -77,8 +77,9 @@ def _write(sql: psycopg.Connection[Any], rows: int, transactions: int) -> None:
     each = rows // transactions
     for n in range(transactions):
         sql.execute(
-            "INSERT INTO m SELECT g, '2024-01-01 00:00+00'::timestamptz + g * interval '0.5 second', 'device-' || g % 1000,"
-            " 'metric-' || g % 17, g * 0.37, (g % 1000000) / 100.0, g * 7, 'note ' || g FROM generate_series(%s, %s) g",
+            "INSERT INTO m SELECT g, '2024-01-01 00:00+00'::timestamptz + g * interval '0.5 second',"
+            " 'device-' || mod(g, 1000), 'metric-' || mod(g, 17), g * 0.37, mod(g, 1000000) / 100.0, g * 7,"
+            " 'note ' || g FROM generate_series(%s::bigint, %s::bigint) g",
             [last[0] + n * each + 1, last[0] + (n + 1) * each],
         )
 
