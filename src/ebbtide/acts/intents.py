@@ -56,7 +56,8 @@ def _begin(ledger: Ledger, lease: Lease, run: str, owner: Owner, planned: Act) -
                 dataset=dataset_in_ledger(step.state.condemned(), act.dataset),
                 version=None if act.head is None else id_in_ledger(salt, act.head),
                 metadata=None if act.removal is None else salted(salt, act.removal.found.token),
-                files=files if files.count else None,
+                files=files if files.count else None, target=act.target,
+                object=None if act.object is None else salted(salt, act.object), forced_by=act.forced_by,
             )
         )  # fmt: skip
     return act

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         Unmark,
     )
     from ebbtide.app.results.shown import Rows
+    from ebbtide.app.tier_verbs import TierVerbs
     from ebbtide.config.project import Limits
     from ebbtide.run import RunContext
 
@@ -109,6 +110,13 @@ class Ebbtide:
         from ebbtide.app.erase_verbs import EraseVerbs
 
         return EraseVerbs(self.project)
+
+    @property
+    def tier(self) -> TierVerbs:
+        """PostgreSQL in front of the lake: chunks, their mirror, and what drops them."""
+        from ebbtide.app.tier_verbs import TierVerbs
+
+        return TierVerbs(self.project)
 
     @verb
     def scan(

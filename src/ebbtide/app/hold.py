@@ -30,9 +30,7 @@ def add_hold(
     context: RunContext | None = None,
 ) -> dict[str, Any]:
     """Nothing inside it goes by any verb until it is released. It never waits for a sweep."""
-    from ebbtide.inventory.information_schema import Inventory  # with pyarrow, which the other verbs do without
-
-    table_id = known_owner(project, Inventory.open(project.inventory, outdated=True), dataset)
+    table_id = _held(project, dataset)
     if not owner.strip() or not reason.strip():
         raise InputError("a hold needs an owner and a reason", hint="say them with --owner and --reason")
     ledger, now = open_for_writing(project, quiet(context, as_of=as_of))
@@ -55,6 +53,19 @@ def add_hold(
             )
         )  # fmt: skip
     return _told(hold, owner)
+
+
+def _held(project: Project, dataset: str) -> str:
+    """The dataset that a hold is on. One on a hot table is on its cold one: it keeps both."""
+    from ebbtide.config.hottier import load_hot_tables
+
+    if (project.root / "hottier").is_dir():
+        for table in load_hot_tables(project.root).values():
+            if dataset in (table.name, table.cold):
+                return table.cold or table.name
+    from ebbtide.inventory.information_schema import Inventory  # with pyarrow, which the other verbs do without
+
+    return known_owner(project, Inventory.open(project.inventory, outdated=True), dataset)
 
 
 def release_hold(

@@ -22,6 +22,7 @@ from ebbtide.cli import (
     runs,
     show,
     state,
+    tier,
 )
 from ebbtide.cli.complete import tables as table_names
 from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, open_project, project_file
@@ -40,6 +41,7 @@ app.add_typer(state.app, name="state", cls=Whole)
 app.add_typer(orphans.app, name="orphans", cls=Whole)
 app.add_typer(runs.app, name="runs", cls=Whole)
 app.add_typer(erase.app, name="erase", cls=Whole)
+app.add_typer(tier.app, name="tier", cls=Whole)
 governance.register(app)
 people.register(app)
 checks.register(app)

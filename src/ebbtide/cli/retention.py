@@ -52,7 +52,7 @@ def _limits(project: Any, max_share: float | None, max_objects: int | None) -> A
     return project.limits.model_copy(update={name: value for name, value in given.items() if value is not None})
 
 
-def _sure(yes: bool, dry_run: bool) -> None:
+def sure(yes: bool, dry_run: bool) -> None:
     """Removing without a terminal needs `--yes`; at one, a person is asked."""
     from ebbtide.errors import RefusedError
 
@@ -121,7 +121,7 @@ def sweep(
     from ebbtide.app.sweep import exit_code, run_sweep
 
     loaded = open_project(ctx, project, unsafe=unsafe).project
-    _sure(yes, dry_run)
+    sure(yes, dry_run)
     limits = _limits(loaded, max_share, max_objects)
     with running.shown("scan, plan, sweep", as_of=time_of(as_of)) as context:
         report = run_sweep(
@@ -158,7 +158,7 @@ def run(
 
     loaded = open_project(ctx, project, unsafe=unsafe).project
     limits = _limits(loaded, max_share, max_objects)
-    _sure(yes, dry_run)
+    sure(yes, dry_run)
 
     rounds = count(1)
 

@@ -271,3 +271,47 @@ ledger_attachments = Table(
     Column("part", Count, primary_key=True, autoincrement=False),
     Column("body", Bytes, nullable=False),
 )
+
+# Tables of a PostgreSQL server in front of the lake. Positions are bytes of that server's log.
+hot_tables = Table(
+    "hot_tables",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("cold", Text),
+    Column("system", Text, nullable=False),
+    Column("timeline", Count, nullable=False),
+    Column("slot", Text),
+    Column("publication", Text),
+    Column("state", Text, nullable=False),
+    Column("because", Text, nullable=False),
+    Column("position", Count),
+    Column("passed", Count),
+    Column("lag_bytes", Count),
+    Column("retained_bytes", Count),
+    Column("confirm", Count),
+    Column("confirmed", Count),
+    Column("lateness", Count),
+    Column("added_at", Instant, nullable=False),
+)
+
+hot_chunks = Table(
+    "hot_chunks",
+    metadata,
+    Column("hot_table", Text, primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("oid", Count, nullable=False),
+    Column("first", Instant),
+    Column("last", Instant),
+    Column("state", Text, nullable=False),
+    Column("sealed", Count),
+    Column("changed", Count),
+    Column("cold_version", Text),
+    Column("rows", Count),
+    Column("digest", Text),
+    Column("tiered_at", Instant),
+    Column("dropped_at", Instant),
+    Column("forced_by", Text),
+    Column("pinned", Count, nullable=False),
+    Column("act", Text),
+    Column("waits_for", Texts, nullable=False),
+)

@@ -81,13 +81,15 @@ class Sweeper:
     def sweep(self, plan: Plan, inventory: Inventory, policies: PolicySet, snapshot: Snapshot) -> SweepReport:
         """Do what the plan says; `inventory` is what it was made from, `snapshot` the state that it read."""
         run = self.context.run
+        session = self.lake.session
         assert run is not None, "a sweep is a run that the state knows"
+        assert session is not None, "formats remove by one"
         close_unfinished(self.ledger, self.lease)
         back = send_back(self.ledger, self.lease, run, snapshot, decided(plan, "unmarked", "held"))
         asked = todo(plan, inventory, snapshot.marks, self.catalogs, self.ledger, self.choice)
         before = [*back, *self._wait(snapshot.marks, asked.waiting)]
-        owner = Retention(run, snapshot, rows_targets(policies), self.limits, self.lake.session)
-        executors = {"remove": Remover(self.lake.session, self._check)}
+        owner = Retention(run, snapshot, rows_targets(policies), self.limits, session)
+        executors = {"remove": Remover(session, self._check)}
         engine = Engine(self.lake, self.ledger, self.lease, self.context, executors)
         carried = engine.carry_out(owner, owner.plan(asked.batches, inventory))
         refused = [

@@ -40,7 +40,7 @@ def _jdbc(catalog: Catalog) -> Iterator[TableHandle | NotFound]:
 
     uri = catalog.options.get("uri", "")
     try:
-        engine = sa.create_engine(_sqlalchemy_url(catalog, uri), poolclass=sa.NullPool)
+        engine = sa.create_engine(sqlalchemy_url(catalog, uri), poolclass=sa.NullPool)
         with engine.connect() as connection:
             tables = sa.Table("iceberg_tables", sa.MetaData(), autoload_with=connection)
             query = sa.select(tables.c.table_namespace, tables.c.table_name, tables.c.metadata_location)
@@ -70,12 +70,14 @@ def _why(error: Exception) -> str:
     return str(cause) if type(cause).__module__ == "sqlite3" else why_unreachable(cause)
 
 
-def _sqlalchemy_url(catalog: Catalog, uri: str) -> str:
+def sqlalchemy_url(catalog: Catalog, uri: str, *, writable: bool = False) -> str:
     """The catalog's JDBC address as SQLAlchemy spells it."""
     import sqlalchemy as sa
 
     if uri.startswith("jdbc:sqlite:"):
         path = uri.removeprefix("jdbc:sqlite:").removeprefix("file:").partition("?")[0]
+        if writable:
+            return f"sqlite:///{path}"
         if open_store(path).stat(path) is None:  # SQLite would make an empty database
             raise UnreadableError(catalog.name, f"no catalog database at {path}", hint=_CHECK.format(catalog.name))
         # SQLite reads an URI here: what means something in one is escaped.

@@ -23,6 +23,7 @@ from ebbtide.state.migrations import (
     m0007_runs,
     m0008_paused,
     m0009_requests,
+    m0010_hottier,
 )
 
 Statement: TypeAlias = str | Callable[[Connection], None]
@@ -37,6 +38,7 @@ MIGRATIONS: tuple[tuple[Statement, ...], ...] = (
     m0007_runs.STATEMENTS,
     m0008_paused.STATEMENTS,
     m0009_requests.STATEMENTS,
+    m0010_hottier.STATEMENTS,
 )
 LATEST = len(MIGRATIONS)
 

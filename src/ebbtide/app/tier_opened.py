@@ -1,0 +1,119 @@
+"""What every verb of the hot tier opens: tables of the project, their servers, mirrors, and the book of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from psycopg import Connection
+
+from ebbtide.config import Project, yaml
+from ebbtide.config.hottier import HotTable, load_hot_tables
+from ebbtide.errors import InputError
+from ebbtide.formats.iceberg.cold import ColdTable
+from ebbtide.hottier.mirror import Mirror
+from ebbtide.hottier.server import connect
+from ebbtide.hottier.table import id_of
+from ebbtide.ledger.ledger import Ledger
+from ebbtide.model.ids import DatasetId
+from ebbtide.run import RunContext
+from ebbtide.state.hottier import ChunkRecord, HotReader, HotRecord, HotWriter
+from ebbtide.state.lease import Lease
+
+
+def hot_tables(project: Project, name: str | None = None) -> dict[str, HotTable]:
+    """The tables of `hottier/*.yml` by id, or the one that was named."""
+    found = {id_of(table): table for table in load_hot_tables(project.root).values()}
+    if name is None:
+        return found
+    if name not in found:
+        raise InputError(f"no hot table {name!r} in hottier/*.yml", hint=yaml.nearest(name, list(found)))
+    return {name: found[name]}
+
+
+def cold_of(project: Project, table: HotTable) -> ColdTable | None:
+    """Its cold table, where there is one by now."""
+    if table.cold is None:
+        return None
+    dataset = DatasetId.parse(table.cold)
+    catalog = project.catalogs.get(dataset.catalog)
+    if catalog is None:
+        hint = yaml.nearest(dataset.catalog, list(project.catalogs))
+        raise InputError(f"no catalog {dataset.catalog!r} of {table.cold}", where=table.where, hint=hint)
+    return ColdTable.open(catalog, dataset)
+
+
+@dataclass(frozen=True, slots=True)
+class StateBook:
+    """What the state knows of one table; every write proves the lease."""
+
+    ledger: Ledger
+    lease: Lease
+    table_id: str
+
+    def record(self) -> HotRecord:
+        with self.ledger.database.reader() as state:
+            record = HotReader(state.connection).table(self.table_id)
+        if record is None:
+            raise InputError(f"{self.table_id} was not added", hint=f"run `ebbtide tier add {self.table_id}`")
+        return record
+
+    def chunks(self) -> tuple[ChunkRecord, ...]:
+        with self.ledger.database.reader() as state:
+            return HotReader(state.connection).chunks(self.table_id)
+
+    def set_table(self, **values: Any) -> None:
+        with self.ledger.database.sweeper(self.lease) as state:
+            HotWriter(state.connection).set_table(self.table_id, **values)
+
+    def set_chunk(self, name: str, **values: Any) -> None:
+        with self.ledger.database.sweeper(self.lease) as state:
+            HotWriter(state.connection).set_chunk(self.table_id, name, **values)
+
+
+@dataclass(slots=True)
+class HotRun:
+    """Sessions and mirrors of one run: each server is asked for one session a table."""
+
+    project: Project
+    ledger: Ledger
+    lease: Lease
+    context: RunContext
+    stack: ExitStack
+    sessions: dict[str, Connection[tuple[Any, ...]]] = field(default_factory=dict)
+    mirrors: dict[str, Mirror] = field(default_factory=dict)
+
+    def book(self, table: HotTable) -> StateBook:
+        return StateBook(self.ledger, self.lease, id_of(table))
+
+    def session(self, table: HotTable) -> Connection[tuple[Any, ...]]:
+        name = id_of(table)
+        if name not in self.sessions:
+            self.sessions[name] = self.stack.enter_context(connect(table.server))
+        return self.sessions[name]
+
+    def mirror(self, table: HotTable) -> Mirror | None:
+        """Its mirror, where it has one: it was added with a cold table."""
+        name = id_of(table)
+        if name not in self.mirrors:
+            book = self.book(table)
+            cold = cold_of(self.project, table)
+            if cold is None or book.record().slot is None:
+                return None
+            self.mirrors[name] = Mirror(table, self.session(table), cold, book, self.context)
+        return self.mirrors[name]
+
+
+@contextmanager
+def hot_run(project: Project, ledger: Ledger, lease: Lease, context: RunContext) -> Iterator[HotRun]:
+    """Whatever is opened is closed at the end."""
+    with ExitStack() as stack:
+        yield HotRun(project, ledger, lease, context, stack)
+
+
+def added(ledger: Ledger) -> Mapping[str, HotRecord]:
+    """The tables that were added, by id."""
+    with ledger.database.reader() as state:
+        return {record.id: record for record in HotReader(state.connection).tables()}

@@ -1,0 +1,271 @@
+"""`ebbtide tier init|add|resync|remove`: what a table needs on its server, its first copy, and its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from psycopg import Connection
+from psycopg.sql import Composed
+
+from ebbtide.app.ledger import open_for_writing
+from ebbtide.app.results.tier import TierChange
+from ebbtide.app.round import sweeper
+from ebbtide.app.runs import recorded
+from ebbtide.app.tier_opened import HotRun, added, cold_of, hot_run, hot_tables
+from ebbtide.config import Project
+from ebbtide.config.hottier import HotTable, ServerUrl
+from ebbtide.errors import InputError, RefusedError
+from ebbtide.formats.iceberg.cold import ColdTable, Position, Span
+from ebbtide.hottier import partitions, setup
+from ebbtide.hottier.chunks import new_records
+from ebbtide.hottier.copy import copied
+from ebbtide.hottier.mirror import mark_own
+from ebbtide.hottier.server import connect, identity
+from ebbtide.hottier.statements import build
+from ebbtide.hottier.table import Found, find, id_of, refuse_unfit
+from ebbtide.model.ids import DatasetId
+from ebbtide.run import RunContext, quiet
+from ebbtide.state.hottier import ChunkState, HotRecord, HotWriter, MirrorState
+
+Session = Connection[tuple[Any, ...]]
+_RESIDENT = "rows of chunks that are here are copied again; what lies in the lake only stays as it is"
+
+
+def init(project: Project, *, dry_run: bool = False) -> TierChange:
+    """Bring functions and event triggers to every server of the project. Needs a superuser once."""
+    statements = setup.install()
+    servers: dict[str, ServerUrl] = {}
+    for table in hot_tables(project).values():
+        servers.setdefault(table.server.secret.get_secret_value(), table.server)
+    if not servers:
+        raise InputError("no hot tables", where=str(project.root / "hottier"), hint="docs/hottier.md shows a file")
+    told: tuple[str, ...] = ()
+    for server in servers.values():
+        with connect(server) as connection:
+            told = partitions.shown(connection, statements)
+            if not dry_run:
+                _refuse_no_superuser(connection)
+                partitions.execute(connection, statements)
+    return TierChange(table=None, state="would be initialised" if dry_run else "initialised", statements=told)
+
+
+def _refuse_no_superuser(connection: Session) -> None:
+    row = connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone()
+    if row is None or not row[0]:
+        raise RefusedError(
+            "only a superuser may create event triggers",
+            hint="let one run the statements of `ebbtide tier init --dry-run` once",
+        )
+
+
+def add(project: Project, name: str, *, dry_run: bool = False, context: RunContext | None = None) -> TierChange:
+    """Adopt a table's chunks; with `cold`, copy it into the lake and mirror it from there on."""
+    context = quiet(context)
+    table = hot_tables(project, name)[name]
+    ledger, now = open_for_writing(project, context)
+    if name in added(ledger):
+        raise InputError(f"{name} was added already", hint=f"`ebbtide tier resync {name}` copies it again")
+    with connect(table.server) as connection:
+        found = _fit(connection, table)
+        publication = setup.name_for(project.name, table) if table.cold is not None else None
+        statements = _statements(table, found, publication, now=now)
+        told = partitions.shown(connection, statements)
+        if dry_run:
+            more = () if publication is None else (f"CREATE_REPLICATION_SLOT {publication} LOGICAL pgoutput",)
+            return TierChange(table=name, state="would be added", statements=(*told, *more))
+        if publication is not None:
+            setup.refuse_taken(connection, publication)
+    with (
+        sweeper(ledger, context) as lease,
+        recorded(context, ledger, "tier add", lease) as run,
+        hot_run(project, ledger, lease, run.context) as hot,
+    ):
+        cold = _new_cold(project, table, found)
+        _register(hot, table, found, publication, now=now)
+        with hot.session(table).transaction():
+            mark_own(hot.session(table))
+            for each in statements:
+                hot.session(table).execute(each)
+        _register_chunks(hot, table)
+        if publication is not None and cold is not None:
+            _first_copy(hot, table, cold, publication)
+        run.ended(0, name)
+    return TierChange(table=name, state="added", statements=told)
+
+
+def _fit(connection: Session, table: HotTable) -> Found:
+    found = find(connection, table)
+    if not found.partitioned:
+        raise InputError(
+            f"{table.name} is not partitioned by time", where=table.where,
+            hint=f"partition it by ranges of {table.time!r}; docs/hottier.md has the statements for a table in use",
+        )  # fmt: skip
+    if problems := refuse_unfit(connection, found, synced=table.cold is not None):
+        raise RefusedError(f"{table.name} cannot be tiered: {'; '.join(problems)}", hint="nothing was changed")
+    return found
+
+
+def _statements(table: HotTable, found: Found, publication: str | None, *, now: Any) -> list[Composed]:
+    made = [] if publication is None else setup.publish(found, publication)
+    return [*made, *partitions.ahead(table, found, publication, now=now)]
+
+
+def _new_cold(project: Project, table: HotTable, found: Found) -> ColdTable | None:
+    """An empty cold table. One that has rows belongs to somebody: it is not taken over."""
+    if table.cold is None:
+        return None
+    cold = cold_of(project, table)
+    if cold is None:
+        dataset = DatasetId.parse(table.cold)
+        return ColdTable.create(project.catalogs[dataset.catalog], dataset, found.columns.schema, table.time)
+    if cold.position() is not None:
+        raise RefusedError(f"{table.cold} is another mirror's already", hint="give this table a cold table of its own")
+    if cold.version is not None and cold.rows(Span(table.time, None, None, found.time_kind)):
+        raise RefusedError(f"{table.cold} has rows already", hint="name a table that does not exist yet")
+    return cold
+
+
+def _register(hot: HotRun, table: HotTable, found: Found, publication: str | None, *, now: Any) -> None:
+    del found
+    here = identity(hot.session(table))
+    state = MirrorState.OFF if publication is None else MirrorState.STARTING
+    record = HotRecord(
+        id=id_of(table), cold=table.cold, system=here.system, timeline=here.timeline, slot=publication,
+        publication=publication, state=state, because="" if publication is None else "its first copy is not done",
+        added_at=now,
+    )  # fmt: skip
+    with hot.ledger.database.sweeper(hot.lease) as state_writer:
+        HotWriter(state_writer.connection).add(record)
+
+
+def _register_chunks(hot: HotRun, table: HotTable) -> Found:
+    found = find(hot.session(table), table)
+    with hot.ledger.database.sweeper(hot.lease) as state:
+        writer = HotWriter(state.connection)
+        writer.add_chunks(new_records(id_of(table), found, writer))
+    return found
+
+
+def _first_copy(hot: HotRun, table: HotTable, cold: ColdTable, slot: str) -> None:
+    """One commit with the position of the slot, under the slot's own snapshot: who dies before it begins anew."""
+    connection, record = hot.session(table), hot.book(table).record()
+    hot.context.step("copying", unit="rows")
+    with setup.new_slot(table.server, slot) as (snapshot, at):
+        position = Position(record.system, record.timeline, at, slot)
+        found = find(connection, table)
+        rows = copied(connection, found, snapshot, hot.context.advance)
+        if cold.version is None:
+            cold.begin(rows, position)
+        else:
+            _replace_resident(cold, table, found, rows, position)
+    hot.book(table).set_table(state=MirrorState.STREAMING, because="", position=at, passed=None, confirm=None)
+
+
+def _replace_resident(
+    cold: ColdTable, table: HotTable, found: Found, rows: Iterator[pa.Table], position: Position
+) -> None:
+    """The rows of resident chunks as they are here; what lies in the lake only stays."""
+    spans = [Span(table.time, leaf.first, leaf.last, found.time_kind) for leaf in found.chunks]
+    added_fields = [column.field for column in found.columns.columns if column.name not in set(cold.columns.names)]
+
+    def replace(files: Iterator[pa.Table]) -> tuple[list[int], Iterable[pa.Table]]:
+        going, kept = [], []
+        for n, file in enumerate(files):
+            inside = _inside(file[table.time], spans)
+            if inside.any():
+                going.append(n)
+                kept.append(file.filter(pa.array(~inside)))
+        return going, (part for parts in (kept, rows) for part in parts)
+
+    cold.commit(found.columns.schema.empty_table(), position, replace, spans, added_fields)
+
+
+def _inside(times: pa.ChunkedArray, spans: Iterable[Span]) -> Any:
+    at = times.cast(pa.timestamp("us")).cast(pa.int64()).to_numpy()
+    found = np.zeros(len(at), np.bool_)
+    for span in spans:
+        low = np.iinfo(np.int64).min if span.first is None else int(_micros(span.first))
+        high = np.iinfo(np.int64).max if span.last is None else int(_micros(span.last)) - 1
+        found |= (at >= low) & (at <= high)
+    return found
+
+
+def _micros(at: Any) -> Any:
+    return pc.cast(pa.scalar(at, pa.timestamp("us", "UTC")), pa.int64()).as_py()
+
+
+def resync(project: Project, name: str, *, dry_run: bool = False, context: RunContext | None = None) -> TierChange:
+    """Copy what is here again, and mirror from there on. No row of a chunk that is in the lake only goes."""
+    context = quiet(context)
+    table = hot_tables(project, name)[name]
+    ledger, _ = open_for_writing(project, context)
+    record = added(ledger).get(name)
+    if record is None or record.slot is None or table.cold is None:
+        raise InputError(f"{name} has no mirror", hint=f"`ebbtide tier add {name}` makes one")
+    if dry_run:
+        return TierChange(table=name, state="would be copied again", statements=(), because=_RESIDENT)
+    with (
+        sweeper(ledger, context) as lease,
+        recorded(context, ledger, "tier resync", lease) as run,
+        hot_run(project, ledger, lease, run.context) as hot,
+    ):
+        connection = hot.session(table)
+        found, here = _fit(connection, table), identity(connection)
+        cold = cold_of(project, table)
+        if cold is None:
+            cold = _new_cold(project, table, found)
+        assert cold is not None
+        hot.book(table).set_table(
+            state=MirrorState.STARTING, because="it is being copied again", system=here.system, timeline=here.timeline,
+            position=None, passed=None, confirm=None, confirmed=None,
+        )  # fmt: skip
+        _start_over(connection, found, record.slot)
+        _register_chunks(hot, table)
+        _prove_again(hot, table, {leaf.oid for leaf in found.chunks})
+        _first_copy(hot, table, cold, record.slot)
+        run.ended(0, name)
+    return TierChange(table=name, state="copied again", statements=(), because=_RESIDENT)
+
+
+def _prove_again(hot: HotRun, table: HotTable, there: set[int]) -> None:
+    """What was proven was proven of another copy. A chunk that was detached is none any more."""
+    book = hot.book(table)
+    for chunk in book.chunks():
+        if chunk.state in (ChunkState.ACTIVE, ChunkState.TIERED):
+            state = ChunkState.ACTIVE if chunk.oid in there else ChunkState.MISSING
+            book.set_chunk(chunk.name, state=state, sealed=None, changed=None, tiered_at=None, digest=None)
+
+
+def _start_over(connection: Session, found: Found, name: str) -> None:
+    setup.drop_slot(connection, name)
+    with connection.transaction():
+        mark_own(connection)
+        connection.execute(build("DROP PUBLICATION IF EXISTS {p}", p=(name,)))
+        for each in setup.publish(found, name):
+            connection.execute(each)
+
+
+def remove(project: Project, name: str, *, dry_run: bool = False, context: RunContext | None = None) -> TierChange:
+    """End the mirror, and forget the table's chunks. No row goes, here or in the lake."""
+    context = quiet(context)
+    table = hot_tables(project, name)[name]
+    ledger, _ = open_for_writing(project, context)
+    record = added(ledger).get(name)
+    if record is None:
+        raise InputError(f"{name} was not added", hint="`ebbtide tier status` lists what was")
+    told = () if record.slot is None else (
+        f"SELECT pg_drop_replication_slot('{record.slot}')", f'DROP PUBLICATION IF EXISTS "{record.slot}"'
+    )  # fmt: skip
+    if not dry_run:
+        with sweeper(ledger, context) as lease, hot_run(project, ledger, lease, context) as hot:
+            if record.slot is not None:
+                connection = hot.session(table)
+                setup.drop_slot(connection, record.slot)
+                connection.execute(build("DROP PUBLICATION IF EXISTS {p}", p=(record.slot,)))
+            with ledger.database.sweeper(lease) as state:
+                HotWriter(state.connection).remove(name)
+    return TierChange(table=name, state="would be removed" if dry_run else "removed", statements=told)

@@ -1,0 +1,127 @@
+"""`hottier/*.yml`: tables of a PostgreSQL server that are tiered into the lake (spec §6)."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+
+from ebbtide.config import yaml
+from ebbtide.config.environment import from_environment
+from ebbtide.config.policies import Hours
+from ebbtide.config.project import WrongValueError
+from ebbtide.errors import InputError
+from ebbtide.model.durations import Duration, as_hours
+from ebbtide.model.ids import DatasetId
+
+_CHUNK = re.compile(r"[1-9][0-9]{0,2}[hdw]")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerUrl:
+    """Where a server is. It never prints itself: the address may hold a password."""
+
+    secret: SecretStr = field(repr=False)
+    where: str = field(default="", compare=False)
+
+    def __str__(self) -> str:
+        return "<hidden>"
+
+
+@dataclass(frozen=True, slots=True)
+class HotTable:
+    """One table of a server. `cold` is None where it is plain retention: then its chunks are dropped outright."""
+
+    name: str
+    time: str
+    chunk: Duration
+    server: ServerUrl
+    where: str
+    tier_after: Duration | None = None
+    drop_after: Duration | None = None
+    cold: str | None = None
+    ahead: int = 3
+    """Chunks that are there before anybody writes into them."""
+    delete_share: float = 0.3
+    """The largest share of a chunk that one batch may delete before a person confirms."""
+    max_retained: int = 8 << 30
+    """Bytes of the server's log that the mirror may hold back."""
+
+    @property
+    def gated(self) -> bool:
+        """Whether its policy means a cold copy: nothing is dropped that is not proven durable (spec §6)."""
+        return self.cold is not None or self.tier_after is not None
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    name: str = Field(min_length=1)
+    time: str = Field(min_length=1)
+    chunk: str
+    tier_after: Hours | None = None
+    drop_after: Hours | None = None
+    cold: str | None = None
+    ahead: int = Field(3, strict=True, ge=0, le=400)
+    delete_share: float = Field(0.3, strict=True, ge=0, le=1)
+    max_retained: int = Field(8 << 30, strict=True, ge=1 << 20)
+
+    @field_validator("chunk")
+    @classmethod
+    def _one_length(cls, value: str) -> str:
+        if not _CHUNK.fullmatch(value):
+            raise WrongValueError(f"not a chunk's length: {value!r}", "write a number and h, d or w, as in 1d")
+        return value
+
+
+class _File(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True, hide_input_in_errors=True)
+    server: str
+    mirror: Literal["stream"] = "stream"
+    tables: tuple[_Table, ...] = Field(min_length=1)
+
+
+def load_hot_tables(root: Path, environment: Mapping[str, str] = os.environ) -> dict[str, HotTable]:
+    """Every table of `hottier/*.yml` by its name. Two entries for one table, or for one cold table, are refused."""
+    found: dict[str, HotTable] = {}
+    colds: dict[str, str] = {}
+    for path in yaml.files_in(root / "hottier"):
+        file, where = yaml.load_with_places(path, _File)
+        url = from_environment(file.server, where=where(("server",)), environment=environment)
+        for n, said in enumerate(file.tables):
+            here = where(("tables", n))
+            table = _checked(said, ServerUrl(SecretStr(url), where(("server",))), here)
+            if table.name in found:
+                raise InputError(f"{table.name} stands twice", where=here, hint=f"see {found[table.name].where}")
+            if table.cold is not None and table.cold in colds:
+                hint = f"{colds[table.cold]} has it: give every hot table a cold table of its own"
+                raise InputError(f"{table.cold} would have two mirrors", where=here, hint=hint)
+            found[table.name] = table
+            if table.cold is not None:
+                colds[table.cold] = table.name
+    return found
+
+
+def _checked(said: _Table, server: ServerUrl, here: str) -> HotTable:
+    both = said.tier_after, said.drop_after
+    if both[0] is not None and both[1] is not None and as_hours(both[0]) >= as_hours(both[1]):
+        raise InputError(
+            f"tier_after {both[0]} is not shorter than drop_after {both[1]}",
+            where=here,
+            hint="chunks are proven durable first and dropped later: let drop_after be the longer one",
+        )
+    if said.tier_after is not None and said.cold is None:
+        raise InputError(
+            "tier_after without `cold`", where=here, hint="name the cold table, as in cold: lake.hot.metrics"
+        )
+    if said.cold is not None:
+        DatasetId.parse(said.cold)
+    chunk = Duration(int(said.chunk[:-1]), said.chunk[-1])
+    return HotTable(
+        said.name, said.time, chunk, server, here, said.tier_after, said.drop_after, said.cold, said.ahead,
+        said.delete_share, said.max_retained,
+    )  # fmt: skip

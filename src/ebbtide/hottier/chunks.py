@@ -1,0 +1,72 @@
+"""The registry of chunks, brought in step with the server: what is new, what another took away, what a crash left."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from psycopg import Connection
+
+from ebbtide.hottier.fence import unfence
+from ebbtide.hottier.mirror import Book
+from ebbtide.hottier.table import Found, Leaf
+from ebbtide.state.hottier import ChunkRecord, ChunkState, HotWriter
+
+_GONE = "another tool dropped it: what was not proven durable may be lost"
+
+
+def new_records(table_id: str, found: Found, writer: HotWriter) -> tuple[ChunkRecord, ...]:
+    """Chunks that the registry does not know, or that are there again under their name."""
+    known = {chunk.name: chunk for chunk in writer.chunks(table_id)}
+    return tuple(
+        ChunkRecord(
+            hot_table=table_id, name=leaf.name, oid=leaf.oid, first=leaf.first, last=leaf.last, state=ChunkState.ACTIVE
+        )
+        for leaf in found.chunks
+        if leaf.name not in known or known[leaf.name].oid != leaf.oid
+    )
+
+
+def settle_vanished(
+    connection: Connection[tuple[Any, ...]], found: Found, book: Book, *, now: datetime
+) -> tuple[str, ...]:
+    """Chunks that are not on the server any more: dropped by an act of ours that died, or missing. Gives the latter.
+
+    One that was only detached is still a table: that is for the mirror to stop at.
+    """
+    there = {leaf.oid for leaf in found.chunks}
+    missing = []
+    for chunk in book.chunks():
+        if chunk.oid in there or chunk.state is ChunkState.DROPPED:
+            continue
+        if chunk.act is not None and covered(found, chunk):
+            book.set_chunk(chunk.name, state=ChunkState.DROPPED, dropped_at=now, waits_for=())
+            continue
+        if connection.execute("SELECT 1 FROM pg_class WHERE oid = %s", [chunk.oid]).fetchone() is not None:
+            continue
+        book.set_chunk(chunk.name, state=ChunkState.MISSING, waits_for=(_GONE,))
+        missing.append(chunk.name)
+    return tuple(missing)
+
+
+def covered(found: Found, chunk: ChunkRecord) -> bool:
+    """Whether a tombstone answers for its range: only a drop of ours leaves one, in the transaction of the drop."""
+    return any(
+        leaf.last is not None
+        and chunk.last is not None
+        and chunk.last <= leaf.last
+        and (leaf.first is None or (chunk.first is not None and leaf.first <= chunk.first))
+        for leaf in found.tombstones
+    )
+
+
+def take_down_fences(connection: Connection[tuple[Any, ...]], found: Found) -> tuple[str, ...]:
+    """A fence that no drop followed: its run died. Writers get their chunk back."""
+    stale = [leaf for leaf in found.chunks if leaf.fenced]
+    for leaf in stale:
+        unfence(connection, leaf)
+    return tuple(leaf.name for leaf in stale)
+
+
+def leaf_of(found: Found, chunk: ChunkRecord) -> Leaf | None:
+    return next((leaf for leaf in found.chunks if leaf.oid == chunk.oid), None)

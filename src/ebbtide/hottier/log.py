@@ -1,0 +1,62 @@
+"""The server's log, as a slot decodes it: peeked in groups, so that memory does not grow with a transaction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psycopg import Connection
+
+from ebbtide.hottier.pgoutput import Batch, joined
+from ebbtide.hottier.setup import lsn_of
+
+_GROUP = 50_000
+CHANGES = 200_000
+"""Changes of a batch; the transaction that passes the number is still read to its end."""
+
+# Never `two_phase`: one peek with it changes the slot for good. `upto_nchanges` stops at a commit.
+_PEEK = """
+DECLARE ebbtide_log BINARY CURSOR FOR
+SELECT string_agg(data, ''::bytea ORDER BY n), string_agg(int4send(length(data)), ''::bytea ORDER BY n)
+FROM ROWS FROM (
+    pg_logical_slot_peek_binary_changes(
+        {slot}, {upto}::pg_lsn, {changes},
+        'proto_version', '1', 'publication_names', {publication}, 'binary', 'true', 'messages', 'true'
+    )
+) WITH ORDINALITY AS x (lsn, xid, data, n)
+GROUP BY (n - 1) / {group}
+ORDER BY (n - 1) / {group}
+"""
+
+
+def peek(
+    connection: Connection[tuple[Any, ...]], slot: str, publication: str, *, upto: int, changes: int = CHANGES
+) -> Batch:
+    """Whole transactions from where the slot is on; nothing moves by it."""
+    from psycopg.sql import SQL, Literal
+
+    query = SQL(_PEEK).format(
+        slot=Literal(slot), upto=Literal(lsn_of(upto)), changes=Literal(changes), publication=Literal(publication),
+        group=Literal(_GROUP),
+    )  # fmt: skip
+    messages, lengths = [], []
+    with connection.transaction():
+        connection.execute(query)
+        while True:
+            row = connection.cursor(binary=True).execute("FETCH 1 FROM ebbtide_log").fetchone()
+            if row is None:
+                break
+            messages.append(row[0])
+            lengths.append(row[1])
+        connection.execute("CLOSE ebbtide_log")
+    return joined(b"".join(messages), b"".join(lengths), limit=changes)
+
+
+def advance(connection: Connection[tuple[Any, ...]], slot: str, to: int) -> None:
+    """Let the server forget its log up to a commit's end."""
+    connection.execute("SELECT pg_replication_slot_advance(%s, %s::pg_lsn)", [slot, lsn_of(to)])
+
+
+def flushed(connection: Connection[tuple[Any, ...]]) -> int:
+    row = connection.execute("SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint").fetchone()
+    assert row is not None
+    return int(row[0])

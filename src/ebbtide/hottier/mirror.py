@@ -1,0 +1,334 @@
+"""The mirror of one table: the server's log into the cold table, in its order, exactly once (spec §6).
+
+1. A batch is whole transactions. What it touches is written into the state before its commit: a chunk that changed is
+   not proven any more, even where this process dies in between.
+2. Rows and position are one commit of the cold table. Then the slot moves; it is never ahead of the cold table, but for
+   a stretch of log in which the state says that nothing of this table was.
+3. Whatever the lake could not follow stops it: `DEGRADED` needs `tier resync`, `STOPPED` a person's word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Protocol
+
+import psycopg
+import pyarrow as pa
+import pyarrow.compute as pc
+from psycopg import Connection
+
+from ebbtide.config.hottier import HotTable
+from ebbtide.errors import RefusedError
+from ebbtide.formats.iceberg.cold import ColdTable, Position, Span
+from ebbtide.hottier import log
+from ebbtide.hottier.changes import Effect, effect_of, fill_from, rows_with_keys
+from ebbtide.hottier.pgoutput import Batch
+from ebbtide.hottier.server import Identity, identity
+from ebbtide.hottier.setup import altered, drop_slot, slot_state
+from ebbtide.hottier.statements import build
+from ebbtide.hottier.table import Found, find, id_of
+from ebbtide.hottier.values import CannotFollowError
+from ebbtide.run import RunContext
+from ebbtide.state.hottier import ChunkRecord, ChunkState, HotRecord, MirrorState
+
+_TRUNCATE = "a TRUNCATE: its rows are still in the lake"
+_MOST_SPANS = 40
+_LOGS_SNAPSHOT = 16
+
+
+class Book(Protocol):
+    """What the state knows of a table, written under the lease."""
+
+    def record(self) -> HotRecord: ...
+
+    def chunks(self) -> tuple[ChunkRecord, ...]: ...
+
+    def set_table(self, **values: Any) -> None: ...
+
+    def set_chunk(self, name: str, **values: Any) -> None: ...
+
+
+class StoppedError(RefusedError):
+    """The mirror does not go on. `state` says whether a person's word is enough."""
+
+    def __init__(self, table: str, because: str, state: MirrorState, *, confirm: int | None = None) -> None:
+        self.because, self.state, self.confirm = because, state, confirm
+        again = f"`ebbtide tier sync {table} --confirm`" if confirm is not None else f"`ebbtide tier resync {table}`"
+        super().__init__(f"{table}: {because}", hint=f"its gate is shut; look at it, then run {again}")
+
+
+@dataclass(frozen=True, slots=True)
+class Mirror:
+    """One table's mirror during one run."""
+
+    table: HotTable
+    connection: Connection[tuple[Any, ...]]
+    cold: ColdTable
+    book: Book
+    context: RunContext
+
+    def drain(self, upto: int | None = None) -> Found:
+        """Bring the cold table up to a position of the log, or to what is on the server's disk by now."""
+        upto = log.flushed(self.connection) if upto is None else upto
+        found = find(self.connection, self.table)
+        try:
+            record = self._start(found)
+            while (record := self._batch(record, found, upto)) is not None:  # type: ignore[assignment]
+                self.context.cancellation.check()
+            self._measure(upto)
+        except CannotFollowError as error:
+            self.book.set_table(state=MirrorState.DEGRADED, because=error.message, confirm=None)
+            raise self._degraded(error.message) from None
+        except StoppedError as stopped:
+            self.book.set_table(state=stopped.state, because=stopped.because, confirm=stopped.confirm)
+            self._free_log(stopped)
+            raise
+        self.book.set_table(state=MirrorState.STREAMING, because="", confirm=None)
+        return found
+
+    def _degraded(self, because: str) -> StoppedError:
+        return StoppedError(id_of(self.table), because, MirrorState.DEGRADED)
+
+    def _start(self, found: Found) -> HotRecord:
+        """Positions mean something only here: the same server, its timeline, a slot that is not ahead."""
+        record, now, slot = self.book.record(), identity(self.connection), self._slot()
+        if record.state is MirrorState.DEGRADED:
+            raise self._degraded(record.because)
+        self.cold.refresh()
+        position = self.cold.position()
+        if because := self._why_not(record, now, position):
+            raise self._degraded(because)
+        assert position is not None
+        if slot is None or slot[2] == "lost":
+            raise self._degraded("its slot is lost: the server no longer has the log")
+        if gap := altered(self.connection, found, record.publication or ""):
+            raise self._degraded(gap)
+        self._refuse_detached(found)
+        record = replace(record, position=position.at)
+        reached = record.reached
+        assert reached is not None
+        if slot[0] > reached:
+            raise self._degraded("the server has forgotten log that the cold table does not have")
+        self.book.set_table(position=position.at)
+        if slot[0] < reached:
+            log.advance(self.connection, record.slot or "", reached)
+        if now.version >= _LOGS_SNAPSHOT:
+            try:  # a slot can let go of older log only behind such a record
+                self.connection.execute("SELECT pg_log_standby_snapshot()")
+            except psycopg.errors.InsufficientPrivilege:
+                self.context.logger.debug("no right to write a running-transactions record")
+        return record
+
+    def _why_not(self, record: HotRecord, now: Identity, position: Position | None) -> str | None:
+        if (record.system, record.timeline) != (now.system, now.timeline):
+            return "the server is another one, or was promoted or restored: positions of its log mean nothing here"
+        if position is None:
+            return "the cold table no longer says how far it is"
+        if (position.system, position.timeline, position.source) != (record.system, record.timeline, record.slot):
+            return "the cold table is the copy of another server's or mirror's table"
+        if record.position is not None and position.at < record.position:
+            return "the cold table was set back: rows of it are missing"
+        if max(position.at, record.passed or 0) > now.flushed:
+            return "the server's log ends before what the cold table has: it was restored from a copy"
+        return None
+
+    def _refuse_detached(self, found: Found) -> None:
+        there = {leaf.oid for leaf in found.chunks}
+        for chunk in self.book.chunks():
+            if chunk.state in (ChunkState.ACTIVE, ChunkState.TIERED) and chunk.oid not in there:
+                row = self.connection.execute("SELECT 1 FROM pg_class WHERE oid = %s", [chunk.oid]).fetchone()
+                if row is not None:
+                    raise self._degraded(f"chunk {chunk.name} was detached: what is written into it is not followed")
+
+    def _slot(self) -> tuple[int, int, str] | None:
+        return slot_state(self.connection, self.book.record().slot or "")
+
+    def _batch(self, record: HotRecord, found: Found, upto: int) -> HotRecord | None:
+        """One batch; None once nothing is left."""
+        slot, publication = record.slot or "", record.publication or ""
+        reached = record.reached or 0
+        whole = log.peek(self.connection, slot, publication, upto=upto)
+        batch = whole.after(reached)
+        if batch.end is None:
+            if whole.is_full:  # of what is known already: there may be more behind it
+                raise CannotFollowError("the server tells older log again and again", hint="`ebbtide tier resync`")
+            if upto > reached:
+                self.book.set_table(passed=upto)
+                log.advance(self.connection, slot, upto)
+            return None
+        stop = self._stop(batch, record, found)
+        if stop is not None:
+            batch = batch.until(stop[0])
+        batch = _one_at_a_time(batch)
+        if (end := batch.end) is not None:
+            record = self._apply(batch, record, found, end)
+        elif stop is not None:
+            raise stop[1]
+        return record
+
+    def _stop(self, batch: Batch, record: HotRecord, found: Found) -> tuple[int, StoppedError] | None:
+        """The first transaction that may not be replayed, if one of them may not."""
+        name, confirmed = id_of(self.table), record.confirmed or 0
+        stops = [
+            (
+                each.at,
+                StoppedError(name, _TRUNCATE, MirrorState.STOPPED, confirm=each.at),
+            )
+            for each in batch.truncated()
+            if each.at > confirmed
+        ]
+        oids = {found.oid, *(leaf.oid for leaf in found.chunks), *(chunk.oid for chunk in self.book.chunks())}
+        own = {each.at for each in batch.told("ebbtide.own")}
+        stops += [
+            (each.at, self._degraded("a rewrite changed rows without a trace in the log"))
+            for each in batch.told("ebbtide.rewrite")
+            if int(each.content) in oids and each.at not in own
+        ]
+        ours = self._publication_oids(record.publication or "")
+        for each in batch.told("ebbtide.ddl"):
+            tag, _, oid = each.content.partition(":")
+            if tag == "ALTER PUBLICATION" and int(oid) in ours and each.at not in own:
+                stops.append((each.at, self._degraded("its publication was altered")))
+        return min(stops, key=lambda stop: stop[0], default=None)
+
+    def _publication_oids(self, name: str) -> set[int]:
+        return {
+            row[0]
+            for row in self.connection.execute(
+                "SELECT oid::bigint FROM pg_publication WHERE pubname = %(p)s UNION ALL SELECT r.oid::bigint FROM"
+                " pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid WHERE p.pubname = %(p)s",
+                {"p": name},
+            )
+        }
+
+    def _apply(self, batch: Batch, record: HotRecord, found: Found, end: int) -> HotRecord:
+        effect = effect_of(batch, found.columns)
+        known = {chunk.oid: chunk for chunk in self.book.chunks()}
+        self._refuse_large_delete(effect, known, record, end)
+        for oid, changed in effect.touched.items():
+            if (chunk := known.get(oid)) is not None:
+                self.book.set_chunk(
+                    chunk.name, changed=changed,
+                    **({"state": ChunkState.ACTIVE, "tiered_at": None} if chunk.state is ChunkState.TIERED else {}),
+                )  # fmt: skip
+        truncated = [known[oid] for each in batch.truncated() for oid in each.oids if oid in known]
+        if truncated or effect.appended.num_rows or effect.changes_rows:
+            self._commit(effect, truncated, record, found, end)
+            values: dict[str, Any] = {"position": end}
+        else:
+            values = {"passed": end}
+        if (late := _lateness(effect, self.table.time, batch.committed_at)) is not None:
+            values["lateness"] = max(late, record.lateness or 0)
+        self.book.set_table(**values)
+        log.advance(self.connection, record.slot or "", end)
+        return replace(record, **values)
+
+    def _commit(self, effect: Effect, truncated: list[ChunkRecord], record: HotRecord, found: Found, end: int) -> None:
+        position = Position(record.system, record.timeline, end, record.slot or "")
+        if truncated and (effect.appended.num_rows or effect.changes_rows):
+            raise self._degraded("a TRUNCATE and changes came together: they cannot be told apart any more")
+        if truncated:
+            spans = [Span(self.table.time, chunk.first, chunk.last, found.time_kind) for chunk in truncated]
+            self.cold.delete(spans, position)
+            return
+        names = set(self.cold.columns.names)
+        added = [column.field for column in found.columns.columns if column.name not in names]
+        if not effect.changes_rows:
+            self.cold.commit(effect.appended, position, added=added)
+            return
+        spans = list(_spans(effect.gone[self.table.time], self.table.time, found.time_kind))
+        self.cold.commit(
+            effect.appended, position, lambda files: merge(files, effect, found.columns), spans, added
+        )  # fmt: skip
+
+    def _refuse_large_delete(self, effect: Effect, known: dict[int, ChunkRecord], record: HotRecord, end: int) -> None:
+        for oid, count in effect.deleted.items():
+            chunk = known.get(oid)
+            if chunk is None or end <= (record.confirmed or 0):
+                continue
+            kind = find(self.connection, self.table).time_kind
+            rows = self.cold.rows(Span(self.table.time, chunk.first, chunk.last, kind))
+            if rows and count > rows * self.table.delete_share:
+                because = f"a DELETE of {count:,} of the {rows:,} rows of chunk {chunk.name}"
+                raise StoppedError(id_of(self.table), because, MirrorState.STOPPED, confirm=end)
+
+    def _measure(self, upto: int) -> None:
+        record, slot = self.book.record(), self._slot()
+        retained = slot[1] if slot else 0
+        self.book.set_table(lag_bytes=max(upto - (record.reached or 0), 0), retained_bytes=retained)
+        if retained > self.table.max_retained:
+            raise self._degraded(
+                f"it held back {retained:,} bytes of the server's log, more than {self.table.max_retained:,}"
+            )
+
+    def _free_log(self, stopped: StoppedError) -> None:
+        """A mirror that stands still must not fill the server's disk: past the ceiling its slot goes, loudly."""
+        slot = self._slot()
+        retained = slot[1] if slot else 0
+        self.book.set_table(retained_bytes=retained)
+        if slot is not None and retained > self.table.max_retained:
+            drop_slot(self.connection, self.book.record().slot or "")
+            because = f"{stopped.because}; its slot was dropped at {retained:,} bytes of log, before the disk was full"
+            self.book.set_table(state=MirrorState.DEGRADED, because=because, confirm=None, retained_bytes=0)
+            self.context.logger.error("%s: %s", id_of(self.table), because)
+
+
+def _one_at_a_time(batch: Batch) -> Batch:
+    """What comes before the first TRUNCATE, or that transaction alone: it cuts, and the rest merges."""
+    first = min((each.at for each in batch.truncated()), default=None)
+    if first is None:
+        return batch
+    before = batch.until(first)
+    return batch.until(first + 1) if before.end is None else before
+
+
+def merge(files: Iterator[pa.Table], effect: Effect, columns: Any) -> tuple[list[int], list[pa.Table]]:
+    """Which files hold rows that change, and what comes instead: their other rows, and the rows as they are now."""
+    names = [key.name for key in columns.keys]
+    going: list[int] = []
+    kept: list[pa.Table] = []
+    replaced: list[pa.Table] = []
+    for n, rows in enumerate(files):
+        plain = pa.table({key.name: rows[key.name].cast(key.arrow) for key in columns.keys})
+        hit = rows_with_keys(plain, effect.gone, names)
+        if hit.any():
+            going.append(n)
+            kept.append(rows.filter(pa.array(~hit)))
+            replaced.append(rows.filter(pa.array(hit)))
+    before = pa.concat_tables(replaced) if replaced else effect.merged.slice(0, 0)
+    return going, [*kept, fill_from(effect.merged, effect.holes, before, columns), effect.appended]
+
+
+def _spans(times: pa.ChunkedArray, column: str, kind: str) -> Iterator[Span]:
+    """Where the changed rows lie: day by day, or from the first to the last where there are many days."""
+    instants = pc.unique(times.cast(pa.timestamp("us")))
+    days = pc.unique(pc.floor_temporal(instants, unit="day"))
+    try:
+        found = sorted(_utc(day) for day in days.to_pylist())
+    except (ValueError, OverflowError):  # beyond Python's calendar
+        yield Span(column, None, None, kind)
+        return
+    if len(found) > _MOST_SPANS:
+        yield Span(column, found[0], found[-1] + timedelta(days=1), kind)
+        return
+    for day in found:
+        yield Span(column, day, day + timedelta(days=1), kind)
+
+
+def _utc(at: date) -> datetime:
+    return datetime(at.year, at.month, at.day, tzinfo=UTC)
+
+
+def _lateness(effect: Effect, time: str, committed_at: int) -> int | None:
+    """How late the latest of the new rows came, in seconds."""
+    if not effect.appended.num_rows:
+        return None
+    first = pc.min(effect.appended[time].cast(pa.timestamp("us")).cast(pa.int64())).as_py()
+    return max(int((committed_at + 946_684_800_000_000 - first) // 1_000_000), 0)
+
+
+def mark_own(connection: Connection[tuple[Any, ...]]) -> None:
+    """Say in the log that this transaction's DDL is ours."""
+    connection.execute(build("SELECT pg_logical_emit_message(true, 'ebbtide.own', {x})", x=""))

@@ -1,0 +1,20 @@
+-- One row a column of a table, in the order of its attributes: its base type behind domains, and its place in the key.
+WITH RECURSIVE attribute AS (
+    SELECT a.attname, a.attnum, a.attnotnull, a.attgenerated, a.atttypid AS type, a.atttypmod AS modifier
+    FROM pg_attribute a
+    WHERE a.attrelid = %(oid)s AND a.attnum > 0 AND NOT a.attisdropped
+), base AS (
+    SELECT attnum, type, modifier FROM attribute
+    UNION ALL
+    SELECT b.attnum, y.typbasetype, CASE WHEN b.modifier = -1 THEN y.typtypmod ELSE b.modifier END
+    FROM base b JOIN pg_type y ON y.oid = b.type
+    WHERE y.typtype = 'd'
+), key AS (
+    SELECT unnest(i.indkey::int2[]) AS attnum FROM pg_index i WHERE i.indrelid = %(oid)s AND i.indisprimary
+)
+SELECT a.attname::text, a.attnum::int, a.attnum IN (SELECT attnum FROM key), a.attgenerated <> '',
+       y.typname::text, y.typtype::text, b.modifier, format_type(a.type, a.modifier)
+FROM attribute a
+JOIN base b ON b.attnum = a.attnum
+JOIN pg_type y ON y.oid = b.type AND y.typtype <> 'd'
+ORDER BY a.attnum

@@ -1,0 +1,176 @@
+"""A hot table as its server has it now: columns, partitions with their bounds, and what stands in the way."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import unquote
+
+from psycopg import Connection
+
+from ebbtide.config.hottier import HotTable
+from ebbtide.errors import InputError, RefusedError
+from ebbtide.hottier.columns import TIMES, Columns, read_columns
+from ebbtide.hottier.server import OLDEST, identity
+from ebbtide.hottier.statements import statement
+from ebbtide.model.ids import encode_part
+
+_BOUND = re.compile(r"FOR VALUES FROM \((.+)\) TO \((.+)\)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A partition. A missing bound is the end of time on that side. A tombstone refuses every row."""
+
+    oid: int
+    schema: str
+    name: str
+    first: datetime | None
+    last: datetime | None
+    tombstone: bool
+    fenced: bool
+
+    @property
+    def path(self) -> tuple[str, str]:
+        return self.schema, self.name
+
+    @property
+    def window(self) -> str:
+        """Its time range for people."""
+        return f"[{_shown(self.first)}, {_shown(self.last)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A table, found. `partitioned` says whether it has chunks."""
+
+    oid: int
+    schema: str
+    name: str
+    owner: str
+    partitioned: bool
+    columns: Columns
+    time_kind: str
+    leaves: tuple[Leaf, ...]
+
+    @property
+    def path(self) -> tuple[str, str]:
+        return self.schema, self.name
+
+    @property
+    def chunks(self) -> tuple[Leaf, ...]:
+        return tuple(leaf for leaf in self.leaves if not leaf.tombstone)
+
+    @property
+    def tombstones(self) -> tuple[Leaf, ...]:
+        return tuple(leaf for leaf in self.leaves if leaf.tombstone)
+
+
+def parts_of(table: HotTable) -> tuple[str, str]:
+    """Schema and name of `schema.table`; a dot inside of a name is written %2E."""
+    parts = [unquote(part) for part in table.name.split(".")]
+    if len(parts) != 2 or not all(parts):
+        raise InputError(
+            f"not a table: {table.name!r}", where=table.where, hint="write schema.table; a dot inside a name is %2E"
+        )
+    return parts[0], parts[1]
+
+
+def id_of(table: HotTable) -> str:
+    """The one way in which its name is written."""
+    return ".".join(encode_part(part) for part in parts_of(table))
+
+
+def find(connection: Connection[tuple[Any, ...]], table: HotTable) -> Found:
+    """Look the table up; an `InputError` where there is none, or one of another kind."""
+    schema, name = parts_of(table)
+    row = connection.execute(
+        "SELECT c.oid::bigint, c.relkind::text, pg_get_userbyid(c.relowner)::text, c.relispartition"
+        " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s AND c.relname = %s",
+        [schema, name],
+    ).fetchone()
+    if row is None:
+        raise InputError(f"no table {table.name} on the server", where=table.where, hint="look at its schema and name")
+    oid, kind, owner, is_partition = row
+    if kind not in ("p", "r") or is_partition:
+        what = "a partition of another table" if is_partition else "not a table"
+        raise InputError(f"{table.name} is {what}", where=table.where, hint="name a table that rows are written into")
+    columns = read_columns(connection, oid)
+    time = next((column for column in columns.columns if column.name == table.time), None)
+    if time is None or time.kind not in TIMES:
+        raise InputError(
+            f"{table.name} has no time column {table.time!r}", where=table.where,
+            hint="name a column of type timestamptz, timestamp or date under `time:`",
+        )  # fmt: skip
+    if not time.key:
+        raise InputError(
+            f"{table.name} has no primary key with {table.time!r} in it", where=table.where,
+            hint="updates and deletes are followed by the key, and PostgreSQL wants the time in a partitioned table's",
+        )  # fmt: skip
+    if kind == "p":
+        _refuse_other_key(connection, table, oid)
+    leaves = _leaves(connection, oid) if kind == "p" else ()
+    return Found(oid, schema, name, owner, kind == "p", columns, time.kind, leaves)
+
+
+def _refuse_other_key(connection: Connection[tuple[Any, ...]], table: HotTable, oid: int) -> None:
+    row = connection.execute(
+        "SELECT p.partstrat = 'r' AND p.partnatts = 1 AND a.attname = %(time)s"
+        " FROM pg_partitioned_table p LEFT JOIN pg_attribute a"
+        " ON a.attrelid = p.partrelid AND a.attnum = p.partattrs[0]"
+        " WHERE p.partrelid = %(oid)s",
+        {"oid": oid, "time": table.time},
+    ).fetchone()
+    if row is None or not row[0]:
+        raise InputError(
+            f"{table.name} is not partitioned by ranges of {table.time!r} alone", where=table.where,
+            hint="chunks are ranges of one time column",
+        )  # fmt: skip
+
+
+def _leaves(connection: Connection[tuple[Any, ...]], oid: int) -> tuple[Leaf, ...]:
+    found = []
+    for leaf, schema, name, bound, tombstone, fenced in connection.execute(statement("leaves"), {"oid": oid}):
+        match = _BOUND.fullmatch(bound or "")
+        if match is None:
+            raise RefusedError(
+                f"{name} is a default partition: its rows would lie in no chunk", hint="detach it, or give it bounds"
+            )
+        first, last = (_instant(connection, text) for text in match.groups())
+        found.append(Leaf(leaf, schema, name, first, last, tombstone, fenced))
+    return tuple(found)
+
+
+def _instant(connection: Connection[tuple[Any, ...]], text: str) -> datetime | None:
+    """A bound as the server's own cast reads it, in UTC. Times without a zone are meant in UTC."""
+    if text in ("MINVALUE", "MAXVALUE"):
+        return None
+    row = connection.execute("SELECT %s::timestamptz", [text.strip("'")]).fetchone()
+    assert row is not None
+    return row[0].astimezone(UTC)  # type: ignore[no-any-return]
+
+
+def refuse_unfit(connection: Connection[tuple[Any, ...]], found: Found, *, synced: bool) -> tuple[str, ...]:
+    """Every reason why it cannot be tiered. Named rights come with the statement that grants them."""
+    problems = []
+    if identity(connection).version < OLDEST:
+        problems.append(f"the server is older than PostgreSQL {OLDEST}")
+    if synced:
+        problems += found.columns.problems
+        level = connection.execute("SELECT current_setting('wal_level')").fetchone()
+        if level is None or level[0] != "logical":
+            problems.append("the server has wal_level = replica: set it to logical and restart the server")
+    problems += [f"{name} {why}" for name, why in connection.execute(statement("preflight"), {"oid": found.oid})]
+    for right, has, grant in connection.execute(statement("rights"), {"oid": found.oid}):
+        if not has and (synced or right == "ownership of the table"):
+            problems.append(f"the role lacks {right}: {grant}")
+    installed = connection.execute(statement("watchers")).fetchone()
+    if installed is None or not installed[0]:
+        problems.append("the server lacks Ebbtide's functions and event triggers: run `ebbtide tier init`")
+    return tuple(problems)
+
+
+def _shown(at: datetime | None) -> str:
+    return "…" if at is None else f"{at:%Y-%m-%d %H:%M:%S}+00"
