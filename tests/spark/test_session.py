@@ -17,7 +17,16 @@ from pyspark.sql import Row, SparkSession
 from ebbtide.model.dataset import Catalog
 from ebbtide.spark.class_archive import archive_file
 from ebbtide.spark.frames import own_parquet, small_frame
-from ebbtide.spark.session import activate, of_formats, plan_session, profile, session, sibling
+from ebbtide.spark.session import (
+    JAVA_OPTIONS,
+    activate,
+    java_options,
+    of_formats,
+    plan_session,
+    profile,
+    session,
+    sibling,
+)
 
 ZONE = "spark.sql.session.timeZone"
 
@@ -146,3 +155,17 @@ def test_our_own_files_are_read_where_a_folder_is_named_like_an_address_or_a_pat
     for name in ("a b", "ü", "a%20b", "${x}", "[ab]", "{a,b}", "*", "a#b", "x=1"):
         rows = own_parquet(spark, tmp_path / name / "f.parquet").collect()
         assert rows == [Row(name=name)]
+
+
+def test_a_project_with_java_options_of_its_own_has_the_archive_of_classes_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = tmp_path / "classes.jsa"
+    monkeypatch.setattr("ebbtide.spark.class_archive.archive_file", lambda: archive)
+    assert java_options("-Xss4m", has_archive=True) == "-Xss4m", "there is none"
+    archive.touch()
+    used = f" -XX:SharedArchiveFile={archive} "
+    assert java_options(None, has_archive=True).startswith(JAVA_OPTIONS + used)
+    assert java_options("-Xss4m", has_archive=True).startswith("-Xss4m" + used)
+    assert java_options("-Xss4m", has_archive=False) == "-Xss4m"
+    assert java_options("-XX:SharedArchiveFile=own.jsa", has_archive=True) == "-XX:SharedArchiveFile=own.jsa"

@@ -30,6 +30,7 @@ from ebbtide.spark.java import launch_environment
 
 _PROFILES = {"3.5": ("spark35", ("paimon", "hudi", "delta", "iceberg")), "4.1": ("spark41", ("delta", "iceberg"))}
 
+_JAVA = "spark.driver.extraJavaOptions"
 # Quiet: our log settings, and Hudi's object sizer does not try to attach to this process.
 JAVA_OPTIONS = (
     f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()} "
@@ -103,20 +104,18 @@ def session(
     # Workers would otherwise take whatever `python3` is on the path, and miss this environment.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     settings = dict(_BASE)
-    settings["spark.driver.extraJavaOptions"] = JAVA_OPTIONS
     files = [str(path) for path in jars.paths(name)]
     if master.startswith("local"):
         settings |= _LOCAL
     is_on_class_path = master.startswith("local") and _on_class_path(files)
-    if is_on_class_path:
-        settings["spark.driver.extraJavaOptions"] += using_archive()
-    else:
+    if not is_on_class_path:
         settings["spark.jars"] = ",".join(files)
     settings["spark.sql.extensions"] = ",".join(EXTENSIONS[f] for f in EXTENSIONS if f in formats)
     if "hudi" in formats:
         settings["spark.kryo.registrator"] = REGISTRAR
     settings |= wanted
     settings |= {**(conf or {}), **_NAMES_ARE_NAMES, _OURS: "true"}
+    settings[_JAVA] = java_options((conf or {}).get(_JAVA), has_archive=is_on_class_path)
     builder = SparkSession.builder.appName("ebbtide").master(master)
     for key, value in settings.items():
         builder = builder.config(key, value)
@@ -129,6 +128,14 @@ def session(
         spark.conf.set(key, value)
     activate(spark)
     return spark
+
+
+def java_options(said: str | None, *, has_archive: bool) -> str:
+    """Java's options of a session: the project's where it has some, with the archive of classes in either case, unless
+    they are about one themselves.
+    """
+    options = JAVA_OPTIONS if said is None else said
+    return options + using_archive() if has_archive and "Archive" not in options else options
 
 
 def _on_class_path(files: list[str]) -> bool:
