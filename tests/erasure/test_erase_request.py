@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from ebbtide.app.ebbtide import Ebbtide
+from ebbtide.errors import InputError
 from tests.cli.command import ebbtide
 from tests.inventory.lakes import SmallLake
 
@@ -105,6 +107,21 @@ def test_what_is_wrong_is_one_line_with_a_hint_and_nothing_is_filed(
     assert hint in told[1]
     assert SECRET not in done.stdout + done.stderr
     assert ebbtide("erase", "list", "--json", cwd=root).stdout == before
+
+
+def test_the_library_says_the_same(root: Path) -> None:
+    with Ebbtide(root) as tide:
+        tried = tide.erase.request({"user_id": "77", "email": ["a@b.org", "A@B.org"]}, law="gdpr", dry_run=True)
+        assert (tried.id, tried.known) == (None, False)
+        filed = tide.erase.request({"user_id": "77"}, law="gdpr")
+        assert tide.erase.request({"user_id": "0077"}, law="gdpr").to_dict() == {"id": filed.id, "known": True}
+        assert filed.id is not None
+        assert filed.id in {row.id for row in tide.erase.list(only_open=True)}
+        assert tide.erase.status(filed.id).state == "received"
+        with pytest.raises(InputError, match="nobody is named"):
+            tide.erase.request({}, law="gdpr")
+        with pytest.raises(InputError, match="nobody to look for"):
+            tide.erase.find()
 
 
 def test_an_unknown_law_has_a_hint(root: Path) -> None:

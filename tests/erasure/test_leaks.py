@@ -64,12 +64,14 @@ def test_no_value_of_a_person_is_printed_logged_or_left_behind(tmp_path: Path) -
     assert {(each["dataset"], each["rows"]) for each in places} == {("lake.db.users", 1), ("lake.db.logins", 1)}
     assert (tmp_path / "rows.jsonl").stat().st_mode & 0o777 == 0o600
     assert MAIL.upper() in (tmp_path / "rows.jsonl").read_text()
+    verified = cold(*noisy, "erase", "verify", asked, "--json", cwd=tmp_path)
+    assert (verified.returncode, json.loads(verified.stdout)["grade"]) == (1, "F")
     for data in (tmp_path / "lake" / "db" / "logins" / "data").glob("*.parquet"):
         data.write_bytes(data.read_bytes()[:50])
     broken = cold(*noisy, "erase", "find", "--subject", "@person.txt", "--csv", cwd=tmp_path)
     assert broken.returncode == 4, broken.stderr
     assert "lake.db.logins" in broken.stderr
-    for done in (filed, found, broken):
+    for done in (filed, found, verified, broken):
         assert not _holds((done.stdout + done.stderr).encode())
     events = list((tmp_path / "events").iterdir())
     assert any(b"LocalTableScan" in path.read_bytes() for path in events)
