@@ -19,6 +19,7 @@ import pyarrow as pa
 from ebbtide.verify.read.avro import Everything, decoder
 from ebbtide.verify.read.gather import Gathered
 from ebbtide.verify.read.hudi_records import HudiRecord, is_metadata
+from ebbtide.verify.read.packed import hadoop_blocks, is_hadoop
 from ebbtide.verify.read.pieces import CannotTell, Cells, Pieces
 from ebbtide.verify.read.stored import HELD, Stored, UnknownContentError, as_bytes, bytes_of, exactly, failed
 
@@ -27,7 +28,9 @@ _KINDS = (_DATA, _INFO, b"METABLKc", b"IDXROOT2", b"IDXLEAF2", b"IDXINTE2", b"BL
 _HEAD = 33
 _TRAILER_SIZES = (4096, 212)
 """Of version 3, and of version 2."""
-_CODECS = ("snappy", "lz4_raw", "zstd")
+_CODECS = {1: "gzip", 2: "", 3: "snappy", 4: "lz4_raw", 6: "zstd"}
+"""By their numbers in the trailer."""
+_CODEC_FIELD = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +42,18 @@ class _Block:
     end: int
 
 
-def is_hfile(head: bytes, name: str) -> bool:
-    return head[:8] in (*_KINDS, _TRAILER) or (name.endswith(".hfile") and head[:8] == b"")
+def is_hfile(head: bytes, _: str) -> bool:
+    return head[:8] in (*_KINDS, _TRAILER)
 
 
 def read_hfile(stored: Stored, schema: str = "") -> Pieces:
     with stored.open() as file:
         blocks, end = _blocks(file, stored.size)
+        codec = _codec(file, end, stored.size - end)
         gathered = Gathered()
         for block in blocks:
             if block.kind == _INFO:
-                for key, value in _infos(_unpacked(file, block)):
+                for key, value in _infos(_unpacked(file, block, codec)):
                     gathered.add("file info", key)
                     gathered.add("file info", _text(value))
                     schema = value.decode("utf-8", "replace") if key == "schema" else schema
@@ -57,7 +61,7 @@ def read_hfile(stored: Stored, schema: str = "") -> Pieces:
         read = _reader(schema, stored.name)
         for block in blocks:
             try:
-                content = _unpacked(file, block)
+                content = _unpacked(file, block, codec)
                 if block.kind == _DATA:
                     yield from _data(content, read)
                 elif block.kind != _INFO and content.strip(b"\0"):
@@ -75,9 +79,8 @@ def _trailer(stored: Stored, start: int, size: int) -> Pieces:
     if size in _TRAILER_SIZES:
         with stored.open() as file:
             file.seek(start)
-            yield Cells(
-                "trailer of an HFile", "bytes", pa.array([exactly(file, size, "its trailer")], pa.large_binary())
-            )
+            content = exactly(file, size, "its trailer")
+        yield Cells("trailer of an HFile", "bytes", pa.array([content], pa.large_binary()))
     else:
         yield CannotTell("an HFile has no whole trailer, or something behind it")
         yield from as_bytes(stored, "content", start)
@@ -102,23 +105,38 @@ def _blocks(file: BinaryIO, size: int) -> tuple[list[_Block], int]:
     return found, at
 
 
-def _unpacked(file: BinaryIO, block: _Block) -> bytes:
+def _codec(file: BinaryIO, end: int, size: int) -> str:
+    """How the blocks are packed, by the trailer: from their bytes and lengths it cannot always be told."""
+    file.seek(end)
+    content = exactly(file, size, "its trailer") if size in _TRAILER_SIZES else b""
+    stream = io.BytesIO(content[8:])
+    limit = _varint(stream) + stream.tell() if content else 0
+    while stream.tell() < limit:
+        tag = _varint(stream)
+        value = _varint(stream)
+        if tag & 7 == 2:
+            stream.seek(value, io.SEEK_CUR)
+        elif tag >> 3 == _CODEC_FIELD and value in _CODECS:
+            return _CODECS[value]
+    raise UnknownContentError("its trailer does not say how it is packed")
+
+
+def _unpacked(file: BinaryIO, block: _Block, codec: str) -> bytes:
     file.seek(block.start + _HEAD)
     packed = exactly(file, block.packed, "a block")
-    if block.packed == block.plain:
+    if not codec:
         return packed
     if block.plain > HELD:
         raise UnknownContentError("it is too large")
-    if packed[:2] == b"\x1f\x8b":
+    if codec == "gzip":
         plain = zlib.decompressobj(wbits=31).decompress(packed, block.plain + 1)
-        if len(plain) == block.plain:
-            return plain
-    for codec in _CODECS:
-        try:
-            return bytes(pa.decompress(packed, decompressed_size=block.plain, codec=codec, asbytes=True))
-        except (OSError, ValueError, pa.ArrowException):
-            continue
-    raise UnknownContentError("its codec is not known")
+    elif codec != "zstd" and is_hadoop(packed, block.plain):
+        plain = b"".join(hadoop_blocks(io.BytesIO(packed), codec))
+    else:
+        plain = bytes(pa.decompress(packed, decompressed_size=block.plain, codec=codec, asbytes=True))
+    if len(plain) != block.plain:
+        raise UnknownContentError("it is not as long as it says")
+    return plain
 
 
 def _infos(content: bytes) -> Iterator[tuple[str, bytes]]:

@@ -133,7 +133,7 @@ def _codec(head: bytes, name: str) -> tuple[str, Callable[[Stored], Any]] | None
             return codec, _OPEN[codec]
     if name.endswith((".snappy", ".lz4")) and _is_blocks(head):
         codec = "snappy" if name.endswith(".snappy") else "lz4_raw"
-        return ("snappy" if codec == "snappy" else "lz4"), lambda stored: _Parts(_blocks(stored.open(), codec))
+        return ("snappy" if codec == "snappy" else "lz4"), lambda stored: _Parts(hadoop_blocks(stored.open(), codec))
     return None
 
 
@@ -173,13 +173,19 @@ def _frames(file: BinaryIO) -> Iterator[bytes]:
             raise UnknownContentError("it has a frame of a kind that is not known")
 
 
+def is_hadoop(packed: bytes, size: int) -> bool:
+    """Whether bytes that unpack to so many were packed by Hadoop, which says so first."""
+    return len(packed) > 8 and int.from_bytes(packed[:4], "big") == size
+
+
 def _is_blocks(head: bytes) -> bool:
     """Whether something may be packed as Hadoop does it: how large it is, how much is packed, and that."""
     whole, packed = int.from_bytes(head[:4], "big"), int.from_bytes(head[4:8], "big")
     return len(head) > 8 and 0 < whole <= HELD and 0 < packed <= HELD
 
 
-def _blocks(file: BinaryIO, codec: str) -> Iterator[bytes]:
+def hadoop_blocks(file: BinaryIO, codec: str) -> Iterator[bytes]:
+    """What Hadoop packed, block by block."""
     while head := file.read(4):
         left = int.from_bytes(head, "big")
         while left > 0:
