@@ -35,6 +35,7 @@ BESIDE = "a value beside what may make another one of it, or may not"
 UNKNOWN_BYTES = "bytes of no known structure, in which a value as short as this means nothing"
 BESIDE_IN_BYTES = "in bytes of no known structure, beside what would make another value of it in a text"
 
+_ANY = re.compile(rb"[^\x00]")
 _NOT_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
 
 
@@ -89,7 +90,7 @@ class Matcher:
             if isinstance(piece, CannotTell):
                 findings.untold.add((None, piece.because))
             elif isinstance(piece, Raw):
-                findings.unknown_bytes |= piece.data.count(0) < len(piece.data)
+                findings.unknown_bytes |= _ANY.search(piece.data) is not None
                 for data in ends.with_last(piece):
                     self._search_bytes(data, piece.where, findings)
             else:
