@@ -10,8 +10,9 @@
 
 from __future__ import annotations
 
+import hmac
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -26,11 +27,12 @@ from ebbtide.erasure.keyring import (
     lookup_key_for_writing,
     lookup_key_of,
     open_sealed,
+    texts_of,
 )
 from ebbtide.errors import InputError, RefusedError
 from ebbtide.ledger.batch import MAX_BATCH
 from ebbtide.ledger.commitment import KEY_BYTES as COMMITMENT_KEY_BYTES
-from ebbtide.ledger.commitment import Identifier, Opening
+from ebbtide.ledger.commitment import Identifier, Opening, encode_opening
 from ebbtide.ledger.entries import RequestReceived
 from ebbtide.ledger.ledger import Ledger, Step
 from ebbtide.model.canonical import MAX_LEAF_BYTES, dumps, timestamp
@@ -42,6 +44,9 @@ from ebbtide.state.values import Request, RequestState
 from ebbtide.state.writer import SALT_BYTES, StateWriter, new_id
 
 ENDS_BY_ITSELF = "promise"
+_NONE: frozenset[str] = frozenset()
+_DIGITS = 8
+"""How many of an id's digits count within what is filed together; the others are random."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -108,28 +113,28 @@ def file_cases(
 ) -> Filed:
     """The same inside a transaction, with a date of their own for each. `made` gets the slots of new keys."""
     key = lookup_key_for_writing(step.state, ledger.home.keys)
-    digests = [digests_of(key, case.person.identifiers) for case in cases]
-    holding = rows.holders(step.state.connection, set[bytes]().union(*digests)) if cases else {}
-    covered: dict[bytes, set[str]] = {
-        digest: {one.id for one in found if _counts(one.law, law)} for digest, found in holding.items()
-    }
+    texts = [texts_of(case.person.identifiers) for case in cases]
+    digests = [digests_of(key, each) for each in texts]
+    holding = rows.holders(step.state.connection, set[bytes]().union(*digests))
+    covered = {digest: frozenset(one for one, has in found if _counts(has, law)) for digest, found in holding.items()}
     ids, known, new = list[str](), list[int](), list[int]()
+    fresh = _new_ids(len(cases))
     for place, wanted in enumerate(digests):
-        has = set.intersection(*(covered.get(digest, set()) for digest in wanted))
+        has = frozenset.intersection(*[covered.get(digest, _NONE) for digest in wanted])
         if has:
             known.append(place)
         else:
             new.append(place)
-            has = {new_id()}
+            has = frozenset((next(fresh),))
             for digest in wanted:
-                covered.setdefault(digest, set()).update(has)
+                covered[digest] = covered.get(digest, _NONE) | has
         ids.append(min(has))
     for start in range(0, len(new), MAX_BATCH):
         places = new[start : start + MAX_BATCH]
         _file_batch(
             step,
             ledger.home.request_keys,
-            [(ids[place], cases[place], digests[place]) for place in places],
+            [(ids[place], cases[place], texts[place], digests[place]) for place in places],
             made,
             law=law,
             received_at=received_at,
@@ -144,11 +149,11 @@ def request_of(ledger: Ledger, person: Person) -> Request | None:
         key = lookup_key_of(state, ledger.home.keys)
         if key is None:
             return None
-        digests = digests_of(key, person.identifiers)
+        digests = digests_of(key, texts_of(person.identifiers))
         holding = rows.holders(state.connection, digests)
-    found = {one.id: one for each in holding.values() for one in each}
-    covering = set.intersection(*({one.id for one in holding.get(digest, [])} for digest in digests))
-    return max((found[one] for one in covering), key=lambda one: (one.received_at, one.id), default=None)
+        covering = set.intersection(*({one for one, _ in holding.get(digest, [])} for digest in digests))
+        found = rows.requests_by_id(state.connection, sorted(covering))
+    return max(found, key=lambda one: (one.received_at, one.id), default=None)
 
 
 def opening_of(ledger: Ledger, request_id: str) -> Opening:
@@ -171,7 +176,7 @@ def _counts(has: str, wanted: str) -> bool:
 def _file_batch(
     step: Step[StateWriter],
     keys: RequestKeys,
-    batch: Sequence[tuple[str, Case, frozenset[bytes]]],
+    batch: Sequence[tuple[str, Case, list[bytes], frozenset[bytes]]],
     made: list[tuple[int, str]],
     *,
     law: str,
@@ -179,20 +184,21 @@ def _file_batch(
     at: datetime,
 ) -> None:
     requests, leaves = list[Request](), list[bytes]()
-    slots, secrets = keys.append([request_id for request_id, _, _ in batch])
-    made += zip(slots, (request_id for request_id, _, _ in batch), strict=True)
+    ids = [request_id for request_id, *_ in batch]
+    slots, secrets = keys.append(ids)
+    made += zip(slots, ids, strict=True)
     leaf = _leaves(law, received_at, at, simulated=step.simulated)
     randoms = _randoms(len(batch), COMMITMENT_KEY_BYTES), _randoms(len(batch), SALT_BYTES)
-    for (request_id, case, _), slot, secret, key, salt in zip(batch, slots, secrets, *randoms, strict=True):
-        opening = Opening(request_id, key, case.person.identifiers)
-        commitments = opening.commitments()
+    for (request_id, case, texts, _), slot, secret, key, salt in zip(batch, slots, secrets, *randoms, strict=True):
+        commitments = tuple([hmac.digest(key, text, "sha256").hex() for text in texts])
+        opening = encode_opening(request_id, key, case.person.identifiers, texts)
         requests.append(
             Request(
                 id=request_id,
                 law=law,
                 state=RequestState.RECEIVED,
                 commitments=commitments,
-                sealed=seal(secret, request_id, opening.encode()),
+                sealed=seal(secret, request_id, opening),
                 note=case.note,
                 salt=salt,
                 received_at=received_at,
@@ -204,9 +210,9 @@ def _file_batch(
             )
         )
         leaves.append(leaf(request_id, commitments, case.due_at))
-    rows.insert_requests(step.state.connection, requests, [digests for _, _, digests in batch])
+    rows.insert_requests(step.state.connection, requests, [digests for *_, digests in batch])
     if len(requests) > 1:
-        step.append_leaves(RequestReceived.KIND, at, [request.id for request in requests], leaves)
+        step.append_leaves(RequestReceived.KIND, at, ids, leaves)
         return
     (only,) = requests
     step.append(
@@ -234,6 +240,12 @@ def _leaves(
         return leaf
 
     return encode
+
+
+def _new_ids(count: int) -> Iterator[str]:
+    """Ids that follow each other: a thousand of them lie on a few pages of each index, and not on a thousand."""
+    together = new_id()[:-_DIGITS]
+    return (f"{together}{number:0{_DIGITS}x}" for number in range(count))
 
 
 def _randoms(count: int, size: int) -> list[bytes]:

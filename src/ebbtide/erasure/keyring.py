@@ -24,11 +24,16 @@ _LOOKUP = "request-lookup"
 _FINGERPRINT = b"ebbtide: the key of request lookups"
 
 
-def digests_of(key: bytes, identifiers: Sequence[Identifier]) -> frozenset[bytes]:
-    """What a person is looked up by."""
+def texts_of(identifiers: Sequence[Identifier]) -> list[bytes]:
+    """What of a person is hashed: type and canonical value of each identifier."""
     if not identifiers:
         raise InputError("nobody: a person without identifiers", hint="give at least one, as user_id=…")
-    return frozenset(hmac.digest(key, committed(one.type, one.value), "sha256") for one in identifiers)
+    return [committed(one.type, one.value) for one in identifiers]
+
+
+def digests_of(key: bytes, texts: Iterable[bytes]) -> frozenset[bytes]:
+    """What a person is looked up by."""
+    return frozenset([hmac.digest(key, text, "sha256") for text in texts])
 
 
 def lookup_key_of(state: StateReader, keys: KeyFolder) -> bytes | None:
@@ -110,7 +115,9 @@ def adopt_key_files(ledger: Ledger) -> None:
             slots, _ = home.request_keys.append([one.id for one, _ in found], [key for _, key in found])
             for slot, (request, key) in zip(slots, found, strict=True):
                 rows.set_slot(connection, request.id, slot)
-                rows.add_lookups(connection, request.id, digests_of(lookup, _opened(request, key).identifiers))
+                rows.add_lookups(
+                    connection, request.id, digests_of(lookup, texts_of(_opened(request, key).identifiers))
+                )
 
 
 def destroy_left_keys(ledger: Ledger) -> None:

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import hmac
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from ebbtide.errors import InputError
 from ebbtide.ledger.leaf import hex_bytes
@@ -82,17 +84,9 @@ class Opening:
         return tuple(commit(self.key, identifier.type, identifier.value) for identifier in self.identifiers)
 
     def encode(self) -> bytes:
-        """The content of `opening.json`: canonical JSON, put together from its texts, for there may be a million."""
-        identifiers = b",".join(b'{"type":%b,"value":%b}' % (dumps(i.type), dumps(i.value)) for i in self.identifiers)
-        searches = [{"inventory": each.inventory, "key": each.key.hex()} for each in self.searches]
-        return b'{"format":"%b","identifiers":[%b],"key":"%b","request":%b%b,"v":%d}' % (
-            OPENING_FORMAT.encode(),
-            identifiers,
-            self.key.hex().encode(),
-            dumps(self.request),
-            b',"searches":' + dumps(searches) if searches else b"",
-            OPENING_VERSION,
-        )
+        """The content of `opening.json`."""
+        texts = [committed(each.type, each.value) for each in self.identifiers]
+        return encode_opening(self.request, self.key, self.identifiers, texts, self.searches)
 
     @classmethod
     def parse(cls, data: bytes) -> Opening:
@@ -112,6 +106,35 @@ class Opening:
                 if opening.encode() == data and opening.commitments():
                     return opening
         raise InputError("not an opening", hint="format, v, request, key and at least one identifier")
+
+
+def encode_opening(
+    request: str,
+    key: bytes,
+    identifiers: Sequence[Identifier],
+    texts: Sequence[bytes],
+    searches: Sequence[Searched] = (),
+) -> bytes:
+    """The content of `opening.json`, put together from what is `committed`: there may be a million to write."""
+    items = [
+        b'{"type":%b,"value":%b}' % (_quoted(each.type), text[len(each.type) :])
+        for each, text in zip(identifiers, texts, strict=True)
+    ]
+    said = [{"inventory": each.inventory, "key": each.key.hex()} for each in searches]
+    more = b',"searches":' + dumps(said) if said else b""
+    return b'{"format":"%b","identifiers":[%b],"key":"%b","request":%b%b,"v":%d}' % (
+        OPENING_FORMAT.encode(),
+        b",".join(items),
+        key.hex().encode(),
+        dumps(request),
+        more,
+        OPENING_VERSION,
+    )
+
+
+@lru_cache(maxsize=256)
+def _quoted(kind: str) -> bytes:
+    return dumps(kind)
 
 
 def _searched(item: object) -> Searched:

@@ -57,8 +57,9 @@ def writing_engine(url: URL) -> Engine:
     """Connections whose commits are on disk when they return."""
     if url.get_backend_name() == "sqlite":
         # Without secure_delete, a deleted row stays readable in the file; FULL because intents must be on disk.
-        pragmas = ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON", "foreign_keys = ON")
-        return _sqlite(url, begin=_WRITING, pragmas=pragmas)
+        # 64 MiB of pages: with fewer, a large transaction writes the same ones to the log again and again.
+        settings = ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON", "foreign_keys = ON")
+        return _sqlite(url, begin=_WRITING, pragmas=(*settings, "cache_size = -65536"))
     # A writer that sleeps inside its transaction must not keep the others out for ever.
     options = f"-c synchronous_commit=on -c idle_in_transaction_session_timeout={2 * BUSY_SECONDS}s"
     return _postgresql(url, options).execution_options(isolation_level="READ COMMITTED")
