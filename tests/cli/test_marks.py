@@ -36,8 +36,8 @@ def project(tmp_path: Path) -> Path:
     return root
 
 
-def listed(root: Path, verb: str, *arguments: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(ebbtide(verb, "--json", *arguments, cwd=root).stdout)
+def listed(root: Path, *verb: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(ebbtide(*verb, "--json", cwd=root).stdout)
     return found
 
 
@@ -80,6 +80,7 @@ def test_marks_are_listed_and_rescued_by_pattern_in_one_act_with_an_entry_each(p
         (["lake.db.row_*"], "nothing is marked that 'lake.db.row_*' names"),
         (["lake.db.raw_*", "lake.x.**"], "nothing is marked that 'lake.x.**' names"),
         (["lake.db.*", "--release"], "nothing is unmarked that 'lake.db.*' names"),
+        (["lake.db.raw_a", "lake.db.raw_b"], "not an object: 'lake.db.raw_a'"),
         (["lake.db.*", "--until", "2100-01-01"], "an unmark that has expired already"),
     ],
 )
@@ -151,3 +152,31 @@ def test_a_mark_takes_what_is_selected(project: Path) -> None:
     assert {row["dataset"] for row in listed(project, "marks")} == {"lake.db.raw_a", "lake.db.raw_b"}
     wrong = ebbtide("mark", "--select", "policy:old-version", cwd=project)
     assert (wrong.returncode, "did you mean 'old-versions'" in wrong.stderr) == (2, True)
+
+
+def test_the_ledger_is_listed_by_dataset_kind_and_time_and_never_where_it_was_changed(project: Path) -> None:
+    assert ebbtide("unmark", "lake.db.raw_*", "--as-of", RESCUED, cwd=project).returncode == 0
+    assert ebbtide("unmark", "lake.db.raw_a#*", "--release", "--as-of", "2100-01-03", cwd=project).returncode == 0
+    whole = listed(project, "ledger", "log")
+    assert [row["index"] for row in whole] == list(range(1 + 6 + 4 + 2))
+    of_one = listed(project, "ledger", "log", "--dataset", "lake.db.raw_a")
+    made = ["mark.made"] * 2 + ["unmark.made"] * 2 + ["unmark.released"] * 2
+    assert [row["kind"] for row in of_one] == made, "a release names no dataset, and is of the one that it released"
+    marks_only = listed(project, "ledger", "log", "--kind", "mark", "--dataset", "lake.db.raw_a")
+    assert [row["kind"] for row in marks_only] == ["mark.made"] * 2
+    rescued = listed(project, "ledger", "log", "--since", RESCUED, "--until", "2100-01-03")
+    assert [row["kind"] for row in rescued] == ["unmark.made"] * 4
+    assert listed(project, "ledger", "log", "--request", "none") == []
+    assert "did you mean 'hold'?" in ebbtide("ledger", "log", "--kind", "hodl", cwd=project).stderr
+    path = f"sqlite:///{project}/.ebbtide/state.db"
+    changes = {  # what was changed is a false proof; what was signed and is lost refuses everything
+        "UPDATE ledger_entries SET body = CAST(replace(CAST(body AS TEXT), 'db', 'dc') AS BLOB) WHERE idx = 1": 1,
+        "DELETE FROM ledger_entries WHERE idx = 2": 3,
+    }
+    for change, code in changes.items():
+        database = Database(path)
+        with database.writer() as state:
+            state.connection.exec_driver_sql(change)
+        database.close()
+        done = ebbtide("ledger", "log", "--kind", "hold", cwd=project)
+        assert (done.returncode, done.stdout) == (code, ""), done.stderr

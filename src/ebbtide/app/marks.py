@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from ebbtide.app.datasets import parse_object
 from ebbtide.app.ledger import open_for_writing
 from ebbtide.app.state import open_state
 from ebbtide.app.unmark import entry_of
@@ -123,6 +124,8 @@ def _chosen_pins(names: Sequence[str], pins: Iterable[Unmark]) -> list[Unmark]:
     for name in names:
         # An unmark pins the native id for every target: whatever target was written matches.
         dataset, _, rest = name.partition("#")
+        if not is_pattern(name):
+            parse_object(name)
         matching = _matching(f"{dataset}#*:{rest.partition(':')[2] or '*'}")
         taken = [pin for pin in found if matching.match(object_name(pin.dataset, "any", pin.object))]
         if not taken:
@@ -132,7 +135,12 @@ def _chosen_pins(names: Sequence[str], pins: Iterable[Unmark]) -> list[Unmark]:
 
 
 def _matching(name: str) -> re.Pattern[str]:
-    """A table's pattern, as everywhere; behind `#` a star stands for anything, and without it everything is meant."""
+    """A table's pattern, as everywhere; behind `#` a star stands for anything, and without it everything is meant.
+
+    What is no pattern names one object: a table alone might be meant as one, and is refused.
+    """
+    if not is_pattern(name):
+        parse_object(name)
     dataset, hash_, rest = name.partition("#")
     objects = ".*".join(map(re.escape, rest.split("*"))) if hash_ else ".*"
     return re.compile(_python(pattern([dataset])).removesuffix(r"\Z") + "#" + objects + r"\Z", re.DOTALL)

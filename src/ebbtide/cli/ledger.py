@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ebbtide.app.results.ledger import Audit, Export, Inclusion, Leaf, LedgerKey, Pruned, SignedCheckpoint
-from ebbtide.cli import render
+from ebbtide.cli import ledger_log, render
 from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, project_file
 from ebbtide.errors import RefusedError
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from ebbtide.app.ledger import Ledger
 
 app = typer.Typer(no_args_is_help=True, help="The ledger: what was done, signed and provable by anyone.")
+
+app.command()(ledger_log.log)
 
 IndexArgument = Annotated[int, typer.Argument(help="The entry's index, from 0.")]
 

@@ -1,0 +1,48 @@
+"""`ledger log`: parse, call `app`, render."""
+
+from __future__ import annotations
+
+import json as json_
+from typing import Annotated
+
+import typer
+
+from ebbtide.cli import render
+from ebbtide.cli.complete import tables
+from ebbtide.cli.options import JsonOption, ProjectOption, project_file
+from ebbtide.cli.render import escape
+
+
+def log(
+    ctx: typer.Context,
+    dataset: Annotated[
+        str | None, typer.Option("--dataset", help="catalog.namespace.table", autocompletion=tables)
+    ] = None,
+    request: Annotated[str | None, typer.Option("--request", help="An erasure request's id.")] = None,
+    kind: Annotated[
+        list[str] | None, typer.Option("--kind", help="mark, act.intent, hold, …; may be repeated.")
+    ] = None,
+    since: Annotated[str | None, typer.Option("--since", help="From a date or an instant on, UTC.")] = None,
+    until: Annotated[str | None, typer.Option("--until", help="Before a date or an instant, UTC.")] = None,
+    project: ProjectOption = None,
+    json: JsonOption = False,
+) -> None:
+    """List what was done, oldest first, held against what was signed. Exit 1 where the ledger was changed."""
+    from ebbtide.app.ledger import open_ledger
+    from ebbtide.app.ledger_log import Asked, read_log
+
+    asked = Asked.of(dataset=dataset, request=request, kinds=kind or (), since=since, until=until)
+    found = list(read_log(open_ledger(project_file(ctx, project)), asked))
+    if json:
+        render.write_json(found)
+        return
+    shown = render.table(">entry", "when (UTC)", "kind", "~says")
+    for row in found:
+        says = ", ".join(
+            f"{name} {text if isinstance(text, str) else json_.dumps(text)}" for name, text in row["says"].items()
+        )
+        when = (row["at"] or "")[:19].replace("T", " ")
+        shown.add_row(str(row["index"]), when, row["kind"] or "(its body was pruned)", escape(says))
+    if shown.rows:
+        render.out().print(shown)
+    render.note(f"{len(found)} entries; `ebbtide ledger entry INDEX` has the bytes, `ledger prove INDEX` the proof")
