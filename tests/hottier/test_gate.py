@@ -52,8 +52,7 @@ def test_a_transaction_that_wrote_before_the_mirrors_position_and_commits_after_
     writer = hot.another()
     writer.execute("INSERT INTO m_1 VALUES (1, '2024-01-01 23:00+00', 'long', 1)")  # straight into the chunk
     hot.fill(4)  # the log goes on, and the mirror passes it
-    result = hot.run()
-    assert set(result.tiered) == {"m_2", "m_3", "m_4"}
+    assert hot.run(datetime(2024, 1, 12, tzinfo=UTC)).tiered == ("m_2", "m_3")
     assert "m_1" in hot.chunks_here()
     assert hot.chunk("m_1").waits_for[0].startswith("chunk m_1 is not sealed")
     writer.commit()
@@ -67,7 +66,7 @@ def test_a_prepared_transaction_holds_the_gate_until_it_ends(hot: Hot) -> None:
     writer.execute("INSERT INTO m_1 VALUES (1, '2024-01-01 23:00+00', 'prepared', 1)")
     writer.execute("PREPARE TRANSACTION 'one'")
     writer.commit()
-    assert "m_1" not in hot.run().dropped
+    assert "m_1" not in hot.run(datetime(2024, 1, 12, tzinfo=UTC)).tiered
     hot.another(autocommit=True).execute("COMMIT PREPARED 'one'")
     assert "m_1" in hot.run().dropped
     assert (1, "prepared") in [(row[0], row[2]) for row in hot.in_lake()]

@@ -48,7 +48,13 @@ _PLACES: dict[str, tuple[Any, str, bool]] = {
 }
 
 
-@pytest.mark.parametrize("place", _PLACES)
+_ALWAYS = ("after the mirror's commit", "after the intent", "behind the fence", "after the drop")
+"""The rest is part of the deep tier."""
+
+
+@pytest.mark.parametrize(
+    "place", [pytest.param(place, marks=() if place in _ALWAYS else pytest.mark.deep) for place in _PLACES]
+)
 def test_a_kill_neither_loses_nor_doubles_a_row(hot: Hot, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
     hot.fill(1, 2).added()
     hot.fill(3)
