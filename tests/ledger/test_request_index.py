@@ -59,5 +59,5 @@ def test_a_batch_is_of_one_kind_and_time_and_each_of_one_request(ledger: Ledger)
         [Intent(at=at, act="a", verb="erase", requests=("r", "s"))],
     ):
         with pytest.raises(InputError), ledger.writing() as step:
-            step.append_batch(entries)  # type: ignore[arg-type]
+            step.append_batch(entries)
     assert audit(ledger).entries == 0

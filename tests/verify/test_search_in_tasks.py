@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -66,35 +64,48 @@ def test_tasks_report_what_the_process_reports(spark: SparkSession, lake: Lake) 
 def test_no_value_stands_in_what_spark_writes(
     spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    plain, sealed, real = list[bytes](), list[bytes](), tasks._seal
+
+    def seal(key: bytes, value: object) -> bytes:
+        plain.append(pickle.dumps(value))
+        sealed.append(real(key, value))
+        return sealed[-1]
+
     monkeypatch.setattr("secrets.token_bytes", lambda _: SECRET)
-    any_: Any = spark.sparkContext
-    settings = any_._jsc.sc().conf()
-    settings.set(
-        "spark.broadcast.UDFCompressionThreshold", "1024"
-    )  # a closure goes to disk, as one of many people would
-    try:
-        with event_log(spark, tmp_path / "events"), kept_files(tmp_path / "kept", monkeypatch):
+    monkeypatch.setattr(tasks, "_seal", seal)
+    # A closure goes to disk, as one of many people would.
+    with set_for_a_while(spark, "spark.broadcast.UDFCompressionThreshold", "1024"):
+        with event_log(spark, tmp_path / "events"):
             report = run_search(lake, spark)
         assert report.grade("p1") == "F"
         said = capfd.readouterr()
-        written = [tmp_path / "events", tmp_path / "kept", *local_folders(spark)]
-        assert any((tmp_path / "kept").iterdir())
         events = "".join(path.read_text() for path in (tmp_path / "events").rglob("*") if path.is_file())
         assert "reading storage" in events
         assert tasks._KEY in events
         assert SECRET.hex() not in events
-        assert leaks(written, (said.out + said.err).encode()) == []
-        # The look finds what is not sealed.
+        assert leaks([tmp_path / "events", *local_folders(spark)], (said.out + said.err).encode()) == []
+        # What tasks are handed is sealed, whatever the session encrypts; the look finds what is not.
+        assert leaks([], *plain) != []
+        assert leaks([], *sealed) == []
         monkeypatch.setattr(tasks, "_seal", lambda _, value: pickle.dumps(value))
-        with (
-            kept_files(tmp_path / "open", monkeypatch),
-            pytest.raises(EbbtideError, match="in Spark tasks failed") as failed,
-        ):
+        with pytest.raises(EbbtideError, match="in Spark tasks failed") as failed:
             run_search(lake, spark)
-        assert leaks([tmp_path / "open", *local_folders(spark)]) != []
         assert leaks([], str(failed.value).encode()) == []
+
+
+@contextmanager
+def set_for_a_while(spark: SparkSession, name: str, value: str) -> Iterator[None]:
+    """A setting of the context, which is everybody's, and what it was before."""
+    any_: Any = spark.sparkContext
+    settings = any_._jsc.sc().conf()
+    before = settings.get(name) if settings.contains(name) else None
+    settings.set(name, value)
+    try:
+        yield
     finally:
-        settings.remove("spark.broadcast.UDFCompressionThreshold")
+        settings.remove(name)
+        if before is not None:
+            settings.set(name, before)
 
 
 @contextmanager
@@ -121,22 +132,6 @@ def event_log(spark: SparkSession, folder: Path) -> Iterator[None]:
         listener.stop()
 
 
-@contextmanager
-def kept_files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What the driver writes for a moment and takes away stays."""
-    folder.mkdir()
-    real = os.unlink
-
-    def keep(path: Any, **more: Any) -> None:
-        if isinstance(path, str) and Path(path).is_file():
-            shutil.copyfile(path, folder / f"{len(list(folder.iterdir()))}")
-        real(path, **more)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "unlink", keep)
-        yield
-
-
 def local_folders(spark: SparkSession) -> list[Path]:
     any_: Any = spark.sparkContext
     blocks = any_._jvm.org.apache.spark.SparkEnv.get().blockManager().diskBlockManager().localDirs()
@@ -152,14 +147,11 @@ def leaks(folders: list[Path], *more: bytes) -> list[str]:
 
 
 def test_a_session_that_would_write_the_key_down_runs_no_task(spark: SparkSession, lake: Lake) -> None:
-    any_: Any = spark.sparkContext
-    settings = any_._jsc.sc().conf()
-    settings.set("spark.redaction.regex", "nothing-of-ours")
-    try:
-        with pytest.raises(RefusedError, match="into its event log"):
-            run_search(lake, spark)
-    finally:
-        settings.remove("spark.redaction.regex")
+    with (
+        set_for_a_while(spark, "spark.redaction.regex", "nothing-of-ours"),
+        pytest.raises(RefusedError, match="into its event log"),
+    ):
+        run_search(lake, spark)
 
 
 def test_tasks_stop_when_the_run_is_asked_to(spark: SparkSession, lake: Lake) -> None:
