@@ -280,13 +280,14 @@ def _service(catalog: Catalog) -> Service:
 def _filter(span: Span) -> BooleanExpression:
     from pyiceberg.expressions import AlwaysTrue, And, GreaterThanOrEqual, LessThan
 
+    # How pyiceberg is called does not show in its types.
+    at_least: Any = GreaterThanOrEqual
+    below: Any = LessThan
     wanted: BooleanExpression = AlwaysTrue()
     if span.first is not None:
-        first = GreaterThanOrEqual(span.column, _literal(span.first, span.kind))  # type: ignore[call-arg,misc]
-        wanted = And(wanted, first)
+        wanted = And(wanted, at_least(span.column, _literal(span.first, span.kind)))
     if span.last is not None:
-        last = LessThan(span.column, _literal(span.last, span.kind))  # type: ignore[call-arg,misc]
-        wanted = And(wanted, last)
+        wanted = And(wanted, below(span.column, _literal(span.last, span.kind)))
     return wanted
 
 
