@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 
 import psycopg
@@ -152,7 +153,11 @@ def test_an_idle_table_does_not_keep_the_servers_log(hot: Hot) -> None:
     commits = len(hot.cold().table.history())
     hot.sql.execute("CREATE TABLE another AS SELECT g, repeat('x', 500) FROM generate_series(1, 20000) g")
     hot.sync()
-    hot.sync()
+    for _ in range(100):  # what else the server does, its own vacuum say, may need the log for a moment
+        hot.sync()
+        if hot.status().retained_bytes < 4 << 20:
+            break
+        time.sleep(0.2)
     assert hot.status().retained_bytes < 4 << 20
     assert len(hot.cold().table.history()) == commits  # and the lake gets no empty commits for it
 

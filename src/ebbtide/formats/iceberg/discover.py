@@ -26,7 +26,12 @@ _HADOOP_METADATA = re.compile(r"^v(\d+)(\.gz)?\.metadata\.json(\.gz)?$")
 
 
 def discover(catalog: Catalog) -> Iterator[TableHandle | NotFound]:
-    return _BY_TYPE[catalog.type or "hadoop"](catalog)
+    kind = catalog.type or "hadoop"
+    if kind not in _BY_TYPE:  # of a project file it is known before; a catalog can be made without one
+        raise InputError(
+            f"catalog {catalog.name}: unknown Iceberg catalog type {kind!r}", hint=f"one of {', '.join(_BY_TYPE)}"
+        )
+    return _BY_TYPE[kind](catalog)
 
 
 def _found(catalog: Catalog, namespace: tuple[str, ...], table: str, metadata: str) -> TableHandle:
