@@ -20,7 +20,7 @@ from ebbtide.verify.read.flat import is_variant, leaves
 from ebbtide.verify.read.parquet_bounds import statistics
 from ebbtide.verify.read.parquet_footer import BOOLEAN, BYTE_ARRAY, INT32, INT64, Chunk, Footer, read_footer
 from ebbtide.verify.read.pieces import CannotTell, Cells, Piece, Pieces
-from ebbtide.verify.read.stored import HELD, Stored, as_bytes, exactly, failed
+from ebbtide.verify.read.stored import HELD, Stored, arrow_file, as_bytes, exactly, failed
 from ebbtide.verify.read.structural import is_checkpoint, is_fact_of_checkpoint, is_place
 from ebbtide.verify.read.thrift import Compact
 
@@ -94,7 +94,7 @@ class _Rows:
 
     def read(self) -> Pieces:
         with ExitStack() as files:
-            file = files.enter_context(self._stored.open())
+            file = files.enter_context(arrow_file(files.enter_context(self._stored.open())))
             streamed = pq.ParquetFile(
                 file, read_dictionary=self._with_dictionary, buffer_size=_STREAM, pre_buffer=False
             )
@@ -103,7 +103,7 @@ class _Rows:
                     yield CannotTell(f"column {field.name} holds variants, whose numbers cannot be searched")
             together = streamed
             if any(self._is_small(chunks) for _, chunks in self._footer.groups):
-                file = files.enter_context(self._stored.open())
+                file = files.enter_context(arrow_file(files.enter_context(self._stored.open())))
                 together = pq.ParquetFile(file, read_dictionary=self._with_dictionary, pre_buffer=True)
             for group, (rows, chunks) in enumerate(self._footer.groups):
                 self._last.clear()
@@ -152,7 +152,7 @@ class _Rows:
     def _rows_of_longest(self, group: int, n: int) -> int:
         """The rows of a batch if each had the longest value of the dictionary, which stands in the file only once."""
         name = self._footer.leaves[n].name
-        with self._stored.open() as file:
+        with self._stored.open() as plain, arrow_file(plain) as file:
             parquet = pq.ParquetFile(file, read_dictionary=[name], buffer_size=_STREAM, pre_buffer=False)
             first = next(parquet.reader.iter_batches(1, [group], [n], use_threads=False), None)
         longest = 1
