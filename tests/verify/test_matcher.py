@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import base64
 import json
+import pickle
 import struct
 import uuid
 from datetime import date
 from decimal import Decimal
 from urllib.parse import quote
 
+import hyperscan
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from ebbtide.verify.matcher import Matcher
 from ebbtide.verify.needles import Needle, byte_forms, is_short
-from ebbtide.verify.read.pieces import Cells, Raw
+from ebbtide.verify.read.pieces import Cells, Piece, Raw
 from tests.verify.people import EMAIL, LONG, NUMBER, UUID, in_bytes, is_found, needle, search
 
 PARSED = uuid.UUID(UUID.value)
@@ -218,6 +220,25 @@ def test_many_people_are_told_apart_in_one_pass() -> None:
     ids = Cells("column id", "row", pa.array([10**9 + n * 7919 + n % 2 for n in range(1000)]))
     found = {n for n, _, _ in matcher.search(iter([cells, ids])).found}
     assert found == {*range(1990, 2000), *range(2000, 3000, 2)}
+
+
+@pytest.mark.parametrize("fits", [True, False])
+def test_a_matcher_that_is_handed_over_finds_the_same_on_every_processor(fits: bool) -> None:
+    matcher = Matcher([needle(LONG), NUMBER, NAME]).compiled()
+    packed = pickle.dumps(matcher)
+    compiled = hyperscan.dumpb(matcher._text.scanner._database)
+    assert compiled in packed
+    # The platform stands behind the magic number and the version: eight bytes of the processor's abilities.
+    foreign = compiled[:12] + bytes(byte ^ 0xFF for byte in compiled[12:20]) + compiled[20:]
+    with pytest.raises(hyperscan.HyperscanError):
+        hyperscan.loadb(foreign, hyperscan.HS_MODE_BLOCK)
+    copy = pickle.loads(packed if fits else packed.replace(compiled, foreign))  # noqa: S301
+    pieces: list[Piece] = [
+        Cells("column a", "row", pa.array(["x", f"by {LONG}"])),
+        Raw("file", f"to {NAME.value}".encode(), 0),
+    ]
+    assert copy.search(iter(pieces)) == matcher.search(iter(pieces))
+    assert {n for n, _, _ in copy.search(iter(pieces)).found} == {0, 2}
 
 
 def test_a_flood_of_hits_is_searched_to_its_end() -> None:

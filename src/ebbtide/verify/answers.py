@@ -32,10 +32,10 @@ def report_of(
     untold: Sequence[Untold],
     places: Sequence[SearchPlace],
     spark: Callable[[], SparkSession] | None,
-    needles: Sequence[Needle],
+    everyone: Matcher,
     path_key: bytes,
 ) -> SearchReport:
-    everyone = Matcher(needles)
+    needles = everyone.needles
     short = frozenset(needles[n].person for n in everyone.short)
     found: list[tuple[int, int, str, str]] = []
     doubts = [_keyed_untold(each, everyone, path_key) for each in untold]

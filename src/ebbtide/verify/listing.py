@@ -12,7 +12,8 @@ from ebbtide.storage.versions import list_versions
 from ebbtide.verify.look import Order
 from ebbtide.verify.report import SearchPlace, Untold
 
-_GROUP = 128 << 20
+_GROUP = 512 << 20
+"""What a task reads at the most: starting one costs as much as reading some 20 MiB."""
 _MOST_OBJECTS = 2000
 _AT_LEAST = 8 << 10
 """What opening an object costs, in bytes of reading."""

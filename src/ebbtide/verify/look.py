@@ -6,10 +6,13 @@ import errno
 import hashlib
 import io
 import os
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
+
+import pyarrow as pa
 
 from ebbtide.errors import keep_trace
 from ebbtide.model.paths import local_path
@@ -21,6 +24,9 @@ from ebbtide.verify.read.pieces import CannotTell, Piece
 
 _AT_ONCE = 64 << 20
 """Objects up to this size are held whole while they are read, and read from their store just once."""
+_STEP = 256 << 10
+"""So much is hashed at a time, while it is still at hand in the processor."""
+_own = threading.local()
 _CHANGED = "it changed while it was read"
 
 
@@ -88,7 +94,7 @@ class _Source:
     def __init__(self, stored: StoredVersion, options: Mapping[str, str]) -> None:
         self.stored, self.size, self.checksum = stored, stored.bytes, stored.checksum or "-"
         self._options = options
-        self._held: bytes | None = None
+        self._held: memoryview | None = None
         self._place = local_path(stored.path) and stored.path.removeprefix("file://")
         self._as_it_was: tuple[int, int] | None = None
 
@@ -97,19 +103,19 @@ class _Source:
             return
         if self.stored.bytes <= _AT_ONCE:
             with self._opened() as file:
-                self._held = file.read(_AT_ONCE + 1)
-            if len(self._held) <= _AT_ONCE:
-                self.size = len(self._held)
-                self.checksum = f"sha256:{hashlib.sha256(self._held).hexdigest()}"
+                held, digest = _read(file)
+            if len(held) <= _AT_ONCE:  # else it has grown
+                self._held, self.size, self.checksum = held, len(held), f"sha256:{digest}"
                 return
-            self._held = None  # it has grown
         if self._place:
             self._as_it_was = self._facts()
             with Path(self._place).open("rb") as plain:
                 self.checksum = f"sha256:{hashlib.file_digest(plain, 'sha256').hexdigest()}"
 
     def open(self) -> BinaryIO:
-        return self._opened() if self._held is None else io.BytesIO(self._held)
+        if self._held is None:
+            return self._opened()
+        return io.BufferedReader(pa.BufferReader(self._held))
 
     def changed(self) -> bool:
         return self._as_it_was is not None and self._as_it_was != self._facts()
@@ -120,6 +126,21 @@ class _Source:
     def _facts(self) -> tuple[int, int]:
         facts = Path(self._place or "").stat()
         return facts.st_size, facts.st_mtime_ns
+
+
+def _read(file: BinaryIO) -> tuple[memoryview, str]:
+    """The bytes of an object, one more than may be held where there are so many, and their SHA-256.
+
+    They lie where this thread reads one object after the other, and are good until it reads the next: new room each
+    time would cost as much as the reading.
+    """
+    if len(getattr(_own, "room", b"")) <= _AT_ONCE:
+        _own.room = bytearray(_AT_ONCE + 1)
+    room, digest, at = memoryview(_own.room)[: _AT_ONCE + 1], hashlib.sha256(), 0
+    while size := file.readinto(room[at : at + _STEP]):  # type: ignore[attr-defined]
+        digest.update(room[at : at + size])
+        at += size
+    return room[:at], digest.hexdigest()
 
 
 def _safely(source: _Source) -> Iterator[Piece]:

@@ -19,7 +19,7 @@ import pyarrow.types as pt
 
 from ebbtide.verify.bounds import CutBounds, Suspicion
 from ebbtide.verify.fixed import FixedSet, fixed_set
-from ebbtide.verify.needles import LEAST_BYTES, Form, Needle, binary_forms, byte_forms, is_short, text_forms
+from ebbtide.verify.needles import LEAST_BYTES, Form, Needle, binary_forms, is_short, other_byte_forms, text_forms
 from ebbtide.verify.neighbours import AROUND, Verdict, is_word, judge
 from ebbtide.verify.read.pieces import CannotTell, Cells, Piece, Raw
 from ebbtide.verify.scanner import Pattern, Scanner
@@ -64,24 +64,31 @@ class _Known:
 
 
 class Matcher:
-    """Looks for these needles. Not for several threads at once (`Scanner`)."""
+    """Looks for these needles. Not for several threads at once (`Scanner`): each has a copy of its own, by pickle."""
 
     def __init__(self, needles: Sequence[Needle]) -> None:
         self.needles = tuple(needles)
-        text = [(n, form) for n, needle in enumerate(needles) for form in dict.fromkeys(text_forms(needle))]
+        text, raw = list[tuple[int, Form]](), list[tuple[int, Form]]()
+        self._binary: dict[bytes, list[int]] = {}
+        for n, needle in enumerate(needles):
+            forms = list(dict.fromkeys(text_forms(needle)))
+            text += [(n, form) for form in forms]
+            raw += [(n, form) for form in dict.fromkeys((*forms, *other_byte_forms(needle)))]
+            for each in (*binary_forms(needle), *(form.content for form in forms)):
+                self._binary.setdefault(each, []).append(n)
         self._text = _Known([each for each in text if len(each[1].content) >= _LEAST_INSIDE])
         self._tiny = [(n, form) for n, form in text if len(form.content) < _LEAST_INSIDE]
-        raw = [(n, form) for n, needle in enumerate(needles) for form in dict.fromkeys(byte_forms(needle))]
         self._raw = _Known([each for each in raw if not is_short(each[1].content)])
         self.short = frozenset(n for n, form in raw if is_short(form.content))
         """The needles that cannot be told from bytes of no known structure."""
         self._longest = max((len(form.content) for _, form in self._raw.forms), default=0)
-        self._binary: dict[bytes, list[int]] = {}
-        for n, needle in enumerate(needles):
-            for each in (*binary_forms(needle), *(form.content for form in text_forms(needle))):
-                self._binary.setdefault(each, []).append(n)
         self._fixed: dict[pa.DataType, FixedSet | None] = {}
         self._cut = CutBounds(needles)
+
+    def compiled(self) -> Matcher:
+        """Ready to be handed over: what every object needs is compiled, what few need is where it is needed."""
+        _ = self._text.scanner
+        return self
 
     def search(self, pieces: Iterator[Piece]) -> Findings:
         """All that the pieces of one object hold."""

@@ -67,7 +67,7 @@ class Form:
 
 def is_short(content: bytes) -> bool:
     """Whether it means nothing among unknown bytes."""
-    return sum(byte not in _TRIVIAL for byte in content) < LEAST_BYTES
+    return len(content.translate(None, _TRIVIAL)) < LEAST_BYTES
 
 
 def number_of(needle: Needle) -> Decimal | None:
@@ -133,6 +133,11 @@ def text_forms(needle: Needle) -> Iterator[Form]:
 def byte_forms(needle: Needle) -> Iterator[Form]:
     """How the value may stand in bytes: all of its text forms, UTF-16, and what its types are."""
     yield from text_forms(needle)
+    yield from other_byte_forms(needle)
+
+
+def other_byte_forms(needle: Needle) -> Iterator[Form]:
+    """The byte forms that are no text forms."""
     text, _, fold = _canonical(needle)
     for codec in ("utf-16-le", "utf-16-be"):
         yield Form(text.encode(codec), fold=fold and text.isascii())

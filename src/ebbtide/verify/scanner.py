@@ -35,18 +35,37 @@ class Scanner:
         self._patterns = patterns
         self._folded = [_fold(each.content) if each.fold else each.content for each in patterns]
         self._longest = max((len(each.content) for each in patterns), default=0)
-        self._database: Any = None
-        if not patterns:
-            return
         self._ends = _telling_ends(self._folded)
-        wanted = [_expression(each, end) for each, end in zip(patterns, self._ends, strict=True)]
-        self._database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
-        self._database.compile(
+        self._database: Any = self._compiled() if patterns else None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """As it is handed to other threads and processes: compiled, which takes a second for a thousand people."""
+        packed = None if self._database is None else hyperscan.dumpb(self._database)
+        return {**self.__dict__, "_database": packed}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if self._database is not None:
+            self._database = self._unpacked(self._database)
+
+    def _unpacked(self, packed: bytes) -> Any:
+        try:
+            database = hyperscan.loadb(packed, hyperscan.HS_MODE_BLOCK)
+            database.scratch = hyperscan.Scratch(database)
+        except hyperscan.HyperscanError:  # it was compiled for another kind of processor
+            return self._compiled()
+        return database
+
+    def _compiled(self) -> Any:
+        wanted = [_expression(each, end) for each, end in zip(self._patterns, self._ends, strict=True)]
+        database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
+        database.compile(
             expressions=wanted,
             ids=list(range(len(wanted))),
             elements=len(wanted),
             flags=[hyperscan.HS_FLAG_DOTALL] * len(wanted),
         )
+        return database
 
     def hits(self, data: Buffer) -> Iterator[tuple[int, int]]:
         """Which pattern stands where, some hundred thousand at a time whatever the buffer holds."""

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -57,7 +58,8 @@ def search(
     run.step("listing storage")
     listed, untold = list_all(places, run)
     size = sum(each.stored.bytes for each in listed)
-    runner = _Runner(tuple(needles), spark if size > in_process else None, run)
+    matcher = Matcher(needles)
+    runner = _Runner(matcher, spark if size > in_process else None, run)
     run.step(f"reading {len(listed)} objects", size, unit="bytes")
     looked = [each for group in runner.run(_look, groups(listed, size)) for each in group]
     looked.sort(key=lambda each: each.number)
@@ -67,14 +69,14 @@ def search(
         return runner.run(_explain, asked)
 
     bounds = look_at_bounds(listed, looked, places, read)
-    return report_of(listed, looked, bounds, untold, places, spark, needles, path_key)
+    return report_of(listed, looked, bounds, untold, places, spark, matcher, path_key)
 
 
 @dataclass(frozen=True, slots=True)
 class _Runner:
     """Where groups are worked on: in tasks of a session, or here."""
 
-    needles: tuple[Needle, ...]
+    matcher: Matcher
     spark: Callable[[], SparkSession] | None
     context: RunContext
 
@@ -82,12 +84,12 @@ class _Runner:
         if not parts:
             return []
         if self.spark is not None:
-            return run_in_tasks(work, parts, self.needles, self.spark(), self.context)
-        own = threading.local()
+            return run_in_tasks(work, parts, self.matcher, self.spark(), self.context)
+        own, packed = threading.local(), pickle.dumps(self.matcher.compiled())
 
         def one(part: _Part) -> _Result:
             if not hasattr(own, "matcher"):
-                own.matcher = Matcher(self.needles)
+                own.matcher = pickle.loads(packed)  # noqa: S301 what was packed just now
             return work(part, own.matcher)
 
         pool = ThreadPoolExecutor(min(len(parts), os.cpu_count() or 1))

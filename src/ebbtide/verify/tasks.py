@@ -25,7 +25,6 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from ebbtide.errors import EbbtideError, RefusedError, keep_trace, kind_of
 from ebbtide.run import RunContext
 from ebbtide.verify.matcher import Matcher
-from ebbtide.verify.needles import Needle
 
 if TYPE_CHECKING:
     from pyspark import Accumulator, SparkContext
@@ -43,7 +42,7 @@ Work = Callable[[_Part, Matcher], _Result]
 def run_in_tasks(
     work: Work[_Part, _Result],
     parts: Sequence[tuple[_Part, int]],
-    needles: Sequence[Needle],
+    matcher: Matcher,
     spark: SparkSession,
     run: RunContext,
 ) -> list[_Result]:
@@ -53,7 +52,7 @@ def run_in_tasks(
     key = secrets.token_bytes(32)
     group = f"ebbtide-search-{uuid4().hex}"
     done: Accumulator[int] = context.accumulator(0)
-    task = partial(_task, work, _seal(key, tuple(needles)), done)
+    task = partial(_task, work, _seal(key, matcher.compiled()), done)
     sealed = [_seal(key, (part, size)) for part, size in parts]
     answer: Future[list[bytes]] = Future()
 
@@ -97,7 +96,7 @@ def _wait(
         raise
 
 
-def _task(work: Work[Any, Any], needles: bytes, done: Accumulator[int], sealed: bytes) -> bytes:
+def _task(work: Work[Any, Any], matcher: bytes, done: Accumulator[int], sealed: bytes) -> bytes:
     from pyspark import TaskContext
 
     context = TaskContext.get()
@@ -106,7 +105,7 @@ def _task(work: Work[Any, Any], needles: bytes, done: Accumulator[int], sealed: 
         raise EbbtideError("a task was not told the key of its search")
     key = bytes.fromhex(told)
     part, size = _open(key, sealed)
-    result = work(part, _matcher(key, needles))
+    result = work(part, _matcher(key, matcher))
     done.add(size)
     return _seal(key, result)
 
@@ -118,7 +117,7 @@ _last: list[tuple[bytes, Matcher]] = []
 def _matcher(key: bytes, sealed: bytes) -> Matcher:
     digest = hashlib.sha256(sealed).digest()
     if not _last or _last[0][0] != digest:
-        _last[:] = [(digest, Matcher(_open(key, sealed)))]
+        _last[:] = [(digest, _open(key, sealed))]
     return _last[0][1]
 
 

@@ -20,7 +20,7 @@ from ebbtide.verify.read.flat import is_variant, leaves
 from ebbtide.verify.read.parquet_bounds import statistics
 from ebbtide.verify.read.parquet_footer import BOOLEAN, BYTE_ARRAY, INT32, INT64, Chunk, Footer, read_footer
 from ebbtide.verify.read.pieces import CannotTell, Cells, Piece, Pieces
-from ebbtide.verify.read.stored import HELD, Stored, as_bytes, exactly, failed
+from ebbtide.verify.read.stored import HELD, Stored, arrow_file, as_bytes, exactly, failed
 from ebbtide.verify.read.structural import is_checkpoint, is_fact_of_checkpoint, is_place
 from ebbtide.verify.read.thrift import Compact
 
@@ -94,7 +94,7 @@ class _Rows:
 
     def read(self) -> Pieces:
         with ExitStack() as files:
-            file = files.enter_context(self._stored.open())
+            file = files.enter_context(arrow_file(files.enter_context(self._stored.open())))
             streamed = pq.ParquetFile(
                 file, read_dictionary=self._with_dictionary, buffer_size=_STREAM, pre_buffer=False
             )
@@ -103,7 +103,7 @@ class _Rows:
                     yield CannotTell(f"column {field.name} holds variants, whose numbers cannot be searched")
             together = streamed
             if any(self._is_small(chunks) for _, chunks in self._footer.groups):
-                file = files.enter_context(self._stored.open())
+                file = files.enter_context(arrow_file(files.enter_context(self._stored.open())))
                 together = pq.ParquetFile(file, read_dictionary=self._with_dictionary, pre_buffer=True)
             for group, (rows, chunks) in enumerate(self._footer.groups):
                 self._last.clear()
@@ -122,7 +122,9 @@ class _Rows:
 
     def _weight(self, n: int, chunk: Chunk) -> int:
         """What the values of a chunk take in memory, at the least."""
-        return max(chunk.unpacked, self._footer.leaves[n].width * int(chunk.meta.get(5, 0)))
+        leaf = self._footer.leaves[n]
+        decoded = 0 if leaf.name in self._with_dictionary else chunk.decoded or 0
+        return max(chunk.unpacked, leaf.width * int(chunk.meta.get(5, 0)), decoded)
 
     def _is_small(self, chunks: Sequence[Chunk]) -> bool:
         return sum(max(self._weight(n, chunk), chunk.packed) for n, chunk in enumerate(chunks)) <= HELD
@@ -131,14 +133,15 @@ class _Rows:
         """Whether its values may take far more room than their pages, each of them standing in a dictionary once."""
         leaf = self._footer.leaves[n]
         plain = leaf.physical == BYTE_ARRAY and leaf.name not in self._with_dictionary
-        return plain and chunk.has_dictionary and not self._checkpoint
+        is_known = chunk.decoded is not None and chunk.decoded <= HELD
+        return plain and chunk.has_dictionary and not is_known and not self._checkpoint
 
     def _one(self, parquet: pq.ParquetFile, group: int, rows: int, n: int, chunks: Sequence[Chunk]) -> Pieces:
         """One column of one row group, or its bytes with the reason why they are no more than that."""
         size, chunk = self._size(rows, [n], chunks), chunks[n]
         try:
             if self._may_swell(n, chunk):
-                size = min(size, self._rows_of_longest(group, n))
+                size = min(size, self._rows_of_longest(group, n, parquet.metadata))
             yield from self._batches(parquet, group, [n], size)
         except Exception as error:
             yield failed(f"column {self._footer.leaves[n].name} cannot be read", error)
@@ -149,11 +152,13 @@ class _Rows:
         most = _CHECKPOINT_ROWS if self._checkpoint else _ROWS
         return int(max(1, min(most, _BATCH * rows // max(1, sum(self._weight(n, chunks[n]) for n in columns)))))
 
-    def _rows_of_longest(self, group: int, n: int) -> int:
+    def _rows_of_longest(self, group: int, n: int, known: pq.FileMetaData) -> int:
         """The rows of a batch if each had the longest value of the dictionary, which stands in the file only once."""
         name = self._footer.leaves[n].name
-        with self._stored.open() as file:
-            parquet = pq.ParquetFile(file, read_dictionary=[name], buffer_size=_STREAM, pre_buffer=False)
+        with self._stored.open() as plain, arrow_file(plain) as file:
+            parquet = pq.ParquetFile(
+                file, metadata=known, read_dictionary=[name], buffer_size=_STREAM, pre_buffer=False
+            )
             first = next(parquet.reader.iter_batches(1, [group], [n], use_threads=False), None)
         longest = 1
         for column in first.columns if first is not None else ():

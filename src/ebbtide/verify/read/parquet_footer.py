@@ -56,6 +56,12 @@ class Chunk:
         return max(int(self.meta.get(6, 0)), 8 * int(self.meta.get(5, 0)))
 
     @property
+    def decoded(self) -> int | None:
+        """What its texts or bytes take in all, each as often as rows have it, where the writer says so."""
+        size = (self.meta.get(16) or {}).get(1)
+        return size if isinstance(size, int) and size >= 0 else None
+
+    @property
     def has_dictionary(self) -> bool:
         return (self.meta.get(11) or 0) > 0 or any(each in _DICTIONARY_ENCODINGS for each in self.meta.get(2, ()))
 
