@@ -5,12 +5,13 @@ from __future__ import annotations
 import multiprocessing
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from ebbtide.errors import EbbtideError, RefusedError, UnreadableError
-from ebbtide.state.request_keys import SLOT_BYTES, RequestKeys
+from ebbtide.state.request_keys import SLOT_BYTES, TAG_BYTES, RequestKeys
 
 
 @pytest.fixture
@@ -60,12 +61,16 @@ def test_one_key_is_destroyed_alone(keys: RequestKeys) -> None:
     assert len(after) == len(before)
     for slot in range(-1, 100):
         place = slice(SLOT_BYTES * (slot + 1), SLOT_BYTES * (slot + 2))
-        assert after[place] == (bytes(SLOT_BYTES) if slot in (7, 50) else before[place])
+        gone = before[place][:TAG_BYTES] + bytes(SLOT_BYTES - TAG_BYTES)
+        assert after[place] == (gone if slot in (7, 50) else before[place])
     assert made[50] not in after
     with pytest.raises(UnreadableError, match="destroyed"):
         keys.read(50, "r50")
-    with pytest.raises(RefusedError, match="not of request"):
-        keys.destroy([(8, "r9")])
+    # Of another request, destroyed for another one, behind the end; and none of several where one is refused.
+    for slot, name in ((8, "r9"), (50, "r51"), (100, "r100")):
+        with pytest.raises(RefusedError, match="not of request"):
+            keys.destroy([(1, "r1"), (slot, name)])
+    assert keys.read(1, "r1") == made[1]
     assert keys.read(8, "r8") == made[8]
 
 
@@ -110,15 +115,37 @@ def test_another_file_in_its_place_is_not_written_to(keys: RequestKeys) -> None:
     assert keys.path.read_bytes() == b"x" * 500
 
 
-def test_keys_from_a_slot_on_are_destroyed_and_those_before_stay(keys: RequestKeys) -> None:
-    keys.destroy_from(0)
+def test_keys_behind_a_slot_are_destroyed_and_those_before_stay(keys: RequestKeys) -> None:
+    assert not keys.behind(None)
+    for slots in (range(0), range(1)):
+        with suppress(UnreadableError):
+            keys.destroy_all(slots)
     assert not keys.path.exists()
+    with pytest.raises(UnreadableError, match="not here"):
+        keys.behind((0, "a"))
     _, made = keys.append(["a", "b", "c"])
-    keys.destroy_from(3)
-    assert keys.read(2, "c") == made[2]
-    keys.destroy_from(1)
+    for slot, name in ((0, "b"), (3, "d")):
+        with pytest.raises(RefusedError, match="not of request"):
+            keys.behind((slot, name))
+    assert keys.behind(None) == range(3)
+    assert not keys.behind((2, "c"))
+    assert keys.behind((0, "a")) == range(1, 3)
+    keys.destroy_all(keys.behind((0, "a")))
+    assert not keys.behind((0, "a"))
     assert keys.read(0, "a") == made[0]
     assert keys.path.read_bytes()[SLOT_BYTES * 2 :] == bytes(SLOT_BYTES * 2)
+
+
+@pytest.mark.parametrize("cut", [1, 24, 47])
+def test_a_destruction_that_was_cut_is_done_again(keys: RequestKeys, cut: int) -> None:
+    keys.append(["a"])
+    with keys.path.open("r+b") as file:
+        file.seek(SLOT_BYTES + TAG_BYTES)
+        file.write(bytes(cut))
+    with pytest.raises(UnreadableError):
+        keys.read(0, "a")
+    keys.destroy([(0, "a")])
+    assert not any(keys.path.read_bytes()[SLOT_BYTES + TAG_BYTES :])
 
 
 def _append(path: Path, name: str, sent: multiprocessing.Queue[list[tuple[int, str, bytes]]]) -> None:

@@ -64,21 +64,49 @@ def lookup_key_for_writing(state: StateWriter, keys: KeyFolder) -> bytes:
 
 @contextmanager
 def filing(ledger: Ledger) -> Iterator[tuple[Step[StateWriter], list[tuple[int, str]]]]:
-    """One transaction in which requests are filed, and the slots of their keys. Undone, it leaves no key behind."""
+    """One transaction in which requests are filed, and the slots of their keys. Undone, it leaves no key behind.
+
+    While it is open, it will not be committed after an error: its keys are destroyed at once. Whether a commit that
+    failed came to be nobody here can tell: the next filing looks (`_left_behind`).
+    """
     made: list[tuple[int, str]] = []
     keys = ledger.home.request_keys
-    try:
-        with ledger.writing() as step:
-            # The transaction is exclusive: what lies behind the last slot was written by one that never came to be.
-            keys.destroy_from(rows.highest_slot(step.state.connection) + 1)
+    with ledger.writing() as step:
+        behind = _left_behind(ledger, step)
+        try:
             yield step, made
-    except BaseException:
-        # What failed may have been the signature, after the commit. If nobody can tell, the next filing looks.
-        with suppress(EbbtideError):
-            with ledger.database.reader() as state:
-                there = rows.known_ids(state.connection, [request for _, request in made])
-            keys.destroy((slot, request) for slot, request in made if request not in there)
-        raise
+        except BaseException:
+            with suppress(EbbtideError):
+                keys.destroy(made)
+            raise
+        grown = step.log.frontier() != step.start
+    if grown:
+        keys.destroy_all(behind)
+
+
+def _left_behind(ledger: Ledger, step: Step[StateWriter]) -> range:
+    """Slots to be destroyed once this transaction is signed; those that nothing can refer to are destroyed at once.
+
+    The transaction is exclusive: what lies behind the last slot that the database refers to was written by one that
+    died, or is of a newer database than this one, or of another ledger.
+
+    1. What was appended with these keys must be known, and be of this ledger alone: else they are kept, and it is said.
+    2. If every commit that began is in this database, nothing refers to them.
+    3. If one may be in another copy of it, that copy is refused once this one has signed something else in its place.
+    """
+    home, origin = ledger.home, step.log.trust().origin
+    keys, appended = home.request_keys, home.frontier(origin).read()
+    behind = keys.behind(rows.last_slot(step.state.connection))
+    if behind and not (appended.certain.size and home.is_only(origin)):
+        ledger.notices.append(
+            f"keeps slots {behind[0]} to {behind[-1]} of {keys.path}: no request here refers to them, "
+            "and what was appended with this key folder does not tell whether one elsewhere does"
+        )
+        return range(0)
+    if appended.intended not in (None, step.start):
+        return behind
+    keys.destroy_all(behind)
+    return range(0)
 
 
 def open_sealed(home: Home, requests: Iterable[Request]) -> Iterator[tuple[Request, Opening]]:
@@ -105,7 +133,7 @@ def adopt_key_files(ledger: Ledger) -> None:
     with ledger.database.reader() as state:
         if not rows.with_key_files(state.connection):
             return
-    with filing(ledger) as (step, _):
+    with filing(ledger) as (step, made):
         connection = step.state.connection
         lookup, found = lookup_key_for_writing(step.state, home.keys), list[tuple[Request, bytes]]()
         for request in rows.with_key_files(connection):
@@ -113,6 +141,7 @@ def adopt_key_files(ledger: Ledger) -> None:
                 found.append((request, home.keys.read(request.id)))
         if found:
             slots, _ = home.request_keys.append([one.id for one, _ in found], [key for _, key in found])
+            made += [(slot, one.id) for slot, (one, _) in zip(slots, found, strict=True)]
             for slot, (request, key) in zip(slots, found, strict=True):
                 rows.set_slot(connection, request.id, slot)
                 rows.add_lookups(

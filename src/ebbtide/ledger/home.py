@@ -62,6 +62,10 @@ class Home:
         """What was appended here to the ledger of this origin."""
         return FrontierFile.of(self.keys.path, origin)
 
+    def is_only(self, origin: str) -> bool:
+        """Whether what was appended with the keys of this folder was appended to the ledger of this origin alone."""
+        return {self.frontier(origin).path} == set(self.keys.path.glob(f"*{self.frontier(origin).path.suffix}"))
+
     def _read(self, name: str) -> Signer:
         signer = Signer.parse(self.keys.read(name).decode(errors="replace"))
         if name != _name(signer.key):

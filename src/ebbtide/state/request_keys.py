@@ -4,8 +4,11 @@
    A write that a crash cut leaves a slot, or a part of one, that nothing refers to: the next one goes behind it.
 2. A record holds a tag of its request and a checksum: a slot of another request, or one that was half written, is
    refused, never used.
-3. Destroyed is one slot, alone: its bytes are zero, on disk when `destroy` returns. A slot never crosses a sector.
-4. Reading a key is one read at its place, however many there are. Only who appends or destroys takes the lock.
+3. Destroyed is one slot, alone: behind the tag its bytes are zero, on disk when `destroy` returns. The tag stays, so
+   that a slot that was another request's is never taken for this one's. A slot never crosses a sector.
+4. Whether the file is the one that a database refers to is told by the tags. One that is not is neither written to nor
+   read, and only `append` makes the file.
+5. Reading a key is one read at its place, however many there are. Only who appends or destroys takes the lock.
 
 The file lies in the key folder and never in the database, a backup of it, or a log. (On storage that keeps old blocks,
 overwriting is not enough: keep the folder on an encrypted volume, and out of backups.)
@@ -24,9 +27,9 @@ from ebbtide.private import private_folder
 from ebbtide.state.keys import KEY_BYTES
 
 SLOT_BYTES = 64
-_TAG_BYTES = _CHECK_BYTES = 16
+TAG_BYTES = _CHECK_BYTES = 16
 _HEADER = b"ebbtide request keys 1\n".ljust(SLOT_BYTES, b".")
-_DESTROYED = bytes(SLOT_BYTES)
+_DESTROYED = bytes(SLOT_BYTES - TAG_BYTES)
 _ANSWER_SECONDS = 60
 _SCAN = 4096
 
@@ -45,7 +48,7 @@ class RequestKeys:
         if keys is None:
             fresh = os.urandom(KEY_BYTES * len(requests))
             keys = [fresh[start : start + KEY_BYTES] for start in range(0, len(fresh), KEY_BYTES)]
-        with self._locked() as descriptor:
+        with self._locked(os.O_RDWR | os.O_CREAT) as descriptor:
             first = self._end(descriptor)
             slots = range(first, first + len(requests))
             records = [_record(*item) for item in zip(slots, requests, keys, strict=True)]
@@ -72,40 +75,46 @@ class RequestKeys:
         wanted = sorted(slots)
         if not wanted:
             return
-        with self._locked() as descriptor:
+        with self._locked(os.O_RDWR) as descriptor:
             for slot, request in wanted:
-                record = _read(descriptor, slot, 1)
-                if record == _DESTROYED:
-                    continue
-                if _key_in(record, slot, request) is None:
-                    raise RefusedError(
-                        f"slot {slot} of the requests' keys is not of request {request}", hint=_OTHER_HOST
-                    )
-                _write(descriptor, _DESTROYED, _place(slot))
+                _check_owner(descriptor, slot, request)
+            for slot, _ in wanted:
+                _write(descriptor, _DESTROYED, _place(slot) + TAG_BYTES)
             os.fsync(descriptor)
 
-    def destroy_from(self, slot: int) -> None:
-        """Overwrite every key from a slot on: nothing refers to them, for who wrote them died before the commit."""
-        if not self.path.exists():
-            return
-        with self._locked() as descriptor:
-            end, first = self._end(descriptor), slot
-            while first < end:
-                count = min(_SCAN, end - first)
-                if any(_read(descriptor, first, count)):
-                    _write(descriptor, bytes(SLOT_BYTES * count), _place(first))
-                    os.fsync(descriptor)
-                first += count
+    def behind(self, last: tuple[int, str] | None) -> range:
+        """The slots behind the last one that a request refers to, if any of them holds a key.
+
+        Refused where that one is not the request's: the file is not the one that the database refers to.
+        """
+        if last is None and not self.path.exists():
+            return range(0)
+        descriptor = self._open(os.O_RDONLY)
+        try:
+            if last is not None:
+                _check_owner(descriptor, *last)
+            first, end = 0 if last is None else last[0] + 1, _slots_in(descriptor)
+            return range(first, end) if any(_keys_from(descriptor, first, end)) else range(0)
+        finally:
+            os.close(descriptor)
+
+    def destroy_all(self, slots: range) -> None:
+        """Overwrite what lies in slots that nothing refers to, whole or half written, for whoever knows that."""
+        if slots:
+            with self._locked(os.O_RDWR) as descriptor:
+                self._end(descriptor)
+                _write(descriptor, bytes(SLOT_BYTES * len(slots)), _place(slots.start))
+                os.fsync(descriptor)
 
     @contextmanager
-    def _locked(self) -> Iterator[int]:
-        """The file for writing, for one process at a time. It is made where it is missing."""
+    def _locked(self, flags: int) -> Iterator[int]:
+        """The file for writing, for one process at a time."""
         from filelock import FileLock, Timeout
 
         private_folder(self.path.parent)
         try:
             with FileLock(self.path.with_name(f"{self.path.name}.lock"), mode=0o600, timeout=_ANSWER_SECONDS):
-                descriptor = self._open(os.O_RDWR | os.O_CREAT)
+                descriptor = self._open(flags)
                 try:
                     yield descriptor
                 finally:
@@ -144,7 +153,7 @@ class RequestKeys:
             raise UnreadableError(
                 "the requests' keys", f"{self.path} is no such file", hint="bring back the one that was"
             )
-        return -(-size // SLOT_BYTES) - 1
+        return _slots_in(descriptor)
 
 
 class OpenKeys:
@@ -158,7 +167,7 @@ class OpenKeys:
         record = _read(self._descriptor, slot, 1)
         key = _key_in(record, slot, request)
         if key is None:
-            gone = record == _DESTROYED
+            gone = record == _tag(request) + _DESTROYED
             raise UnreadableError(
                 f"key of request {request}",
                 "it was destroyed" if gone else f"slot {slot} does not hold it",
@@ -171,12 +180,34 @@ _OTHER_HOST = "the file is another host's, or was cut or replaced: bring back th
 
 
 def _record(slot: int, request: str, key: bytes) -> bytes:
-    content = sha256(request.encode()).digest()[:_TAG_BYTES] + key
+    content = _tag(request) + key
     return content + sha256(slot.to_bytes(8) + content).digest()[:_CHECK_BYTES]
 
 
+def _tag(request: str) -> bytes:
+    return sha256(request.encode()).digest()[:TAG_BYTES]
+
+
+def _check_owner(descriptor: int, slot: int, request: str) -> None:
+    """Refuse a slot that is not, and was not, of the request."""
+    record = _read(descriptor, slot, 1)
+    if len(record) != SLOT_BYTES or record[:TAG_BYTES] != _tag(request):
+        raise RefusedError(f"slot {slot} of the requests' keys is not of request {request}", hint=_OTHER_HOST)
+
+
+def _slots_in(descriptor: int) -> int:
+    return -(-os.fstat(descriptor).st_size // SLOT_BYTES) - 1
+
+
+def _keys_from(descriptor: int, first: int, end: int) -> Iterator[bool]:
+    """Whether anything is left in each slot."""
+    for start in range(first, end, _SCAN):
+        raw = _read(descriptor, start, min(_SCAN, end - start))
+        yield from (any(raw[at + TAG_BYTES : at + SLOT_BYTES]) for at in range(0, len(raw), SLOT_BYTES))
+
+
 def _key_in(record: bytes, slot: int, request: str) -> bytes | None:
-    key = record[_TAG_BYTES : _TAG_BYTES + KEY_BYTES]
+    key = record[TAG_BYTES : TAG_BYTES + KEY_BYTES]
     return key if len(record) == SLOT_BYTES and record == _record(slot, request, key) else None
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from functools import cache
 
-from sqlalchemy import Connection, RowMapping, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, delete, insert, select, update
 
 from ebbtide.errors import InputError
 from ebbtide.model.canonical import timestamp
@@ -99,10 +99,11 @@ def known_ids(connection: Connection, ids: Collection[str]) -> set[str]:
     return found
 
 
-def highest_slot(connection: Connection) -> int:
-    """The last slot that a request refers to; -1 where none does."""
-    found: int | None = connection.execute(select(func.max(tables.requests.c.key_slot))).scalar_one()
-    return -1 if found is None else found
+def last_slot(connection: Connection) -> tuple[int, str] | None:
+    """The last slot that a request refers to, with its id; None where none does."""
+    table = tables.requests.c
+    query = select(table.key_slot, table.id).where(table.key_slot.is_not(None)).order_by(table.key_slot.desc()).limit(1)
+    return next(((row.key_slot, row.id) for row in connection.execute(query)), None)
 
 
 def left_keys(connection: Connection) -> list[tuple[int, str]]:

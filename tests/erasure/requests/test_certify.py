@@ -29,7 +29,7 @@ from ebbtide.ledger.ledger import Clock, Ledger
 from ebbtide.ledger.log import Log
 from ebbtide.ledger.prune import prune
 from ebbtide.ledger.request_index import entries_of
-from ebbtide.state.request_keys import SLOT_BYTES
+from ebbtide.state.request_keys import SLOT_BYTES, TAG_BYTES
 from ebbtide.state.tables import requests
 from ebbtide.state.values import RequestState
 from tests.erasure.requests.people import SECRET, file, person
@@ -133,7 +133,7 @@ def test_a_request_that_is_certified_is_closed_its_key_gone_and_its_certificate_
     search(ledger, [one, two])
     certify(ledger, one)
     raw = ledger.home.request_keys.path.read_bytes()
-    assert not any(raw[SLOT_BYTES : SLOT_BYTES * 2])
+    assert not any(raw[SLOT_BYTES + TAG_BYTES : SLOT_BYTES * 2])
     assert any(raw[SLOT_BYTES * 2 :])
     with pytest.raises(RefusedError, match="gone"):
         opening_of(ledger, one)

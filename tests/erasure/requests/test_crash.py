@@ -25,7 +25,7 @@ from ebbtide.ledger.ledger import Clock, Ledger
 from ebbtide.state import request_keys
 from ebbtide.state.database import Database
 from ebbtide.state.keys import KeyFolder
-from ebbtide.state.request_keys import SLOT_BYTES
+from ebbtide.state.request_keys import SLOT_BYTES, TAG_BYTES
 from ebbtide.state.values import RequestState
 from tests.erasure.requests.people import file, person
 from tests.erasure.requests.test_certify import search
@@ -121,7 +121,7 @@ def _look(folder: Path, said: list[str]) -> None:
 
 def _live_keys(folder: Path) -> int:
     raw = (folder / "keys" / "requests.keys").read_bytes()
-    return sum(any(raw[at : at + SLOT_BYTES]) for at in range(SLOT_BYTES, len(raw), SLOT_BYTES))
+    return sum(any(raw[at + TAG_BYTES : at + SLOT_BYTES]) for at in range(SLOT_BYTES, len(raw), SLOT_BYTES))
 
 
 @pytest.mark.parametrize("every", deep_after_first(5, 1))

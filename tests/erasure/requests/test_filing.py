@@ -25,7 +25,7 @@ from ebbtide.ledger.request_index import entries_of, leaves_of
 from ebbtide.ledger.tree import leaf_hash, verify_inclusion
 from ebbtide.model.canonical import dumps
 from ebbtide.run import RunContext
-from ebbtide.state.request_keys import SLOT_BYTES
+from ebbtide.state.request_keys import SLOT_BYTES, TAG_BYTES
 from ebbtide.state.requests import insert_requests
 from ebbtide.state.tables import metadata, request_lookups, requests
 from ebbtide.state.values import RequestState
@@ -144,7 +144,7 @@ def test_what_cannot_be_filed_leaves_nothing(ledger: Ledger) -> None:
         file(ledger, [person(1), crowd])
     assert SECRET not in str(caught.value)
     assert rows(ledger) == {"requests": 0, "request_lookups": 0}
-    assert not any(ledger.home.request_keys.path.read_bytes()[SLOT_BYTES:])
+    assert not ledger.home.request_keys.behind(None)
     clean(ledger)
 
 
@@ -193,7 +193,7 @@ def test_a_closed_request_is_looked_up_by_nobody_and_its_key_is_gone_alone(ledge
     before = ledger.home.request_keys.path.read_bytes()
     destroy_left_keys(ledger)
     after = ledger.home.request_keys.path.read_bytes()
-    assert not any(after[SLOT_BYTES : SLOT_BYTES * 2])
+    assert not any(after[SLOT_BYTES + TAG_BYTES : SLOT_BYTES * 2])
     assert (after[:SLOT_BYTES], after[SLOT_BYTES * 2 :]) == (before[:SLOT_BYTES], before[SLOT_BYTES * 2 :])
     with pytest.raises(RefusedError, match="withdrawn"):
         opening_of(ledger, filed.requests[0])
