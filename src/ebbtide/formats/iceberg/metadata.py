@@ -13,7 +13,7 @@ from pyiceberg.io import FileIO, load_file_io
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 from pyiceberg.table.snapshots import Snapshot
 
-from ebbtide.errors import UnreadableError
+from ebbtide.errors import UnreadableError, told
 from ebbtide.formats.iceberg import avro
 from ebbtide.formats.iceberg.avro import Manifest, ManifestEntry
 from ebbtide.model.dataset import Catalog, TableHandle
@@ -84,5 +84,4 @@ class MetadataFiles:
         except FileNotFoundError as error:
             raise self.unreadable(f"{path} is missing") from error
         except Exception as error:  # a corrupt file surfaces as almost anything: validation, decoding, arithmetic
-            reason = (str(error).splitlines() or [""])[0]
-            raise self.unreadable(f"{path} cannot be read: {type(error).__name__}: {reason}") from error
+            raise self.unreadable(f"{path} cannot be read: {told(error)}") from error
