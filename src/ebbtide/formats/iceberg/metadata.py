@@ -17,7 +17,7 @@ from ebbtide.errors import UnreadableError, told
 from ebbtide.formats.iceberg import avro
 from ebbtide.formats.iceberg.avro import Manifest, ManifestEntry
 from ebbtide.model.dataset import Catalog, TableHandle
-from ebbtide.storage.unpack import gunzip
+from ebbtide.storage.unpack import DamagedError, gunzip
 
 _PACKED = ".gz.metadata.json"
 T = TypeVar("T")
@@ -84,4 +84,5 @@ class MetadataFiles:
         except FileNotFoundError as error:
             raise self.unreadable(f"{path} is missing") from error
         except Exception as error:  # a corrupt file surfaces as almost anything: validation, decoding, arithmetic
-            raise self.unreadable(f"{path} cannot be read: {told(error)}") from error
+            reason = str(error) if isinstance(error, DamagedError) else told(error)
+            raise self.unreadable(f"{path} cannot be read: {reason}") from error
