@@ -20,9 +20,10 @@ from tests.cli.test_retention import POLICY
 from tests.inventory.lakes import SmallLake
 
 CHILD = """\
-import importlib, os, sys, time
-module, _, name = os.environ["AT"].partition(":")
-owner = importlib.import_module(module)
+import functools, importlib, os, sys, time
+module, _, way = os.environ["AT"].partition(":")
+*outer, name = way.split(".")
+owner = functools.reduce(getattr, outer, importlib.import_module(module))
 real = getattr(owner, name)
 
 def signalled(*args, **kwargs):
@@ -92,6 +93,48 @@ def test_a_signal_ends_a_mark_with_one_line_and_gives_back_the_lease(
     after = ebbtide("mark", cwd=project)
     assert after.returncode == 0, after.stderr
     assert [run.exit_code for run in _runs(project)] == [exit_code, 0]
+
+
+WRITES = {
+    "hold": ("hold", "add", "lake.db.payments", "--owner", "counsel", "--reason", "case 7"),
+    "erase request": ("erase", "request", "--subject", "@person.txt", "--law", "gdpr"),
+    "ledger rotate": ("ledger", "rotate"),
+}
+"""Verbs that write in one transaction, and need neither a lease nor a scan."""
+
+
+@pytest.fixture
+def marked(project: Path) -> Path:
+    """Marked once, so that the state and the ledger are there."""
+    (project / "subjects.yml").write_text("subjects:\n  user_id: {columns: [lake.db.payments.id]}\n")
+    (project / "person.txt").write_text("user_id=8841302007\n")
+    assert ebbtide("mark", cwd=project).returncode == 0
+    return project
+
+
+def _written(project: Path) -> int:
+    """How many entries the ledger has; it is whole, and the state says the same."""
+    done = ebbtide("ledger", "audit", "--json", cwd=project)
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = json.loads(done.stdout)
+    assert told["unsigned"] == 0
+    return int(told["entries"])
+
+
+@pytest.mark.parametrize("verb", WRITES)
+def test_a_signal_ends_a_verb_that_writes_before_it_wrote_anything_or_after_all_of_it(marked: Path, verb: str) -> None:
+    before = _written(marked)
+    child = _child(marked, *WRITES[verb], at="ebbtide.ledger.ledger:Ledger.writing", SIGNAL=str(int(signal.SIGTERM)))
+    out, err = child.communicate(timeout=60)
+    assert (child.returncode, out) == (143, ""), err
+    assert err == "error: terminated: nothing is half done; the next run goes on from here\n"
+    assert _written(marked) == before
+
+    child = _child(marked, *WRITES[verb], at="ebbtide.ledger.log:Log.append", SIGNAL=str(int(signal.SIGINT)))
+    _, err = child.communicate(timeout=60)
+    assert "Traceback" not in err
+    assert child.returncode == (130 if verb == "erase request" else 0), "one has a boundary after each batch"
+    assert _written(marked) > before, "what was begun is written, signed and told"
 
 
 def test_a_signal_between_two_rounds_ends_them(project: Path) -> None:

@@ -18,9 +18,10 @@ from ebbtide.erasure.leavers import file_and_withdraw, open_requests, pending_un
 from ebbtide.errors import EbbtideError, InputError, RefusedError, UnreadableError
 from ebbtide.governance.carriers import Carriers
 from ebbtide.governance.departed import Departed, Leaver, departed
-from ebbtide.ledger.entries import RequestBatch, RequestMoved, RequestReceived, parse_entry
+from ebbtide.ledger.entries import parse_entry
 from ebbtide.ledger.ledger import Ledger
 from ebbtide.ledger.log import Log
+from ebbtide.ledger.request_entries import RequestBatch, RequestMoved, RequestReceived
 from ebbtide.ledger.request_index import leaves_of
 from ebbtide.model.durations import Duration
 from ebbtide.spark.session import session

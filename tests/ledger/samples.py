@@ -8,10 +8,7 @@ from ebbtide.ledger.codec import Entry
 from ebbtide.ledger.entries import (
     BodiesPruned,
     CatalogDeclared,
-    CertificateKey,
     DatasetIgnored,
-    EarlierEntry,
-    Excepted,
     Files,
     FolderCondemned,
     HoldPlaced,
@@ -23,15 +20,20 @@ from ebbtide.ledger.entries import (
     Marked,
     MarkSentBack,
     Outcome,
+    Unmarked,
+    UnmarkReleased,
+    salted,
+)
+from ebbtide.ledger.request_entries import (
+    CertificateKey,
+    EarlierEntry,
+    Excepted,
     RequestBatch,
     RequestCertified,
     RequestListed,
     RequestMoved,
     RequestReceived,
-    Unmarked,
-    UnmarkReleased,
     Verified,
-    salted,
 )
 
 AT = datetime(2026, 11, 15, 9, 0, 0, 7, tzinfo=UTC)

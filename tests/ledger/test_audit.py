@@ -10,10 +10,10 @@ from sqlalchemy import Column, LargeBinary, Table, and_, delete, insert, select,
 
 from ebbtide.ledger import tree
 from ebbtide.ledger.audit import AuditReport, audit
-from ebbtide.ledger.entries import CertificateKey
 from ebbtide.ledger.ledger import Ledger
 from ebbtide.ledger.note import Note
 from ebbtide.ledger.prune import prune
+from ebbtide.ledger.request_entries import CertificateKey
 from ebbtide.state.database import Database
 from ebbtide.state.tables import (
     ledger_acts,

@@ -15,11 +15,12 @@ from ebbtide.ledger.certificate import Certificate, build, statement
 from ebbtide.ledger.check import Report, check
 from ebbtide.ledger.codec import Entry
 from ebbtide.ledger.commitment import Identifier, Opening, new_key
-from ebbtide.ledger.entries import CertificateKey, EarlierEntry, Intent, Outcome, RequestCertified, RequestReceived
-from ebbtide.ledger.entries import Verified as EntryVerified
+from ebbtide.ledger.entries import Intent, Outcome
 from ebbtide.ledger.keys import Trust, TrustedKey
 from ebbtide.ledger.leaf import LISTED, Logged, listing, read_body
 from ebbtide.ledger.note import COSIGNATURE, Signer
+from ebbtide.ledger.request_entries import CertificateKey, EarlierEntry, RequestCertified, RequestReceived
+from ebbtide.ledger.request_entries import Verified as EntryVerified
 from ebbtide.ledger.summary import summarise
 from ebbtide.model.canonical import dumps
 from tests.ledger.erasure import REQUEST, SECRET, Erasure, closed

@@ -11,8 +11,9 @@ import pytest
 
 from ebbtide.errors import InputError
 from ebbtide.ledger.codec import Entry
-from ebbtide.ledger.entries import KINDS, Files, Outcome, Verified, attachments_of, parse_entry, salted
+from ebbtide.ledger.entries import KINDS, Files, Outcome, attachments_of, parse_entry, salted
 from ebbtide.ledger.leaf import read_body
+from ebbtide.ledger.request_entries import Verified
 from ebbtide.model.canonical import dumps
 from tests.ledger.samples import ALL, AT, FILES, hold, intent
 

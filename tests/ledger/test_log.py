@@ -14,10 +14,11 @@ from ebbtide.ledger import tree
 from ebbtide.ledger.attachments import attachment
 from ebbtide.ledger.audit import audit
 from ebbtide.ledger.codec import Entry
-from ebbtide.ledger.entries import Files, Intent, Verified, parse_entry
+from ebbtide.ledger.entries import Files, Intent, parse_entry
 from ebbtide.ledger.ledger import Clock, Home, Ledger, Step
 from ebbtide.ledger.log import Log
 from ebbtide.ledger.note import Checkpoint
+from ebbtide.ledger.request_entries import Verified
 from ebbtide.state import tables
 from ebbtide.state.database import Database
 from ebbtide.state.lease import Lease

@@ -13,9 +13,10 @@ from ebbtide.errors import InputError, RefusedError
 from ebbtide.ledger import tree
 from ebbtide.ledger.attachments import kept
 from ebbtide.ledger.audit import audit
-from ebbtide.ledger.entries import BodiesPruned, Indexes, RequestMoved, RequestReceived, parse_entry
+from ebbtide.ledger.entries import BodiesPruned, Indexes, parse_entry
 from ebbtide.ledger.ledger import Clock, Home, Ledger
 from ebbtide.ledger.prune import Pruning, plan_pruning, prune
+from ebbtide.ledger.request_entries import RequestMoved, RequestReceived
 from ebbtide.ledger.request_index import entries_of, leaves_of
 from ebbtide.state.database import Database
 from ebbtide.state.tables import ledger_acts, ledger_requests

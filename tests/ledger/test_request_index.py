@@ -7,8 +7,9 @@ from sqlalchemy import delete, insert, select
 
 from ebbtide.errors import InputError
 from ebbtide.ledger.audit import audit
-from ebbtide.ledger.entries import CertificateKey, Intent, Outcome, RequestMoved
+from ebbtide.ledger.entries import Intent, Outcome
 from ebbtide.ledger.ledger import Ledger
+from ebbtide.ledger.request_entries import CertificateKey, RequestMoved
 from ebbtide.ledger.request_index import certificate_key, entries_of
 from ebbtide.state.migrations import m0009_requests
 from ebbtide.state.tables import ledger_certificate_keys, ledger_entries, ledger_requests

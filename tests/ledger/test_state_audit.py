@@ -21,14 +21,13 @@ from ebbtide.ledger.entries import (
     Marked,
     MarkSentBack,
     Outcome,
-    RequestMoved,
-    RequestReceived,
     Unmarked,
     UnmarkReleased,
     salted,
 )
 from ebbtide.ledger.ledger import Ledger, Step
 from ebbtide.ledger.prune import prune
+from ebbtide.ledger.request_entries import RequestMoved, RequestReceived
 from ebbtide.state import tables
 from ebbtide.state.lease import Lease
 from ebbtide.state.sweeper import SweepWriter

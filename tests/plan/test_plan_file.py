@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from ebbtide.app.round import _refuse_another
 from ebbtide.errors import InputError, RefusedError
 from ebbtide.model.history import Kind
 from ebbtide.plan.plan import Plan
-from tests.plan.worlds import Table, plan, policy, world
+from tests.plan.worlds import NOW, Table, plan, policy, world
 
 
 @pytest.fixture(scope="module")
@@ -85,3 +86,20 @@ def test_what_is_no_plan_is_wrong_input(tmp_path: Path, text: str) -> None:
     (tmp_path / "plan.json").write_text(text)
     with pytest.raises(InputError, match="is not a plan"):
         read_plan(tmp_path / "plan.json")
+
+
+def test_a_time_without_a_zone_is_utc_wherever_the_file_is_read(
+    made: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "plan.json"
+    write_plan(made, file)
+    told = json.loads(file.read_text())
+    told["as_of"] = told["as_of"].removesuffix("Z")
+    file.write_text(json.dumps(told))
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        assert read_plan(file).as_of == NOW
+    finally:
+        monkeypatch.undo()
+        time.tzset()

@@ -226,9 +226,8 @@ def test_on_s3_errors_of_single_keys_are_read(bucket: tuple[Any, str], s3_endpoi
                  "Resource": f"arn:aws:s3:::{name}/locked/*"}  # fmt: skip
     policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
     client.put_bucket_policy(Bucket=name, Policy=policy)
-    assert remove_files(named, options_of(s3_endpoint), nothing) == {
-        f"s3://{name}/locked/b": "AccessDenied: Access Denied"
-    }
+    # By its code alone: what S3 says beside it names the key and who asked.
+    assert remove_files(named, options_of(s3_endpoint), nothing) == {f"s3://{name}/locked/b": "AccessDenied"}
     assert keys(client, name) == {"locked/b"}
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ebbtide.app.opened import opened
-from ebbtide.app.verb import verb
+from ebbtide.app.retention_verbs import RetentionVerbs
+from ebbtide.app.verb import time_asked, verb
 from ebbtide.config import Project, load_project
-from ebbtide.model.times import in_utc
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,27 +37,12 @@ if TYPE_CHECKING:
         StateUpgrade,
         Table,
     )
-    from ebbtide.app.results.retention import (
-        Explanation,
-        Hold,
-        MarkResult,
-        PlanResult,
-        Release,
-        RunResult,
-        SweepResult,
-        Unmark,
-    )
     from ebbtide.app.results.shown import Rows
     from ebbtide.app.tier_verbs import TierVerbs
-    from ebbtide.config.project import Limits
     from ebbtide.run import RunContext
 
 
-def _time(asked: datetime | None) -> datetime:
-    return datetime.now(UTC) if asked is None else in_utc(asked)
-
-
-class Ebbtide:
+class Ebbtide(RetentionVerbs):
     """One project, beside the session `spark` where one is given.
 
     That one keeps its settings, catalogs, current database and views: ours is another of the same context, and a
@@ -227,169 +212,6 @@ class Ebbtide:
         return self._handed_over(rows)
 
     @verb
-    def plan(self, *, as_of: datetime | None = None) -> PlanResult:
-        """What would be marked and swept, and why, by the last scan. Close it, or use it in a `with`."""
-        from ebbtide.app.plan import inventory_age, make_plan
-        from ebbtide.app.results.retention import PlanResult
-
-        made = make_plan(self.project, now=_time(as_of))
-        return PlanResult.of(made, *inventory_age(self.project, now=datetime.now(UTC)))
-
-    @verb
-    def explain(self, object_: str, *, as_of: datetime | None = None) -> Explanation:
-        """Every policy, every protection and the decision for one object, written `dataset#target:id`."""
-        from ebbtide.app.explain import explain_object
-        from ebbtide.app.results.built import built
-        from ebbtide.app.results.retention import Explanation
-
-        found = explain_object(self.project, object_, now=_time(as_of))
-        return built(Explanation, found)
-
-    @verb
-    def mark(
-        self,
-        *,
-        plan_file: str | Path | None = None,
-        limits: Limits | None = None,
-        dry_run: bool = False,
-        as_of: datetime | None = None,
-        context: RunContext | None = None,
-    ) -> MarkResult:
-        """Schedule for deletion what the plan wants gone. Nothing is removed.
-
-        With a plan file: exactly that plan, or a `RefusedError` because the world changed.
-        """
-        from ebbtide.app.mark import run_mark
-        from ebbtide.app.results.retention import MarkResult
-
-        file = None if plan_file is None else Path(plan_file)
-        return MarkResult.of(
-            run_mark(self.project, as_of=as_of, plan_file=file, limits=limits, dry_run=dry_run, context=context)
-        )
-
-    @verb
-    def sweep(
-        self,
-        *,
-        plan_file: str | Path | None = None,
-        limits: Limits | None = None,
-        dry_run: bool = False,
-        as_of: datetime | None = None,
-        context: RunContext | None = None,
-    ) -> SweepResult:
-        """Remove what is marked, past its grace and proved again. Nobody is asked: look with `dry_run` first."""
-        from ebbtide.app.results.retention import SweepResult
-        from ebbtide.app.sweep import run_sweep
-
-        file = None if plan_file is None else Path(plan_file)
-        return SweepResult.of(
-            run_sweep(self.project, as_of=as_of, plan_file=file, limits=limits, dry_run=dry_run, context=context)
-        )
-
-    @verb
-    def run(
-        self,
-        *,
-        limits: Limits | None = None,
-        dry_run: bool = False,
-        as_of: datetime | None = None,
-        context: RunContext | None = None,
-    ) -> RunResult:
-        """Scan, plan, mark and sweep in one go. What stopped it is in the result, and not raised."""
-        from ebbtide.app.results.retention import RunResult
-        from ebbtide.app.run import run_once
-
-        return RunResult.of(run_once(self.project, as_of=as_of, limits=limits, dry_run=dry_run, context=context))
-
-    @verb
-    def unmark(
-        self,
-        object_: str,
-        *,
-        reason: str = "",
-        until: datetime | None = None,
-        dry_run: bool = False,
-        as_of: datetime | None = None,
-        context: RunContext | None = None,
-    ) -> Unmark:
-        """Rescue an object, written `dataset#target:id`, from every target until it is released, or until a time."""
-        from ebbtide.app.results.retention import Unmark
-        from ebbtide.app.unmark import unmark_object
-
-        found = unmark_object(
-            self.project,
-            object_,
-            reason=reason,
-            until=until and in_utc(until),
-            as_of=as_of,
-            dry_run=dry_run,
-            context=context,
-        )
-        return Unmark(**{**found, "closed_marks": tuple(found["closed_marks"])})
-
-    @verb
-    def release(
-        self,
-        object_: str,
-        *,
-        dry_run: bool = False,
-        as_of: datetime | None = None,
-        context: RunContext | None = None,
-    ) -> Release:
-        """Let policies act on an unmarked object again."""
-        from ebbtide.app.results.retention import Release
-        from ebbtide.app.unmark import release_object
-
-        return Release(**release_object(self.project, object_, as_of=as_of, dry_run=dry_run, context=context))
-
-    @verb
-    def hold(
-        self,
-        dataset: str,
-        *,
-        owner: str,
-        reason: str,
-        first_day: date | None = None,
-        last_day: date | None = None,
-        dry_run: bool = False,
-        as_of: datetime | None = None,
-        context: RunContext | None = None,
-    ) -> Hold:
-        """A litigation hold on a dataset, or on a range of its partitions: nothing inside goes by any verb."""
-        from ebbtide.app.hold import add_hold
-        from ebbtide.app.results.retention import Hold
-
-        found = add_hold(
-            self.project, dataset, owner=owner, reason=reason, first_day=first_day, last_day=last_day, as_of=as_of,
-            dry_run=dry_run, context=context,
-        )  # fmt: skip
-        return Hold(**found)
-
-    @verb
-    def release_hold(
-        self,
-        hold_id: str,
-        *,
-        dry_run: bool = False,
-        as_of: datetime | None = None,
-        context: RunContext | None = None,
-    ) -> Hold:
-        """End a hold; policies act on what it covered again."""
-        from ebbtide.app.hold import release_hold
-        from ebbtide.app.results.retention import Hold
-
-        return Hold(**release_hold(self.project, hold_id, as_of=as_of, dry_run=dry_run, context=context))
-
-    @verb
-    def holds(self) -> Rows[Hold]:
-        """Every active hold."""
-        from ebbtide.app.hold import list_holds
-        from ebbtide.app.results.retention import Hold
-        from ebbtide.app.results.shown import Rows
-
-        return Rows(Hold(**row) for row in list_holds(self.project))
-
-    @verb
     def orphans(self, *, context: RunContext | None = None) -> OrphansResult:
         """List the storage, scan, and tell what nothing references, and which tables no catalog lists."""
         from ebbtide.app.orphans import list_orphans
@@ -462,7 +284,7 @@ class Ebbtide:
         from ebbtide.app.results.built import built_rows
         from ebbtide.app.results.governance import CheckResult
 
-        found = run_checks(self.project, names, now=_time(now), time_limit=time_limit, context=context)
+        found = run_checks(self.project, names, now=time_asked(now), time_limit=time_limit, context=context)
         return built_rows(CheckResult, map(as_json, found))
 
     @verb
@@ -528,7 +350,7 @@ class Ebbtide:
         from ebbtide.app.information_schema import section as section_of
 
         project = self.project
-        frame = section_of(project, section, lambda: project.connections.folder(project.inventory), now=_time(now))
+        frame = section_of(project, section, lambda: project.connections.folder(project.inventory), now=time_asked(now))
         return self._handed_over(frame)
 
     def _handed_over(self, frame: DataFrame) -> DataFrame:

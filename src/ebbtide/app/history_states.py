@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from ebbtide.model.times import parse_time
 from ebbtide.state.values import Mark, MarkState, Unmark
 from ebbtide.sweep.values import ELSEWHERE
 
@@ -60,7 +61,7 @@ class States:
             told = [mark.facts for mark in marks if mark.facts and (mark.is_open or mark.state is MarkState.SWEPT)]
             if id_ not in there and told:
                 facts = json.loads(told[-1])
-                facts["committed_at"] = datetime.fromisoformat(facts["committed_at"])
+                facts["committed_at"] = parse_time(facts["committed_at"])
                 facts.setdefault("carried_into", _carried_into(marks))
                 rows.append({"transaction_id": id_, "expired": True, "in_views_of": [], **facts})
         return rows

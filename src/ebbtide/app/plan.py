@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from ebbtide.app.world import listing_before, needs_listing, not_read, read_inpu
 from ebbtide.config import Project
 from ebbtide.errors import InputError
 from ebbtide.inventory.information_schema import Inventory
-from ebbtide.model.times import as_text
+from ebbtide.model.times import as_text, parse_time
 from ebbtide.private import private_file, private_folder, writing
 
 if TYPE_CHECKING:
@@ -78,12 +78,12 @@ def read_plan(path: Path) -> PlanFile:
     names = path.with_name(path.name + ".files")
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        as_of = datetime.fromisoformat(found["as_of"]).astimezone(UTC)
+        as_of = parse_time(found["as_of"])
         files = names.read_text(encoding="utf-8").split("\n")[:-1] if names.exists() else None
         return PlanFile(path, as_of, str(found["digest"]), list(found["objects"]), files)
     except OSError as error:
         raise InputError(f"the plan {path} cannot be read: {error.strerror}", hint=_MAKE_ONE) from None
-    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+    except (InputError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         raise InputError(f"{path} is not a plan", hint=_MAKE_ONE) from None
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
+
+from ebbtide.model.times import in_utc
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -25,3 +28,8 @@ def verb(method: Callable[Concatenate[_S, _P], _T]) -> Callable[Concatenate[_S, 
             return method(self, *args, **options)
 
     return run
+
+
+def time_asked(asked: datetime | None) -> datetime:
+    """The time that a caller named, or now."""
+    return datetime.now(UTC) if asked is None else in_utc(asked)

@@ -22,13 +22,14 @@ from ebbtide.errors import RefusedError
 from ebbtide.ledger.certificate import build, signing_key, told_by
 from ebbtide.ledger.claims import CLEAN, WITH_EXCEPTIONS, check_claims, last_searches
 from ebbtide.ledger.codec import Entry
-from ebbtide.ledger.entries import CertificateKey, EarlierEntry, Excepted, RequestCertified, RequestListed, parse_entry
+from ebbtide.ledger.entries import parse_entry
 from ebbtide.ledger.home import Home
 from ebbtide.ledger.leaf import CERTIFIED, MAX_LISTED, Body, Logged, listed_in, read_body
 from ebbtide.ledger.ledger import Ledger, Step
 from ebbtide.ledger.log import Log
 from ebbtide.ledger.note import Checkpoint, Signer, VerifierKey
 from ebbtide.ledger.proof import TlogProof
+from ebbtide.ledger.request_entries import CertificateKey, EarlierEntry, Excepted, RequestCertified, RequestListed
 from ebbtide.ledger.request_index import certificate_key, entries_of
 from ebbtide.state.values import NEXT_STATES, RequestState
 from ebbtide.state.writer import StateWriter

@@ -33,8 +33,8 @@ from ebbtide.errors import InputError, RefusedError
 from ebbtide.ledger.batch import MAX_BATCH
 from ebbtide.ledger.commitment import KEY_BYTES as COMMITMENT_KEY_BYTES
 from ebbtide.ledger.commitment import Identifier, Opening, encode_opening
-from ebbtide.ledger.entries import RequestReceived
 from ebbtide.ledger.ledger import Ledger, Step
+from ebbtide.ledger.request_entries import RequestReceived
 from ebbtide.model.canonical import MAX_LEAF_BYTES, dumps, timestamp
 from ebbtide.run import RunContext
 from ebbtide.state import requests as rows

@@ -16,9 +16,9 @@ from ebbtide.erasure.filing import Case, Person, file_cases
 from ebbtide.erasure.keyring import adopt_key_files, destroy_left_keys, filing, open_sealed
 from ebbtide.governance.departed import Leaver
 from ebbtide.ledger.commitment import Identifier
-from ebbtide.ledger.entries import RequestMoved
 from ebbtide.ledger.home import Home
 from ebbtide.ledger.ledger import Ledger, Step
+from ebbtide.ledger.request_entries import RequestMoved
 from ebbtide.model.durations import add
 from ebbtide.state.reader import StateReader
 from ebbtide.state.values import NEXT_STATES, Request, RequestState

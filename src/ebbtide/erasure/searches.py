@@ -18,8 +18,8 @@ from ebbtide.errors import InputError, RefusedError
 from ebbtide.ledger.attachments import attach
 from ebbtide.ledger.batch import MAX_BATCH
 from ebbtide.ledger.commitment import Searched
-from ebbtide.ledger.entries import Verified
 from ebbtide.ledger.ledger import Ledger, Step
+from ebbtide.ledger.request_entries import Verified
 from ebbtide.state import requests as rows
 from ebbtide.state.keys import seal
 from ebbtide.state.values import Request, RequestState, after_search

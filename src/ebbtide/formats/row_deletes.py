@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import DataType, DateType, StructType, TimestampNTZType, TimestampType
 
 from ebbtide.model.removal import RowDelete
+from ebbtide.model.times import parse_time
 from ebbtide.spark.session import quote
 
 
@@ -78,7 +79,5 @@ def _literal(cutoff: str, type_: DataType) -> str | None:
         return f"DATE '{date.fromisoformat(cutoff).isoformat()}'"
     if not isinstance(type_, TimestampType | TimestampNTZType):
         return None
-    instant = datetime.fromisoformat(cutoff)
-    instant = instant.replace(tzinfo=UTC) if instant.tzinfo is None else instant.astimezone(UTC)
-    text = instant.replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
+    text = parse_time(cutoff).replace(tzinfo=None).isoformat(sep=" ", timespec="microseconds")
     return f"TIMESTAMP '{text}Z'" if isinstance(type_, TimestampType) else f"TIMESTAMP_NTZ '{text}'"

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from ebbtide.errors import BusyError, InputError
 from ebbtide.model.paths import is_inside
+from ebbtide.model.times import parse_time
 from ebbtide.private import private_file, private_folder, writing
 from ebbtide.storage.files import without_links
 
@@ -163,7 +164,7 @@ def load(inventory: Path) -> Current | None:
         Former(**{**each, "said": tuple((key, text) for key, text in each.get("said", ()))})
         for each in head.get("former", ())
     )
-    scanned_at = datetime.fromisoformat(head["scanned_at"]).astimezone(UTC)
+    scanned_at = parse_time(head["scanned_at"])
     return Current(head["scan_id"], scanned_at, entries, errors, former, outdated)
 
 

@@ -24,6 +24,7 @@ from ebbtide.inventory import current as currents
 from ebbtide.inventory.current import Current
 from ebbtide.kernel.engine import table_of
 from ebbtide.model.paths import is_inside
+from ebbtide.model.times import parse_time
 from ebbtide.private import private_file
 from ebbtide.run import RunContext, quiet
 from ebbtide.storage.listing import ListedObject, clock_of, list_below, list_folder
@@ -135,7 +136,7 @@ def last_listing(inventory: Path) -> Listing | None:
     if not pointer.exists():
         return None
     head = json.loads(pointer.read_text())
-    at = datetime.fromisoformat(head["listed_at"]).astimezone(UTC)
+    at = parse_time(head["listed_at"])
     return Listing(inventory / head["file"], at, tuple(head["roots"]), head["failed"], head["after_scan"])
 
 

@@ -13,8 +13,9 @@ from sqlalchemy import or_, select
 from ebbtide.errors import EbbtideError
 from ebbtide.ledger import tree
 from ebbtide.ledger.batch import MAX_BATCH, Tree
-from ebbtide.ledger.entries import RequestBatch, parse_entry
+from ebbtide.ledger.entries import parse_entry
 from ebbtide.ledger.recompute import Finding, Recomputed
+from ebbtide.ledger.request_entries import RequestBatch
 from ebbtide.ledger.request_index import Leaf, leaves_of, requests_in
 from ebbtide.state.reader import StateReader
 from ebbtide.state.tables import ledger_certificate_keys, ledger_requests

@@ -30,11 +30,12 @@ from urllib.parse import quote
 from ebbtide.errors import EbbtideError, InputError, NotAppendedError, RefusedError, RewoundError
 from ebbtide.ledger.attachments import attach_files
 from ebbtide.ledger.codec import Entry
-from ebbtide.ledger.entries import Files, KeyRotated, LedgerCreated, RequestBatch
+from ebbtide.ledger.entries import Files, KeyRotated, LedgerCreated
 from ebbtide.ledger.frontier import NOTHING, Appended, Frontier
 from ebbtide.ledger.home import Home as Home
 from ebbtide.ledger.log import Log
 from ebbtide.ledger.note import Checkpoint, Note, Signer, VerifierKey, check_name, sign
+from ebbtide.ledger.request_entries import RequestBatch
 from ebbtide.ledger.request_index import requests_in
 from ebbtide.ledger.tree import EMPTY_ROOT, consistency_proof, verify_consistency
 from ebbtide.ledger.vouched import Outside, check_appended, check_key, check_origin, check_signed, take_over

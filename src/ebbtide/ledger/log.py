@@ -23,18 +23,11 @@ from ebbtide.ledger import request_index, tree
 from ebbtide.ledger.attachments import kept
 from ebbtide.ledger.batch import Tree
 from ebbtide.ledger.codec import Entry
-from ebbtide.ledger.entries import (
-    Intent,
-    KeyRotated,
-    LedgerCreated,
-    Outcome,
-    RequestBatch,
-    attachments_of,
-    parse_entry,
-)
+from ebbtide.ledger.entries import Intent, KeyRotated, LedgerCreated, Outcome, attachments_of, parse_entry
 from ebbtide.ledger.frontier import Frontier
 from ebbtide.ledger.keys import Trust, TrustedKey
 from ebbtide.ledger.note import Note, VerifierKey
+from ebbtide.ledger.request_entries import RequestBatch
 from ebbtide.state.bulk import insert_rows
 from ebbtide.state.tables import ledger_acts, ledger_checkpoints, ledger_entries, ledger_keys, ledger_nodes
 

@@ -14,17 +14,16 @@ from ebbtide.ledger import tree
 from ebbtide.ledger.codec import Entry
 from ebbtide.ledger.entries import (
     BodiesPruned,
-    CertificateKey,
     Indexes,
     Intent,
     KeyRotated,
     LedgerCreated,
     Outcome,
-    RequestBatch,
     attachments_of,
     parse_entry,
 )
 from ebbtide.ledger.log import STORED_HEIGHT, Log
+from ebbtide.ledger.request_entries import CertificateKey, RequestBatch
 from ebbtide.ledger.request_index import requests_in
 from ebbtide.state.reader import StateReader
 from ebbtide.state.tables import ledger_entries

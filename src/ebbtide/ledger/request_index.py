@@ -14,8 +14,8 @@ from sqlalchemy import Connection, insert, select
 from ebbtide.errors import ProofError, RefusedError
 from ebbtide.ledger.batch import Tree
 from ebbtide.ledger.codec import Entry
-from ebbtide.ledger.entries import CertificateKey
 from ebbtide.ledger.leaf import Batched
+from ebbtide.ledger.request_entries import CertificateKey
 from ebbtide.state.bulk import insert_rows
 from ebbtide.state.tables import ledger_certificate_keys, ledger_requests
 

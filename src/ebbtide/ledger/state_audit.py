@@ -28,18 +28,14 @@ from ebbtide.ledger.entries import (
     Marked,
     MarkSentBack,
     Outcome,
-    RequestBatch,
-    RequestCertified,
-    RequestMoved,
-    RequestReceived,
     Unmarked,
     UnmarkReleased,
-    Verified,
     parse_entry,
     salted,
 )
 from ebbtide.ledger.log import Log
 from ebbtide.ledger.recompute import Finding
+from ebbtide.ledger.request_entries import RequestBatch, RequestCertified, RequestMoved, RequestReceived, Verified
 from ebbtide.ledger.request_index import leaves_of
 from ebbtide.state.reader import StateReader
 from ebbtide.state.values import (

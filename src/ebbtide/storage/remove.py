@@ -15,7 +15,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
-from ebbtide.errors import RefusedError, UnreadableError
+from ebbtide.errors import RefusedError, UnreadableError, keep_trace, kind_of
 from ebbtide.model.paths import is_inside, local_path, normalise
 from ebbtide.model.removal import Place
 from ebbtide.storage.handles import Folders, LinkError
@@ -157,7 +157,9 @@ def _delete_objects(client: Any, bucket: str, paths: Sequence[str]) -> dict[str,
     try:
         answer = client.delete_objects(Bucket=bucket, Delete=order)
     except (BotoCoreError, ClientError) as error:
-        return dict.fromkeys(paths, str(error))
+        keep_trace(error)
+        said: Mapping[str, Any] = getattr(error, "response", {})
+        return dict.fromkeys(paths, _code(said.get("Error", {})) or kind_of(error))
     failed = dict.fromkeys(paths, _NO_ANSWER)
     for gone in answer.get("Deleted", ()):
         failed.pop(wanted.get(gone["Key"], ""), None)
@@ -170,5 +172,10 @@ def _delete_objects(client: Any, bucket: str, paths: Sequence[str]) -> dict[str,
         if refused.get("Code") == "NoSuchKey":
             failed.pop(path, None)
         else:
-            failed[path] = f"{refused.get('Code')}: {refused.get('Message', '')}"
+            failed[path] = _code(refused) or _NO_ANSWER
     return failed
+
+
+def _code(refused: Mapping[str, Any]) -> str:
+    """What the store says by its code alone: its words name keys, which may hold values, and who asked."""
+    return str(refused.get("Code") or "")

@@ -16,15 +16,19 @@ _FLOOR = 64 << 20
 _TIMES = 100
 
 
+class DamagedError(ValueError):
+    """A file is not what it must be, told in words of ours that quote nothing of it."""
+
+
 def most_unpacked(packed: int) -> int:
     """How many bytes a file of this size may become."""
     return max(_FLOOR, _TIMES * packed)
 
 
-def too_large(packed: int) -> ValueError:
+def too_large(packed: int) -> DamagedError:
     """What is said of a file that becomes more."""
     most = most_unpacked(packed) >> 20
-    return ValueError(f"it has {packed} bytes and unpacks to more than {most} MiB, the most for a file of its size")
+    return DamagedError(f"it has {packed} bytes and unpacks to more than {most} MiB, the most for a file of its size")
 
 
 def gunzip(content: bytes) -> bytes:
@@ -35,11 +39,11 @@ def gunzip(content: bytes) -> bytes:
         try:
             plain += unpacker.decompress(rest, most - len(plain) + 1)
         except zlib.error as error:
-            raise ValueError(f"it is no gzip file: {error}") from None
+            raise DamagedError(f"it is no gzip file: {error}") from None
         if len(plain) > most:
             raise too_large(len(content))
         if not unpacker.eof:
-            raise ValueError("its gzip stream ends too early")
+            raise DamagedError("its gzip stream ends too early")
         rest = unpacker.unused_data
     return bytes(plain)
 

@@ -23,11 +23,12 @@ from ebbtide.ledger import leaf as leaves
 from ebbtide.ledger.attachments import attachment
 from ebbtide.ledger.audit import audit
 from ebbtide.ledger.check import check
-from ebbtide.ledger.entries import Excepted, Intent, Outcome, RequestBatch, RequestMoved, Verified, parse_entry
+from ebbtide.ledger.entries import Intent, Outcome, parse_entry
 from ebbtide.ledger.keys import Trust
 from ebbtide.ledger.ledger import Clock, Ledger
 from ebbtide.ledger.log import Log
 from ebbtide.ledger.prune import prune
+from ebbtide.ledger.request_entries import Excepted, RequestBatch, RequestMoved, Verified
 from ebbtide.ledger.request_index import entries_of
 from ebbtide.state.request_keys import SLOT_BYTES, TAG_BYTES
 from ebbtide.state.tables import requests

@@ -19,9 +19,9 @@ from ebbtide.errors import RefusedError
 from ebbtide.ledger.audit import audit
 from ebbtide.ledger.check import check
 from ebbtide.ledger.commitment import Opening, new_key
-from ebbtide.ledger.entries import RequestReceived
 from ebbtide.ledger.home import Home
 from ebbtide.ledger.ledger import Clock, Ledger
+from ebbtide.ledger.request_entries import RequestReceived
 from ebbtide.state import request_keys
 from ebbtide.state.database import Database
 from ebbtide.state.keys import KeyFolder

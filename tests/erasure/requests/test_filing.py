@@ -18,9 +18,10 @@ from ebbtide.errors import EbbtideError, InputError, RefusedError, StateError, U
 from ebbtide.ledger.audit import audit
 from ebbtide.ledger.batch import Tree
 from ebbtide.ledger.commitment import Identifier, Opening, new_key
-from ebbtide.ledger.entries import RequestBatch, RequestMoved, RequestReceived, parse_entry
+from ebbtide.ledger.entries import parse_entry
 from ebbtide.ledger.ledger import Clock, Ledger
 from ebbtide.ledger.log import Log
+from ebbtide.ledger.request_entries import RequestBatch, RequestMoved, RequestReceived
 from ebbtide.ledger.request_index import entries_of, leaves_of
 from ebbtide.ledger.tree import leaf_hash, verify_inclusion
 from ebbtide.model.canonical import dumps

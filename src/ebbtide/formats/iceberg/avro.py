@@ -17,6 +17,7 @@ import fastavro
 
 from ebbtide.formats.iceberg.container import without_compression
 from ebbtide.model.paths import normalise
+from ebbtide.storage.unpack import DamagedError
 
 _COUNTED = ("date", "time-micros", "timestamp-micros", "local-timestamp-micros")
 
@@ -90,7 +91,7 @@ def manifests(content: bytes) -> list[Manifest]:
 def entries(content: bytes, manifest: Manifest) -> list[ManifestEntry]:
     """The entries of a manifest, deleted ones included; an error where they are not all that its list counted."""
     if len(content) != manifest.length:
-        raise ValueError(f"it has {len(content)} bytes, its manifest list says {manifest.length}")
+        raise DamagedError(f"it has {len(content)} bytes, its manifest list says {manifest.length}")
     found = []
     for record, ids in _records(content):
         get = _Fields(record, ids)
@@ -113,7 +114,7 @@ def entries(content: bytes, manifest: Manifest) -> list[ManifestEntry]:
     for status, expected in counts.items():
         actual = sum(1 for entry in found if entry.status is status)
         if expected is not None and expected != actual:
-            raise ValueError(f"it has {actual} {status.name.lower()} entries, its manifest list says {expected}")
+            raise DamagedError(f"it has {actual} {status.name.lower()} entries, its manifest list says {expected}")
     return found
 
 
@@ -131,7 +132,7 @@ class _Fields:
         value = self._record.get(self._ids.get(id_, ""))
         if value is None:
             if not default:
-                raise ValueError(f"field {id_} is missing")
+                raise DamagedError(f"field {id_} is missing")
             return default[0]
         return value
 
@@ -144,10 +145,10 @@ def _records(content: bytes) -> Iterator[tuple[Mapping[str, Any], Mapping[int, s
     _as_counted(reader.writer_schema)
     for record in reader:
         if not isinstance(record, Mapping):
-            raise ValueError("its records are no records")
+            raise DamagedError("its records are no records")
         yield record, ids
     if stream.tell() != len(content):
-        raise ValueError(f"it ends at byte {stream.tell()} of {len(content)}")
+        raise DamagedError(f"it ends at byte {stream.tell()} of {len(content)}")
 
 
 def _field_ids(schema: Any) -> Iterator[tuple[int, str]]:

@@ -153,7 +153,7 @@ def _service(catalog: Catalog) -> Iterator[TableHandle | NotFound]:
             return NotFound(id_, said, hint="restore its metadata") if _lists(service, name) else None
         except Exception as error:
             keep_trace(error)
-            return NotFound(id_, str(error))
+            return NotFound(id_, f"the catalog does not answer for it: {why_unreachable(error)}")
 
     with ThreadPoolExecutor(8) as pool:
         yield from (answer for answer in pool.map(ask, sorted(names)) if answer is not None)
@@ -167,7 +167,8 @@ def _lists(service: Service, name: tuple[str, ...]) -> bool:
         return name in service.list_tables(name[:-1])
     except NoSuchNamespaceError:
         return False
-    except Exception:
+    except Exception as error:
+        keep_trace(error)
         return True
 
 

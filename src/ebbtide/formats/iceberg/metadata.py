@@ -13,11 +13,11 @@ from pyiceberg.io import FileIO, load_file_io
 from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
 from pyiceberg.table.snapshots import Snapshot
 
-from ebbtide.errors import UnreadableError
+from ebbtide.errors import UnreadableError, told
 from ebbtide.formats.iceberg import avro
 from ebbtide.formats.iceberg.avro import Manifest, ManifestEntry
 from ebbtide.model.dataset import Catalog, TableHandle
-from ebbtide.storage.unpack import gunzip
+from ebbtide.storage.unpack import DamagedError, gunzip
 
 _PACKED = ".gz.metadata.json"
 T = TypeVar("T")
@@ -84,5 +84,5 @@ class MetadataFiles:
         except FileNotFoundError as error:
             raise self.unreadable(f"{path} is missing") from error
         except Exception as error:  # a corrupt file surfaces as almost anything: validation, decoding, arithmetic
-            reason = (str(error).splitlines() or [""])[0]
-            raise self.unreadable(f"{path} cannot be read: {type(error).__name__}: {reason}") from error
+            reason = str(error) if isinstance(error, DamagedError) else told(error)
+            raise self.unreadable(f"{path} cannot be read: {reason}") from error
