@@ -8,6 +8,7 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.command import ebbtide
@@ -109,3 +110,21 @@ def test_an_unknown_request_is_told(root: Path) -> None:
     for verb in (("verify", "0123"), ("status", "0123"), ("find", "0123"), ("certificate", "0123", "-o", "x.json")):
         done = ebbtide("erase", *verb, cwd=root)
         assert (done.returncode, "there is no request 0123" in done.stderr) == (2, True), done.stderr
+
+
+def test_files_that_a_table_has_elsewhere_were_not_read_and_are_told(root: Path) -> None:
+    lake = SmallLake(root)
+    lake.create("borrower", 1)
+    (root / "others").mkdir()
+    pq.write_table(pa.table({"id": [NOWHERE], "name": ["z"]}), root / "others" / "f.parquet")
+    lake.tables.load_table("db.borrower").add_files([f"file://{root}/others/f.parquet"])
+    # Its numbers stand in bounds of the manifest as well: somebody else is asked for, whom no bound tells.
+    done = ebbtide("erase", "verify", ask(root, NOWHERE * 100), "--dry-run", "--json", cwd=root)
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["grade"]) == (0, "B"), done.stderr
+    assert told["cannot_tell"] == [
+        {
+            "path": "lake.db.borrower",
+            "because": "it references files outside of all that was read: a clone, or files of others",
+        }
+    ]

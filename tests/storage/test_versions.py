@@ -66,6 +66,10 @@ def test_every_version_of_an_object_and_every_delete_marker_is_listed_and_read(s
     }  # fmt: skip
     assert (report.files, len(report.inventory.lines)) == (5, 6)
     assert report.grade("p1") == Grade.F
+    nobody = [Needle("p1", "name", LONG + LONG, frozenset({"string"}))]
+    for prefix, grade in ((f"{root}/", Grade.A), (f"s3a://{bucket}/t", Grade.A), (f"{root}//odd", Grade.B)):
+        found_at = search(nobody, [SearchPlace("t", prefix, options)], spark=None, run=RunContext("t"), path_key=b"k")
+        assert found_at.grade("p1") == grade
 
 
 def test_a_version_that_is_gone_when_it_is_read_is_said_and_quotes_no_key(s3_endpoint: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 import pickle
 import struct
@@ -268,3 +269,33 @@ def test_a_million_random_rows_hold_nobody() -> None:
     assert not found.found
     assert not found.untold
     assert matcher.search(iter([Raw("file", bytes.fromhex(hashes), 0)])).found == set()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "text"),
+    [
+        (needle("o'brien@x.de"), "email = 'o''brien@x.de'"),
+        (needle("o'brien@x.de"), r"email = 'o\'brien@x.de'"),
+        (needle("anna+tag@x.de"), r'{"a": "anna\u002Btag@x.de"}'),
+        (needle("anna@x.de"), "anna_x40x_x2Ede"),
+        (needle("straße@x.de".casefold(), match="casefold"), "Straße@x.de"),
+        (needle("Οδυσσευς@x.de".casefold(), match="casefold"), "οδυσσευς@x.de"),
+        (needle("jos\u00e9.g@x.de"), "jose\u0301.g@x.de"),
+        (needle("jose\u0301.g@x.de"), "jos\u00e9.g@x.de"),
+        (needle("12345678", "bigint"), "1.2345678E7"),
+        (needle("-12345678", "bigint"), "-1.2345678e+07"),
+    ],
+)
+def test_a_value_is_found_as_other_writers_spell_it(wanted: Needle, text: str) -> None:
+    assert is_found(wanted, pa.array([f"before {text} after"]))
+
+
+def test_a_value_of_another_alphabet_is_found_in_bytes_of_one_byte_a_letter() -> None:
+    wanted = needle("josé.garcía@x.de")
+    assert is_found(wanted, pa.array(["josé.garcía@x.de".encode("latin-1")]))
+    assert in_bytes(wanted, b"\0" + "josé.garcía@x.de".encode("latin-1"))
+
+
+def test_packed_values_of_a_binary_column_cannot_be_told() -> None:
+    for packed in (gzip.compress(LONG.encode(), mtime=0), pa.compress(LONG.encode(), codec="zstd", asbytes=True)):
+        assert is_found(needle(LONG), pa.array([b"\x01", packed])) is not False

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import io
+import json
+import os
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
@@ -276,3 +278,40 @@ def test_an_old_version_of_a_delta_table_is_no_reason_to_overlook_it(lake: Lake)
     assert held
     assert not any("branch" in by for each in held for by in each.referenced_by)
     assert any(by.startswith("events.db.d version:") for each in held for by in each.referenced_by)
+
+
+def test_names_that_are_values_of_people_are_in_no_word_of_the_report(tmp_path: Path) -> None:
+    who = "anna.b@x.de"
+    catalog = SqlCatalog("lake", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{tmp_path}/lake")
+    catalog.create_namespace("db")
+    rows = pa.table({"name": [LONG], who: [LONG]})
+    name = LONG.replace("-", "_")
+    table = catalog.create_table(f"db.{name}", rows.schema)
+    table.append(rows)
+    snapshot = table.current_snapshot()
+    assert snapshot is not None
+    table.manage_snapshots().create_tag(snapshot.snapshot_id, who).commit()
+    its = Catalog("lake", "iceberg", f"{tmp_path}/lake", "jdbc", {"uri": f"jdbc:sqlite:{tmp_path}/catalog.db"})
+    found = [each for each in load_format("iceberg").discover(its) if isinstance(each, TableHandle)]
+    places = [SearchPlace(str(each.id), each.location, its.options, (its, each)) for each in found]
+    wanted = [PERSON, needle(who, person="p2"), needle(name, person="p3")]
+    for file in [None, *(tmp_path / "lake").rglob("*.parquet")]:
+        if file is not None:  # then its bounds are found, and one of its columns cannot be read
+            file.write_bytes(file.read_bytes()[:4] + b"\xff" * 60 + file.read_bytes()[64:])
+        report = run_search(wanted, places)
+        assert [report.grade(each) for each in ("p1", "p2", "p3")] == ["F", "F", "F"]
+        assert not any(each.value in str(report) for each in wanted)
+
+
+def test_what_is_no_file_or_has_no_readable_name_neither_stops_nor_ends_a_search(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "device").symlink_to("/dev/zero")
+    (tmp_path / "link").symlink_to(f"nowhere/{LONG}")
+    Path(os.fsdecode(b"%s/\xff=%s" % (os.fsencode(tmp_path), b"alice@example.com"))).mkdir()
+    report = run_search([PERSON, needle("alice@example.com", person="p2")], [folder(tmp_path)])
+    assert [report.grade(each) for each in ("p1", "p2")] == ["F", "F"]
+    assert {(each.how, each.where) for each in report.found_of("p1")} == {("path", "target of a link")}
+    assert {because for _, because in report.cannot_tell} == {
+        "it is a pipe, a socket or a device, or a link to one", "it vanished between the listing and the reading",
+    }  # fmt: skip
+    json.dumps([each.path for each in report.found], ensure_ascii=False).encode()

@@ -12,12 +12,16 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from ebbtide.app.erase_request import declared_in
 from ebbtide.app.ledger import open_for_writing
 from ebbtide.app.opened import database_of
 from ebbtide.config import Project
 from ebbtide.errors import InputError, RefusedError, UnreadableError
 from ebbtide.ledger.ledger import Ledger
+from ebbtide.model.paths import is_inside, normalise
 from ebbtide.run import RunContext, quiet
 from ebbtide.storage.files import open_store
 
@@ -44,6 +48,7 @@ def verify_requests(
     from ebbtide.app.scan import run_scan, start_session
     from ebbtide.erasure.filing import opening_of
     from ebbtide.erasure.searches import record_search
+    from ebbtide.verify.answers import hidden
     from ebbtide.verify.search import search
 
     context = quiet(context, as_of=as_of)
@@ -61,7 +66,7 @@ def verify_requests(
     places, untold = places_to_search(project, inventory, ledger)
     path_key = secrets.token_bytes(_KEY_BYTES)
     report = search(needles, places, spark=lambda: start_session(project), run=context, path_key=path_key)
-    report = replace(report, untold=(*report.untold, *untold))
+    report = replace(report, untold=(*report.untold, *hidden(untold, needles, path_key)))
     if not dry_run:
         ledger, _ = open_for_writing(project, context)
         record_search(ledger, requests, report, path_key=path_key, scanner=f"ebbtide {version('ebbtide')}")
@@ -118,6 +123,8 @@ def places_to_search(project: Project, inventory: Inventory, ledger: Ledger) -> 
     ]
     for entry in inventory.current.entries.values():
         handle, catalog = inventory.found(entry.table_id), project.catalogs.get(entry.catalog)
+        if catalog is None:
+            untold.append(Untold(entry.table_id, "its catalog is in ebbtide.yml no more: it was not looked at"))
         if handle is not None and catalog is not None:
             places += [SearchPlace(entry.table_id, at, catalog.options, (catalog, handle)) for at in entry.places]
     for former in inventory.current.former:
@@ -130,7 +137,26 @@ def places_to_search(project: Project, inventory: Inventory, ledger: Ledger) -> 
     places += [SearchPlace(at, at, options) for at, options in prefixes]
     if database_of(project).folder is None:
         untold.append(Untold("ebbtide:state", "it is on a server, whose files are not read here"))
-    return [*places, *_own_places(project, ledger)], untold
+    places += _own_places(project, ledger)
+    untold += [
+        Untold(table, "it references files outside of all that was read: a clone, or files of others")
+        for table in _referencing_others(inventory, places)
+    ]
+    return places, untold
+
+
+def _referencing_others(inventory: Inventory, places: Sequence[SearchPlace]) -> list[str]:
+    """The datasets with files that lie in no place that is searched."""
+    inside = {normalise(place.prefix) for place in places}
+    files = inventory.table("files").select(["table_id", "path"])
+    folders = pc.replace_substring_regex(files["path"], "/[^/]*$", "")
+    known = pa.table({"table": files["table_id"], "folder": folders}).group_by(["table", "folder"]).aggregate([])
+    outside = {
+        table
+        for table, folder in zip(known["table"].to_pylist(), known["folder"].to_pylist(), strict=True)
+        if not any(is_inside(normalise(folder), place) for place in inside)
+    }
+    return sorted(outside)
 
 
 def _is_there(place: str, options: Mapping[str, str]) -> bool:

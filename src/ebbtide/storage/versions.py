@@ -76,12 +76,17 @@ def _below_local(place: str) -> Iterator[StoredVersion]:
         except UnreadableError:
             if here == place:
                 raise
-            yield StoredVersion(f"file://{here}", 0, Kind.UNLISTED)
+            yield StoredVersion(_shown(here), 0, Kind.UNLISTED)
             continue
         if not found.objects and not found.folders:
-            yield StoredVersion(f"file://{here}", 0, Kind.FOLDER)
+            yield StoredVersion(_shown(here), 0, Kind.FOLDER)
         waiting += [folder.removeprefix("file://") for folder in found.folders]
         yield from (StoredVersion(each.path, each.bytes) for each in found.objects)
+
+
+def _shown(folder: str) -> str:
+    """A folder as files are listed: what of its name is no UTF-8 becomes question marks."""
+    return f"file://{folder}".encode("utf-8", "replace").decode()
 
 
 def _below_s3(folder: str, options: Mapping[str, str]) -> Iterator[StoredVersion]:

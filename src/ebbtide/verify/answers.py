@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ebbtide.model.paths import is_inside, normalise
@@ -38,13 +38,14 @@ def report_of(
     needles = everyone.needles
     short = frozenset(needles[n].person for n in everyone.short)
     found: list[tuple[int, int, str, str]] = []
-    doubts = [_keyed_untold(each, everyone, path_key) for each in untold]
+    hide = _Hiding(everyone, path_key)
+    doubts = list(hide.untold(untold))
     opaque = [normalise(place.prefix) for place in places if place.name in _OPAQUE]
     for each in looked:
         path = listed[each.number].stored.path
         is_opaque = any(is_inside(normalise(path), prefix) for prefix in opaque)
         shown = keyed(path_key, path) if each.hides else path
-        found += [(each.number, n, how, where) for n, how, where in sorted(each.findings.found)]
+        found += [(each.number, n, how, hide(where)) for n, how, where in sorted(each.findings.found)]
         people: dict[str, set[str] | None] = {}
         for n, because in sorted(each.findings.untold, key=lambda item: (item[0] is not None, item)):
             if n is None:
@@ -54,7 +55,7 @@ def report_of(
         for suspicion in sorted(each.findings.suspicions, key=in_order):
             answer = bounds[each.number, suspicion]
             if answer is False:
-                found.append((each.number, suspicion.needle, "bound", suspicion.where))
+                found.append((each.number, suspicion.needle, "bound", hide(suspicion.where)))
             elif answer is None and (known := people.setdefault(_NOT_READ, set())) is not None:
                 known.add(needles[suspicion.needle].person)
         if is_opaque:
@@ -62,14 +63,14 @@ def report_of(
         elif each.findings.unknown_bytes and short:
             people[UNKNOWN_BYTES] = set(short)
         doubts += [
-            Untold(shown, because, None if whose is None else frozenset(whose))
+            Untold(shown, hide(because), None if whose is None else frozenset(whose))
             for because, whose in sorted(people.items())
         ]
     return SearchReport(
         files=sum(1 for each in listed if each.stored.kind is Kind.OBJECT),
         bytes=sum(each.bytes for each in looked),
         inventory=_inventory(listed, looked, path_key),
-        found=_found(found, listed, looked, places, spark, needles, path_key),
+        found=_found(found, listed, looked, places, spark, needles, path_key, hide),
         untold=tuple(doubts),
     )
 
@@ -82,6 +83,7 @@ def _found(
     spark: Callable[[], SparkSession] | None,
     needles: Sequence[Needle],
     path_key: bytes,
+    hide: _Hiding,
 ) -> tuple[FoundValue, ...]:
     found = list(dict.fromkeys(found))
     objects: dict[StoredVersion, None] = dict.fromkeys(listed[number].stored for number, *_ in found)
@@ -91,14 +93,32 @@ def _found(
         stored = listed[number].stored
         path = keyed(path_key, stored.path) if looked[number].hides else stored.path
         standing = known[stored]
-        values.append(FoundValue(needles[n].person, path, standing.role, how, where, standing.referenced_by))
+        by = tuple(map(hide, standing.referenced_by))
+        values.append(FoundValue(needles[n].person, path, hide(standing.role), how, where, by))
     return tuple(dict.fromkeys(values))
 
 
-def _keyed_untold(untold: Untold, matcher: Matcher, path_key: bytes) -> Untold:
-    if not matcher.holds(untold.path):
-        return untold
-    return Untold(keyed(path_key, untold.path), untold.because, untold.people)
+class _Hiding:
+    """Words of a report without values of people. Columns, tables, branches and tags may be called by them."""
+
+    def __init__(self, matcher: Matcher, path_key: bytes) -> None:
+        self._matcher, self._path_key = matcher, path_key
+        self._known: dict[str, str] = {}
+
+    def __call__(self, words: str) -> str:
+        if words not in self._known:
+            self._known[words] = "(not named: it holds a value)" if self._matcher.holds(words) else words
+        return self._known[words]
+
+    def untold(self, untold: Iterable[Untold]) -> Iterator[Untold]:
+        for each in untold:
+            path = keyed(self._path_key, each.path) if self._matcher.holds(each.path) else each.path
+            yield Untold(path, self(each.because), each.people)
+
+
+def hidden(untold: Iterable[Untold], needles: Sequence[Needle], path_key: bytes) -> tuple[Untold, ...]:
+    """What else could not be told, with no value of these people in it."""
+    return tuple(_Hiding(Matcher(needles), path_key).untold(untold))
 
 
 def _inventory(listed: Sequence[Order], looked: Sequence[Looked], path_key: bytes) -> Inventory:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 
 from ebbtide.errors import UnreadableError
-from ebbtide.model.paths import is_inside, normalise
+from ebbtide.model.paths import is_inside, local_path, normalise
 from ebbtide.run import RunContext
 from ebbtide.storage.versions import list_versions
 from ebbtide.verify.look import Order
@@ -34,10 +34,17 @@ def list_all(places: Sequence[SearchPlace], run: RunContext) -> tuple[list[Order
         run.advance(0)
     for place in places:
         inside = normalise(place.prefix)
+        if local_path(place.prefix) is None and _plain(inside) != _plain(place.prefix):
+            untold.append(Untold(place.prefix, "its name has empty or dot segments: another prefix was listed"))
         if not any(is_inside(normalise(path), inside) for path, _ in found):
             untold.append(Untold(place.prefix, "nothing lies there: nothing was read"))
     ordered = sorted(found.items())
     return [Order(n, each.stored, each.options) for n, (_, each) in enumerate(ordered)], untold
+
+
+def _plain(prefix: str) -> str:
+    """A prefix of an object store as it is written: there an empty segment makes another key."""
+    return prefix.partition("://")[2].rstrip("/")
 
 
 def _outermost(places: Sequence[SearchPlace]) -> Iterator[SearchPlace]:

@@ -6,6 +6,7 @@ import errno
 import hashlib
 import io
 import os
+import stat
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from ebbtide.storage.versions import Kind, StoredVersion, open_version
 from ebbtide.verify.bounds import Suspicion, explains
 from ebbtide.verify.matcher import Findings, Matcher
 from ebbtide.verify.read.objects import read_object
-from ebbtide.verify.read.pieces import CannotTell, Piece
+from ebbtide.verify.read.pieces import CannotTell, Cells, Piece
 
 _AT_ONCE = 64 << 20
 """Objects up to this size are held whole while they are read, and read from their store just once."""
@@ -68,9 +69,8 @@ def look_at(order: Order, matcher: Matcher) -> Looked:
             findings.untold.add((None, _CHANGED))
     except Exception as error:
         keep_trace(error)
-        findings = matcher.search(iter([_name(stored.path), CannotTell(reason(error))]))
+        findings = matcher.search(iter([_name(stored.path), *source.links(), CannotTell(reason(error))]))
     hides = hides or any(how == "path" and where == "path" for _, how, where in findings.found)
-    findings.found = {(n, how, _hidden(where, matcher)) for n, how, where in findings.found}
     return Looked(order.number, source.size, source.checksum, hides, findings)
 
 
@@ -88,6 +88,10 @@ def explain(order: Order, matcher: Matcher, suspicions: list[Suspicion]) -> list
     return answers
 
 
+class _NoFileError(Exception):
+    """A pipe, a socket or a device: opening it may wait for good, and reading it may never end."""
+
+
 class _Source:
     """An object's bytes: from memory where it is small, else from its store."""
 
@@ -101,6 +105,8 @@ class _Source:
     def read_whole(self) -> None:
         if self._held is not None or self._as_it_was is not None:
             return
+        if self._place and not (stat.S_ISREG(mode := Path(self._place).stat().st_mode) or stat.S_ISDIR(mode)):
+            raise _NoFileError
         if self.stored.bytes <= _AT_ONCE:
             with self._opened() as file:
                 held, digest = _read(file)
@@ -119,6 +125,12 @@ class _Source:
 
     def changed(self) -> bool:
         return self._as_it_was is not None and self._as_it_was != self._facts()
+
+    def links(self) -> Iterator[Piece]:
+        """Where a link leads to: the path stands in storage, too."""
+        if self._place and Path(self._place).is_symlink():
+            target = str(Path(self._place).readlink()).encode("utf-8", "replace").decode()
+            yield Cells("target of a link", "path", pa.array([target], pa.string()))
 
     def _opened(self) -> BinaryIO:
         return Path(self._place).open("rb") if self._place else open_version(self.stored, self._options)
@@ -146,6 +158,7 @@ def _read(file: BinaryIO) -> tuple[memoryview, str]:
 def _safely(source: _Source) -> Iterator[Piece]:
     """The pieces; an error between two of them ends them, and is a piece."""
     try:
+        yield from source.links()
         yield from read_object(source.stored.path, source.stored.bytes, source.open)
     except Exception as error:
         keep_trace(error)
@@ -154,6 +167,8 @@ def _safely(source: _Source) -> Iterator[Piece]:
 
 def reason(error: Exception) -> str:
     """Why an object was not read, in words that hold no path."""
+    if isinstance(error, _NoFileError):
+        return "it is a pipe, a socket or a device, or a link to one"
     if isinstance(error, FileNotFoundError):
         return "it vanished between the listing and the reading"
     if isinstance(error, PermissionError):
@@ -172,8 +187,3 @@ def _name(path: str) -> Piece:
 
 def _nothing() -> BinaryIO:
     return io.BytesIO()
-
-
-def _hidden(where: str, matcher: Matcher) -> str:
-    """A place inside of an object, such as a map's key, that may hold a value is not named."""
-    return "(not named: it holds a value)" if matcher.holds(where) else where

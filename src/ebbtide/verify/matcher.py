@@ -34,7 +34,9 @@ TOO_SHORT = "values of fewer than four characters are not looked for inside of o
 BESIDE = "a value beside what may make another one of it, or may not"
 UNKNOWN_BYTES = "bytes of no known structure, in which a value as short as this means nothing"
 BESIDE_IN_BYTES = "in bytes of no known structure, beside what would make another value of it in a text"
+PACKED = "binary values that are packed, and not unpacked here"
 
+_PACKED = (b"\x1f\x8b\x08\x00", b"\x28\xb5\x2f\xfd", b"PK\x03\x04")
 _ANY = re.compile(rb"[^\x00]")
 _NOT_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
 
@@ -107,7 +109,7 @@ class Matcher:
     def holds(self, text: str) -> bool:
         """Whether a text, such as a path, may hold a value of anybody: then it is not to be shown."""
         findings = Findings()
-        values = pa.array([text])
+        values = pa.array([text.encode("utf-8", "replace").decode()])  # a name on disk need not be UTF-8
         self._search_text(Cells("", "path", values), values, findings)
         return bool(findings.found) or any(n is not None for n, because in findings.untold if because != TOO_SHORT)
 
@@ -149,6 +151,8 @@ class Matcher:
         if _is_text(values):
             self._search_text(cells, values.cast(pa.large_string()), findings)
             return
+        if cells.how == "row" and any(pc.any(pc.starts_with(values, magic)).as_py() for magic in _PACKED):
+            findings.untold.add((None, PACKED))
         wanted = pa.array(list(self._binary), values.type)
         for each in pc.unique(values.filter(pc.is_in(values, wanted))).to_pylist():
             findings.found.update((n, cells.how, cells.where) for n in self._binary.get(each, ()))

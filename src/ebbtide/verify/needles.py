@@ -15,7 +15,9 @@ import base64
 import json
 import re
 import struct
+import unicodedata
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date as Day
 from decimal import Context, Decimal, InvalidOperation
@@ -121,10 +123,19 @@ def text_forms(needle: Needle) -> Iterator[Form]:
     escaped = {json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]}
     escaped |= {each.replace("/", "\\/") for each in escaped}
     escaped |= {_upper_unicode(each) for each in escaped}
+    escaped |= {_for_html(text, "<>&'+\""), _for_html(text, "<>&'=")}  # as .NET and Gson write JSON
+    escaped |= {text.replace("'", "''"), text.replace("'", "\\'"), text.replace('"', '""')}  # in SQL, and in CSV
+    escaped |= {re.sub(r"[^0-9A-Za-z_]", lambda found: f"_x{ord(found[0]):X}", text)}  # Iceberg's names of columns
+    escaped |= {unicodedata.normalize(each, text) for each in ("NFC", "NFD")}
+    if fold:
+        escaped |= set(_unfolded(text))
     once = quote(text, safe="")
     for encoded in (once, quote_plus(text), quote(text, safe="@"), _hive(text), quote(once)):
         escaped |= {encoded, re.sub(r"%[0-9A-F]{2}", lambda found: found[0].lower(), encoded)}
     yield from (Form(each.encode(), rule, fold) for each in sorted(escaped - {text}))
+    number = number_of(needle)
+    if number is not None:
+        yield from (Form(each.encode(), Rule.NUMBER, fold=True) for each in _scientific(number))
     for plain in _plain_bytes(needle, text, uuid):
         yield Form(plain.hex().encode(), fold=True)
         yield from map(Form, _base64(plain))
@@ -141,6 +152,9 @@ def other_byte_forms(needle: Needle) -> Iterator[Form]:
     text, _, fold = _canonical(needle)
     for codec in ("utf-16-le", "utf-16-be"):
         yield Form(text.encode(codec), fold=fold and text.isascii())
+    if not text.isascii():
+        with suppress(UnicodeEncodeError):
+            yield Form(text.encode("cp1252"))
     yield from map(Form, dict.fromkeys(binary_forms(needle)))
 
 
@@ -230,6 +244,27 @@ def _base64(plain: bytes) -> Iterator[bytes]:
 def _hive(text: str) -> str:
     """As Hive and Spark write a partition's value into a path."""
     return "".join(f"%{ord(each):02X}" if each in _HIVE_ESCAPES else each for each in text)
+
+
+def _for_html(text: str, special: str) -> str:
+    return "".join(f"\\u{ord(each):04X}" if each in special else each for each in text)
+
+
+def _unfolded(text: str) -> Iterator[str]:
+    """What is folded into a text in other ways than letter by letter: the sharp s, and the sigma that ends a word."""
+    yield text.replace("ss", "\xdf")
+    yield text.replace("ss", "\u1e9e")
+    yield re.sub("\u03c3(?!\\w)", "\u03c2", text)
+    yield text.replace("i\u0307", "\u0130")
+
+
+def _scientific(number: Decimal) -> Iterator[str]:
+    """A large whole number that became a float, as the JVM, Python and C write it: `1.2345678E7`, `1.2345678e+07`."""
+    digits = str(abs(int(number)))
+    if number == number.to_integral_value() and len(digits) >= 8:
+        start = f"{'-' if number < 0 else ''}{digits[0]}.{digits[1:].rstrip('0') or '0'}e"
+        exponent = len(digits) - 1
+        yield from dict.fromkeys((f"{start}{exponent}", f"{start}+{exponent}", f"{start}+{exponent:02}"))
 
 
 def _upper_unicode(text: str) -> str:

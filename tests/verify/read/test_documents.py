@@ -11,7 +11,7 @@ import pytest
 from deltalake import write_deltalake
 
 from ebbtide.verify.read.objects import read_object
-from ebbtide.verify.read.pieces import Cells
+from ebbtide.verify.read.pieces import Cells, Raw
 from tests.verify.read.search import pieces_of, places, reasons, whole_numbers
 
 _LOG = "t/_delta_log/00000000000000000001.json"
@@ -129,3 +129,38 @@ def test_segments_of_a_path_come_decoded_in_every_form() -> None:
         path.values.to_pylist()
     )
     assert reasons(pieces) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "exports/users.metadata.json",
+        "t/tag/tag-people",
+        "t/snapshot/snapshot-people.json",
+        "t/.hoodie/people.json",
+        "t/_delta_log/00000000000000000000.json",
+    ],
+)
+def test_a_number_below_a_key_of_nobodys_format_is_a_value_whatever_the_document_is_called(name: str) -> None:
+    pieces = pieces_of(b'{"commitInfo": {"user_id": 8841302, "version": 7341302}}', name)
+    assert places(pieces, 8841302)
+    if "_delta_log" in name:
+        assert not places(pieces, 7341302)
+
+
+def test_the_files_that_a_checksum_of_a_version_lists_have_bounds_as_well() -> None:
+    stats = json.dumps({"numRecords": 8841302, "maxValues": {"email": "anna" * 8 + "\U0010ffff"}})
+    document = {"allFiles": [{"path": "a.parquet", "partitionValues": {}, "size": 8841302, "stats": stats}]}
+    pieces = pieces_of(json.dumps(document).encode(), "t/_delta_log/00000000000000000003.crc")
+    (bound,) = [each for each in pieces if isinstance(each, Cells) and each.where == "bound of column email"]
+    assert (bound.values.to_pylist(), bound.cut, bound.raised) == (["anna" * 8], 32, True)
+    assert bound.described_by(0) == "a.parquet"
+    assert not places(pieces, 8841302)
+
+
+def test_what_begins_as_text_and_has_zeros_later_is_looked_at_as_bytes() -> None:
+    hidden = "alice@example.com".encode("utf-16-le")
+    for name, start in (("a.txt", b"a line of text\n"), ("a.json", b'{"a": 1}\n')):
+        pieces = pieces_of(start * 600 + hidden + b"\n", name)
+        assert "it begins as text and goes on as something else" in reasons(pieces)
+        assert any(hidden in each.data for each in pieces if isinstance(each, Raw))

@@ -162,3 +162,9 @@ def test_bytes_come_in_chunks_without_overlap_or_gap(tmp_path: Path) -> None:
     assert at == len(content)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 << 10
     assert places(pieces_of(content, "x.bin"), content[4_194_300:4_194_310]) == {"content"}
+
+
+def test_the_name_of_a_nested_field_of_orc_is_read() -> None:
+    sink = io.BytesIO()
+    orc.write_table(pa.table({"s": pa.array([[{"alice@example.com": 1}]])}), sink)
+    assert places(pieces_of(sink.getvalue(), "x.orc"), "alice@example.com") >= {"names of columns"}

@@ -143,3 +143,52 @@ def test_an_encrypted_entry_cannot_be_told() -> None:
 def test_noise_is_no_format() -> None:
     pieces = pieces_of(bytes(range(128, 256)) + os.urandom(0), "x.dat")
     assert reasons(pieces) == ["its format is not known", "bytes: content"]
+
+
+_BESIDE = b"alice@example.com"
+
+
+def _gzip_with_a_name(content: bytes) -> bytes:
+    sink = io.BytesIO()
+    with gzip.GzipFile(_BESIDE.decode(), "wb", fileobj=sink) as stream:
+        stream.write(content)
+    return sink.getvalue()
+
+
+def _zip_that_lost_an_entry(content: bytes) -> bytes:
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w") as archive:
+        archive.writestr("lost", _BESIDE)
+    held = sink.getvalue()
+    sink = io.BytesIO()
+    sink.write(held[: held.index(b"PK\x01\x02")])
+    with zipfile.ZipFile(sink, "a") as archive:
+        archive.writestr("kept", content)
+    return sink.getvalue()
+
+
+def _with_a_frame_to_skip(codec: str) -> Callable[[bytes], bytes]:
+    frame = (0x184D2A5B).to_bytes(4, "little") + len(_BESIDE).to_bytes(4, "little") + _BESIDE
+    return lambda content: _arrow(codec)(content) + frame
+
+
+@pytest.mark.parametrize(
+    "pack",
+    [
+        _gzip_with_a_name, _zip_that_lost_an_entry, _with_a_frame_to_skip("zstd"), _with_a_frame_to_skip("lz4"),
+        lambda content: bz2.compress(content) + _BESIDE, lambda content: lzma.compress(content) + _BESIDE,
+    ],
+    ids=["gzip", "zip", "zstd", "lz4", "bz2", "xz"],
+)  # fmt: skip
+def test_what_a_container_holds_beside_its_content_is_read(pack: Callable[[bytes], bytes]) -> None:
+    pieces = pieces_of(pack(b"bob@example.com\n"), "x")
+    assert places(pieces, _BESIDE)
+
+
+@pytest.mark.parametrize("pack", [bz2.compress, lzma.compress], ids=["bz2", "xz"])
+def test_streams_one_after_another_are_one(pack: Callable[[bytes], bytes]) -> None:
+    content = pack(b"a line\n") + pack(b"x" * (5 << 20) + b"\nbob@example.com\n")
+    pieces = pieces_of(content, "x.txt")
+    assert reasons(pieces) == []
+    assert places(pieces, "bob@example.com")
+    assert any(isinstance(each, CannotTell) for each in pieces_of(content[:-9], "x.txt"))

@@ -230,3 +230,18 @@ def test_long_values_in_a_dictionary_do_not_fill_the_memory() -> None:
     pieces = pieces_of(sink.getvalue(), "x.parquet")
     assert reasons(pieces) == []
     assert max(p.values.nbytes for p in pieces if isinstance(p, Cells)) < 200 << 20
+
+
+def test_lists_that_are_views_are_read() -> None:
+    for kind in (pa.list_view(pa.string()), pa.large_list_view(pa.string())):
+        sink = pa.BufferOutputStream()
+        pq.write_table(pa.table({"a": pa.array([["x"], ["alice@example.com"]], kind)}), sink, write_statistics=False)
+        pieces = pieces_of(bytes(sink.getvalue()), "a.parquet")
+        assert places(pieces, "alice@example.com") == {"column a.element"}
+        assert reasons(pieces) == []
+
+
+def test_a_table_without_rows_is_read_to_its_end() -> None:
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"a": pa.array([], pa.string()), "b": pa.array([], pa.int64())}), sink)
+    assert reasons(pieces_of(bytes(sink.getvalue()), "a.parquet")) == []

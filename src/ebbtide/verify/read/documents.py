@@ -1,8 +1,8 @@
 """JSON: documents and lines of them, every key and every value, those of the Delta log by what they say of files.
 
-In documents of the formats numbers are counts, ids and times, but for bounds and defaults of columns: they are passed
-over. In any other document a number is a value like a text. A place names keys only where the format defines them, or
-where they are columns: elsewhere a key may itself be a value.
+In documents of the formats some numbers are counts, ids and times: those below a key that the format defines so are
+passed over. Any other number is a value like a text, whatever the document is called. A place names keys only where the
+format defines them, or where they are columns: elsewhere a key may itself be a value.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any, BinaryIO
 from ebbtide.verify.read.delta import gather_stats
 from ebbtide.verify.read.gather import Gathered
 from ebbtide.verify.read.pieces import CannotTell, Pieces
-from ebbtide.verify.read.stored import Stored, UnknownContentError, whole
-from ebbtide.verify.read.text import read_text
+from ebbtide.verify.read.stored import Stored, UnknownContentError, bytes_of, whole
+from ebbtide.verify.read.text import is_plain, read_text
 
 _MOST = 32 << 20
 """The largest document, or line, that is read whole: as values it takes some ten times as much memory."""
@@ -43,7 +43,40 @@ _WORDS = frozenset(
     """.split()  # noqa: SIM905 - so many words are a text
 )
 _COLUMNS = ("partitionValues", "colStats", "minValues", "maxValues")
-_NUMBERS = ("initial-default", "write-default", "min", "max", "minValue", "maxValue")
+_COUNTS: Mapping[str, frozenset[str]] = {
+    kind: frozenset(words.split())
+    for kind, words in {
+        "Iceberg metadata": """
+            added-rows current-schema-id current-snapshot-id current-version-id default-sort-order-id default-spec-id
+            element-id field-id fields file-footer-size-in-bytes file-size-in-bytes first-row-id format-version id
+            identifier-field-ids key-id last-column-id last-partition-id last-sequence-number last-updated-ms
+            max-ref-age-ms max-snapshot-age-ms min-snapshots-to-keep next-row-id order-id parent-snapshot-id schema-id
+            sequence-number snapshot-id source-id source-ids spec-id timestamp-ms value-id version-id
+        """,
+        "Delta log": """
+            baseRowId cardinality createdTime defaultRowCommitVersion delta.columnMapping.id
+            delta.columnMapping.nested.ids deletionTimestamp inCommitTimestamp inCommitTimestampOpt lastUpdated
+            maxRowIndex minReaderVersion minWriterVersion modificationTime numDeletedRecordsOpt numDeletionVectorsOpt
+            numFiles numMetadata numOfAddFiles numProtocol numRecords offset parts readVersion size sizeInBytes
+            tableSizeBytes timestamp version
+        """,
+        "Hudi timeline": "version",
+        "Paimon metadata": """
+            avgLen baseManifestListSize changelogManifestListSize changelogRecordCount colId commitIdentifier
+            deltaManifestListSize deltaRecordCount distinctCount highestFieldId id maxLen mergedRecordCount
+            mergedRecordSize nextRowId nullCount schemaId snapshotId tagCreateTime tagTimeRetained timeMillis
+            totalRecordCount version watermark
+        """,
+    }.items()
+}
+"""Whose numbers are the format's own."""
+_COUNTED = frozenset(
+    """
+    deletedRecordCountsHistogramOpt fileSizeHistogram histogramOpt logOffsets nullCount operationMetrics
+    partitionToWriteStats
+    """.split()  # noqa: SIM905 - as above
+)
+"""Below these there is nothing but counts, whatever the keys are."""
 _FILE_ACTIONS = ("add", "remove", "cdc")
 
 
@@ -90,6 +123,9 @@ def _lines(file: BinaryIO, kind: str | None) -> Pieces:
             if not told and b"\\" in line:
                 told = True
                 yield CannotTell("lines of it have escapes, and cannot be read as JSON")
+            if not is_plain(line):
+                yield CannotTell("it begins as text and goes on as something else")
+                yield from bytes_of("line that is no text", line)
         if gathered.full:
             yield from gathered.take()
     yield from gathered.take()
@@ -108,15 +144,16 @@ def _walk(into: Gathered, document: object, kind: str | None) -> None:
     while todo:
         place, key, value, texts = todo.pop()
         if isinstance(value, Mapping):
-            if kind == "Delta log" and key in _FILE_ACTIONS and place == key:
-                value = _action(into, key, value)
+            if kind == "Delta log" and "path" in value and (place == key in _FILE_ACTIONS or "stats" in value):
+                # Checksums of a version list its files, too, as `allFiles`.
+                value = _action(into, key if key in _FILE_ACTIONS else "file", value)
             for name, each in value.items():
                 into.add(f"{kind or 'JSON'}: key in {place}" if place else f"{kind or 'JSON'}: key", name)
                 todo.append((_place(kind, place, key, name), name, each, texts))
         elif isinstance(value, list):
             todo += [(place, key, each, texts) for each in value]
         elif not isinstance(value, str):
-            if kind is None or key in _NUMBERS:
+            if not _is_count(kind, place, key):
                 into.add(f"{kind or 'JSON'}: {place}" if place else kind or "JSON", value)
         else:
             into.add(f"{kind or 'JSON'}: {place}" if place else kind or "JSON", value)
@@ -125,10 +162,14 @@ def _walk(into: Gathered, document: object, kind: str | None) -> None:
                 todo.append((place, key, inner[0], texts + 1))
 
 
+def _is_count(kind: str | None, place: str, key: str) -> bool:
+    return kind is not None and (key in _COUNTS[kind] or not _COUNTED.isdisjoint(place.split(".")))
+
+
 def _place(kind: str | None, place: str, parent: str, name: str) -> str:
     if kind is None:
         return ""
-    shown = name if name in _WORDS or parent in _COLUMNS else "*"
+    shown = name if name in _WORDS or name in _COUNTED or parent in _COLUMNS else "*"
     return f"{place}.{shown}" if place else shown
 
 

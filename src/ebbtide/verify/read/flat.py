@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -36,8 +36,17 @@ def leaves(path: str, array: pa.Array, *, by_row: bool = False) -> Iterator[tupl
         yield path, array
 
 
+def names_in(schema: Iterable[pa.Field]) -> Iterator[str]:
+    """The names of all fields, however deep: that of a struct's field may be a value, as a column's may."""
+    for field in schema:
+        yield field.name
+        yield from names_in(field.type.field(n) for n in range(field.type.num_fields))
+
+
 def _held(lists: pa.Array, values: pa.Array) -> pa.Array:
     """Of the values that lists have together with those before and behind them, theirs, without a copy."""
+    if pt.is_list_view(lists.type) or pt.is_large_list_view(lists.type):
+        return values  # each of its lists may lie anywhere in them
     if pt.is_fixed_size_list(lists.type):
         return values.slice(lists.offset * lists.type.list_size, len(lists) * lists.type.list_size)
     start, end = lists.offsets[0].as_py(), lists.offsets[-1].as_py()
@@ -45,7 +54,8 @@ def _held(lists: pa.Array, values: pa.Array) -> pa.Array:
 
 
 def is_list(kind: pa.DataType) -> bool:
-    return bool(pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind))
+    views = pt.is_list_view(kind) or pt.is_large_list_view(kind)
+    return bool(views or pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind))
 
 
 def _is_binary(kind: pa.DataType) -> bool:

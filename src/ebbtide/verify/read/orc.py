@@ -9,7 +9,7 @@ from __future__ import annotations
 import pyarrow as pa
 from pyarrow import orc
 
-from ebbtide.verify.read.flat import leaves
+from ebbtide.verify.read.flat import leaves, names_in
 from ebbtide.verify.read.pieces import Cells, Pieces
 from ebbtide.verify.read.stored import HELD, Stored, as_bytes, failed
 
@@ -17,7 +17,7 @@ from ebbtide.verify.read.stored import HELD, Stored, as_bytes, failed
 def read_orc(stored: Stored) -> Pieces:
     with stored.open() as file:
         read = orc.ORCFile(file)
-        yield Cells("names of columns", "row", pa.array(read.schema.names, pa.string()))
+        yield Cells("names of columns", "row", pa.array(list(names_in(read.schema)), pa.string()))
         for key, value in (read.metadata or {}).items():
             yield Cells("key-value footer", "row", pa.array([key, value], pa.large_binary()))
         stripes = read.nstripes

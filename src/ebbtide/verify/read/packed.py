@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from ebbtide.storage.unpack import most_unpacked
+from ebbtide.verify.read import beside
 from ebbtide.verify.read.gather import decoded
 from ebbtide.verify.read.pieces import CannotTell, Cells, Pieces, Raw
 from ebbtide.verify.read.stored import (
@@ -55,7 +56,7 @@ def read_packed(stored: Stored, inner: Reader) -> Pieces:
         yield from as_bytes(stored)
         return
     with stored.open() as file:
-        head = file.read(64)
+        head = file.read(4096)
     if head.startswith(_ZIP):
         yield from _zip(stored, inner)
         return
@@ -66,6 +67,10 @@ def read_packed(stored: Stored, inner: Reader) -> Pieces:
     name = next((stored.name.removesuffix(end) for end in endings if stored.name.endswith(end)), stored.name)
     if name == stored.name:  # 00001-….gz.metadata.json
         name = name.replace(".gz.", ".")
+    if codec[0] == "gzip":
+        yield from beside.gzip_names(head)
+    elif codec[0] in ("zstd", "lz4"):
+        yield from beside.skippable_frames(stored)
     yield from _stream(stored, lambda: codec[1](stored), name, most_unpacked(stored.size), inner)
 
 
@@ -216,8 +221,8 @@ _OPEN: dict[str, Callable[[Stored], Any]] = {
     "gzip": _arrow("gzip"),
     "zstd": _arrow("zstd"),
     "lz4": _arrow("lz4"),
-    "bz2": lambda stored: bz2.BZ2File(stored.open()),
-    "xz": lambda stored: lzma.LZMAFile(stored.open()),  # noqa: SIM115 - who asks for it closes it
+    "bz2": lambda stored: _Parts(beside.streams(stored.open(), bz2.BZ2Decompressor)),
+    "xz": lambda stored: _Parts(beside.streams(stored.open(), lzma.LZMADecompressor)),
     "snappy": lambda stored: _Parts(_frames(stored.open())),
 }
 
@@ -229,6 +234,7 @@ def _zip(stored: Stored, inner: Reader) -> Pieces:
             raise UnknownContentError("it has too many entries")
         if archive.comment:
             yield from bytes_of("comment of an archive", archive.comment)
+        yield from beside.between_entries(stored, archive)
         left = most_unpacked(stored.size)
         for entry in entries:
             yield Cells("name in an archive", "path", pa.array(list(decoded(entry.filename)), pa.string()))

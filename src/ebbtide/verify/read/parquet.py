@@ -107,6 +107,9 @@ class _Rows:
                 together = pq.ParquetFile(file, read_dictionary=self._with_dictionary, pre_buffer=True)
             for group, (rows, chunks) in enumerate(self._footer.groups):
                 self._last.clear()
+                if rows <= 0:  # it may have a dictionary, that of a table whose rows were all left out
+                    for n in self._wanted:
+                        yield from _held_by_none(self._stored, self._footer.leaves[n].name, chunks[n])
                 if rows <= 0 or not self._wanted:
                     continue
                 at_once = [n for n in self._wanted if self._is_small(chunks) and not self._may_swell(n, chunks[n])]
@@ -181,6 +184,18 @@ class _Rows:
         """Whether these very values came out just before: a dictionary comes with each batch of its row group."""
         last, self._last[path] = self._last.get(path), values
         return last is not None and len(last) == len(values) and bool(last.equals(values))
+
+
+def _held_by_none(stored: Stored, name: str, chunk: Chunk) -> Pieces:
+    """What a chunk of no rows keeps. As a rule it is the head of a page with nothing in it."""
+    if chunk.packed <= 0:
+        return
+    with stored.open() as file:
+        file.seek(chunk.start)
+        page = Compact(exactly(file, min(256, chunk.packed, stored.size - chunk.start), "a page")).struct()
+    if page.get(2, 0):
+        yield CannotTell(f"column {name} has a dictionary and no rows")
+        yield from as_bytes(stored, "dictionary without rows", chunk.start, chunk.start + chunk.packed)
 
 
 def _between(stored: Stored, footer: Footer) -> Pieces:

@@ -43,8 +43,8 @@ class Chunk:
 
     @property
     def start(self) -> int:
-        data, dictionary = self.meta.get(9, 0), self.meta.get(11) or 0
-        return int(min(data, dictionary) if dictionary > 0 else data)
+        # Where a chunk has no rows, pyarrow says that its data begin at 0.
+        return int(min((at for at in (self.meta.get(9, 0), self.meta.get(11) or 0) if at > 0), default=0))
 
     @property
     def packed(self) -> int:

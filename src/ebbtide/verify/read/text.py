@@ -20,6 +20,7 @@ _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (code
 _ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
 _MEANT = {"n": "\n", "r": "\r", "t": "\t", "f": "\f"}
 _ALLOWED = frozenset(b"\t\n\r\f\x0b\x1b")
+_NO_TEXT = re.compile("[" + "".join(f"\\x{byte:02x}" for byte in range(32) if byte not in _ALLOWED) + "]")
 
 
 def is_text(head: bytes) -> bool:
@@ -41,13 +42,21 @@ def read_text(stored: Stored, where: str = "text") -> Pieces:
         head = file.read(4)
         encoding = next((name for mark, name in _MARKS if head.startswith(mark)), "utf-8")
         file.seek(0)
-        at = 0
-        for part, at in _parts(file, encoding):
-            if part is None:
+        for part in _parts(file, encoding):
+            if part is None or _NO_TEXT.search(part):
+                # UTF-16 without a mark is UTF-8 with zeros in it.
                 yield CannotTell("it begins as text and goes on as something else")
-                yield from as_bytes(stored, "content", max(0, at - _OVERLAP))
+                yield from as_bytes(stored)
                 return
             yield Cells(where, "row", pc.list_flatten(pc.split_pattern(pa.array([part], pa.large_string()), "\n")))
+
+
+def is_plain(line: bytes) -> bool:
+    """Whether a line is text and nothing else."""
+    try:
+        return _NO_TEXT.search(line.decode()) is None
+    except UnicodeDecodeError:
+        return False
 
 
 def read_properties(stored: Stored) -> Pieces:
@@ -72,32 +81,31 @@ def _joined(line: str) -> str:
     return line.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _parts(file: BinaryIO, encoding: str) -> Iterator[tuple[str | None, int]]:
-    """Decoded parts that end with a line where they can, with the place up to which the file was read."""
+def _parts(file: BinaryIO, encoding: str) -> Iterator[str | None]:
+    """Decoded parts that end with a line where they can; None where it is no text any more, which ends them."""
     decoder = codecs.getincrementaldecoder(encoding)()
-    rest, at = "", 0
+    rest = ""
     while chunk := file.read(_CHUNK):
         try:
             text = rest + decoder.decode(chunk)
         except UnicodeDecodeError:
             if rest:
-                yield rest, at
-            yield None, at
+                yield rest
+            yield None
             return
-        at += len(chunk)
         end = text.rfind("\n")
         if end < 0 and len(text) < _CHUNK:
             rest = text
             continue
         part, rest = (text[:end], text[end + 1 :]) if end >= 0 else (text, text[-_OVERLAP:])
-        yield part, at
+        yield part
         if len(rest) > _CHUNK:
-            yield rest, at
+            yield rest
             rest = rest[-_OVERLAP:]
     try:
         rest += decoder.decode(b"", final=True)
     except UnicodeDecodeError:
-        yield None, at
+        yield None
         return
     if rest:
-        yield rest, at
+        yield rest
