@@ -16,9 +16,9 @@ from ebbtide.erasure.filing import Person, opening_of, request_of
 from ebbtide.erasure.keyring import destroy_left_keys, filing
 from ebbtide.errors import RefusedError, RewoundError, StateError, UnreadableError
 from ebbtide.ledger.audit import audit
-from ebbtide.ledger.entries import RequestMoved
 from ebbtide.ledger.home import Home
 from ebbtide.ledger.ledger import Clock, Ledger
+from ebbtide.ledger.request_entries import RequestMoved
 from ebbtide.state.database import Database
 from ebbtide.state.keys import KeyFolder
 from ebbtide.state.request_keys import SLOT_BYTES
