@@ -109,7 +109,7 @@ def _another_session(lake: Lake) -> SparkSession:
     """One with its own catalog, which does not tell the first of what it changes."""
     spark = lake.driver.spark
     other = spark.newSession()
-    for key, value in spark.sql("SET").collect():
+    for key, _ in spark.sql("SET").collect():  # which shows no values of catalogs
         if key.startswith(f"spark.sql.catalog.{lake.driver.catalog.name}"):
-            other.conf.set(key, value)
+            other.conf.set(key, spark.conf.get(key))
     return other

@@ -31,7 +31,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Small
     lake.metadata_file("t07").unlink()
     spark.range(1).count()  # the session is running, so that tasks are worth it
     report = run(lake, spark)
-    assert len(report.read) == TABLES
+    assert len(report.read) == TABLES - 1, "the broken one was not read"
     return lake
 
 
@@ -67,7 +67,7 @@ def test_sections_have_the_columns_of_the_spec(lake: SmallLake, spark: SparkSess
 @pytest.mark.cluster
 def test_a_dataset_that_was_read_again_shows_only_its_newest_rows(lake: SmallLake, spark: SparkSession) -> None:
     lake.append("t01")
-    assert run(lake, spark).read == ("lake.db.t01", "lake.db.t07")
+    assert run(lake, spark).read == ("lake.db.t01",), "the broken one is tried again, and not read"
     found = Inventory.open(lake.root / "inventory")
     rows = found.frame(spark, "transactions").where("table_id = 'lake.db.t01'")
     assert rows.count() == 3

@@ -143,7 +143,9 @@ def _of_delta(lake: Lake) -> Table:
     return Table(DatasetId(driver.catalog.name, ("db",), "t"), f"{driver.catalog.warehouse}/db/t", "")
 
 
-def test_marks_of_a_catalog_that_is_no_longer_named_wait_and_stop_nobody(spark: SparkSession, tmp_path: Path) -> None:
+def test_marks_of_a_catalog_that_is_no_longer_named_wait_and_stop_nobody_once_it_is_given_up(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     tide = make(spark, tmp_path)
     named = {key.dataset.partition(".")[0] for key in tide.mark(40).marked}
     assert len(named) == 2
@@ -153,6 +155,13 @@ def test_marks_of_a_catalog_that_is_no_longer_named_wait_and_stop_nobody(spark: 
     (unnamed,) = named - tide.project.catalogs.keys()
     before = {path for path in (tide.root / unnamed).rglob("*") if path.is_file()}
     done = tide.sweep(60)
+    assert not done.errors
+    assert {result.state for result in done.results} == {"waiting"}, "its tables may reference any file of others"
+    own = [row for name, row in tide.plan(60).items() if name.startswith(unnamed) and row["decision"] == "marked"]
+    assert own
+    assert all(row["waits_for"] == [f"unknown:catalog {unnamed} is no longer in ebbtide.yml"] for row in own)
+    project.write_text(project.read_text() + f"ignore: [{{catalog: {unnamed}, reason: handed over}}]\n")
+    done = tide.sweep(61)
     assert not done.errors
     states = {result.key.dataset.partition(".")[0]: result.state for result in done.results}
     assert states.pop(unnamed) == "waiting"

@@ -193,6 +193,6 @@ def _live_data(tide: Tide, table: Table) -> Path:
 
 def test_a_file_that_is_no_plan_is_wrong_input(tide: Tide, tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text("[]")
-    for name in ("x.json", "absent.json"):
-        with pytest.raises(InputError, match="is not a plan"):
+    for name, said in (("x.json", "is not a plan"), ("absent.json", "cannot be read")):
+        with pytest.raises(InputError, match=said):
             tide.mark(40, plan_file=tmp_path / name)
