@@ -72,6 +72,29 @@ def test_every_version_of_an_object_and_every_delete_marker_is_listed_and_read(s
         assert found_at.grade("p1") == grade
 
 
+def test_an_upload_that_nobody_finished_and_an_object_called_like_the_place_are_seen(s3_endpoint: str) -> None:
+    options, bucket = options_of(s3_endpoint), f"v-{uuid4().hex}"
+    client = boto3.client(
+        "s3", endpoint_url=s3_endpoint, aws_access_key_id="t", aws_secret_access_key="t", region_name="us-east-1"
+    )
+    client.create_bucket(Bucket=bucket)
+    for key in ("t/f.txt", "t_2/f.txt", "t-1"):
+        client.put_object(Bucket=bucket, Key=key, Body=b"nobody")
+    person = [Needle("p1", "name", LONG, frozenset({"string"}))]
+
+    def grade() -> Grade:
+        places = [SearchPlace("t", f"s3://{bucket}/t", options)]
+        return search(person, places, spark=None, run=RunContext("test"), path_key=b"k").grade("p1")
+
+    assert grade() == Grade.A
+    client.create_multipart_upload(Bucket=bucket, Key="t_2/upload")
+    assert grade() == Grade.A, "it is of another place"
+    client.create_multipart_upload(Bucket=bucket, Key="t/upload")
+    assert grade() == Grade.B, "its parts lie there, and cannot be read"
+    client.put_object(Bucket=bucket, Key="t", Body=f"user {LONG}".encode())
+    assert grade() == Grade.F
+
+
 def test_a_version_that_is_gone_when_it_is_read_is_said_and_quotes_no_key(s3_endpoint: str) -> None:
     options, bucket = options_of(s3_endpoint), f"v-{uuid4().hex}"
     client = boto3.client(

@@ -1,5 +1,6 @@
-"""Everything that a store keeps below a folder, for whoever must look at each byte: on S3 every version of every object
-and every delete marker, on local disk every file, and folders with nothing in them, whose names may say something.
+"""Everything that a store keeps below a folder, for whoever must look at each byte: on S3 every version of every
+object, every delete marker and every upload that nobody finished, on local disk every file, and folders with nothing in
+them, whose names may say something.
 
 Names are as the store has them, links are listed and not followed, and nothing is left out.
 """
@@ -28,6 +29,7 @@ class Kind(StrEnum):
     DELETE_MARKER = "delete marker"
     FOLDER = "empty folder"
     UNLISTED = "folder that cannot be listed"
+    UPLOAD = "unfinished upload"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +94,36 @@ def _shown(folder: str) -> str:
 def _below_s3(folder: str, options: Mapping[str, str]) -> Iterator[StoredVersion]:
     bucket, _, key = normalise(folder).removeprefix("s3://").partition("/")
     client, prefix = s3_client(options), f"{key}/" if key else ""
-    pages = client.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=prefix)
-    for page in pages:
+    if key:  # an object may be called what others have for their folder
+        yield from _versions(client, bucket, key, only=key)
+    yield from _versions(client, bucket, prefix)
+    try:
+        pages = client.get_paginator("list_multipart_uploads").paginate(Bucket=bucket, Prefix=key)
+        uploads = [(each["Key"], each["UploadId"]) for page in pages for each in page.get("Uploads", ())]
+    except Exception as error:
+        if type(error).__module__.startswith("botocore"):
+            why = f"its unfinished uploads cannot be listed: {kind_of(error)}"
+            raise UnreadableError(normalise(folder), why) from error
+        raise
+    for name, upload in uploads:
+        if name == key or name.startswith(prefix):
+            yield StoredVersion(f"s3://{bucket}/{name}", 0, Kind.UPLOAD, upload, latest=False)
+
+
+def _versions(client: Any, bucket: str, prefix: str, only: str | None = None) -> Iterator[StoredVersion]:
+    """Every version and delete marker below a prefix; with `only`, those of one key, which comes before longer ones."""
+    for page in client.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=prefix):
+        markers = page.get("DeleteMarkers", ())
+        listed = (*page.get("Versions", ()), *markers)
         for each in page.get("Versions", ()):
-            yield _of_s3(bucket, each)
-        for each in page.get("DeleteMarkers", ()):
-            path = f"s3://{bucket}/{each['Key']}"
-            yield StoredVersion(path, 0, Kind.DELETE_MARKER, each.get("VersionId"), latest=bool(each.get("IsLatest")))
+            if only in (None, each["Key"]):
+                yield _of_s3(bucket, each)
+        for each in markers:
+            if only in (None, each["Key"]):
+                path, latest = f"s3://{bucket}/{each['Key']}", bool(each.get("IsLatest"))
+                yield StoredVersion(path, 0, Kind.DELETE_MARKER, each.get("VersionId"), latest=latest)
+        if only is not None and any(each["Key"] != only for each in listed):
+            return
 
 
 def _of_s3(bucket: str, each: Mapping[str, Any]) -> StoredVersion:

@@ -60,6 +60,8 @@ def look_at(order: Order, matcher: Matcher) -> Looked:
         hides = hides or bool(findings.found)
         if stored.kind is Kind.UNLISTED:
             findings.untold.add((None, "a folder that cannot be listed"))
+        if stored.kind is Kind.UPLOAD:
+            findings.untold.add((None, "an upload that nobody finished: its parts cannot be read"))
         return Looked(order.number, 0, stored.kind.value.replace(" ", "-"), hides, findings)
     source = _Source(stored, order.options)
     try:
