@@ -221,3 +221,22 @@ def test_json_of_the_schema_is_searched_too() -> None:
     schema = {"type": "record", "name": "r", "doc": "made by dave@example.com", "fields": []}
     assert places(pieces_of(_avro(schema, []), "x.avro"), "dave@example.com") == {"schema of the file"}
     assert json.dumps(schema)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        [("status", "int", 1), ("data_file", {"type": "record", "name": "f", "fields": [
+            {"name": "file_path", "type": "string"}, {"name": "user_id", "type": "long"}]},
+            {"file_path": "a", "user_id": 8841302})],
+        [("status", "int", 1), ("user_id", "long", 8841302), ("data_file", {"type": "record", "name": "f", "fields": [
+            {"name": "file_path", "type": "string"}]}, {"file_path": "a"})],
+        [("manifest_path", "string", "a"), ("partition_spec_id", "int", 0), ("user_id", "long", 8841302)],
+    ],
+)  # fmt: skip
+def test_a_number_in_a_field_that_iceberg_does_not_define_is_a_value(fields: list[tuple[str, Any, Any]]) -> None:
+    """Somebody's records that look like a manifest's hold people; counts and ids of the format's own fields do not."""
+    schema = {"type": "record", "name": "r", "fields": [{"name": name, "type": kind} for name, kind, _ in fields]}
+    pieces = pieces_of(_avro(schema, [{name: value for name, _, value in fields}]), "t/metadata/x.avro")
+    assert places(pieces, 8841302)
+    assert whole_numbers(pieces).keys() == {8841302}

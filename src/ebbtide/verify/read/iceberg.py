@@ -18,6 +18,24 @@ _CUT = 16
 _SHORTEST = 6
 """A prefix of fewer characters says nothing of a person."""
 _EPOCH = date(1970, 1, 1)
+_ENTRY = frozenset({"status", "snapshot_id", "sequence_number", "file_sequence_number", "data_file"})
+_FILE = frozenset(
+    """
+    content file_path file_format spec_id partition record_count file_size_in_bytes block_size_in_bytes file_ordinal
+    sort_columns column_sizes value_counts null_value_counts nan_value_counts distinct_counts lower_bounds upper_bounds
+    key_metadata split_offsets equality_ids sort_order_id first_row_id referenced_data_file content_offset
+    content_size_in_bytes
+    """.split()  # noqa: SIM905 - so many words are a text
+)
+_MANIFEST = frozenset(
+    """
+    manifest_path manifest_length partition_spec_id content sequence_number min_sequence_number added_snapshot_id
+    added_files_count added_data_files_count existing_files_count existing_data_files_count deleted_files_count
+    deleted_data_files_count added_rows_count existing_rows_count deleted_rows_count partitions key_metadata
+    first_row_id
+    """.split()  # noqa: SIM905 - so many words are a text
+)
+"""What the format defines: there numbers are counts, ids and times. In a field of any other name they are values."""
 _NUMBERS = {"int": "<i", "long": "<q", "float": "<f", "double": "<d"}
 
 
@@ -33,7 +51,7 @@ class Manifest:
     """Takes the entries of one manifest apart."""
 
     def __init__(self, head: Container) -> None:
-        self._texts = Everything(head.schema, numbers=False)
+        self._texts, self._values = Everything(head.schema, numbers=False), Everything(head.schema)
         self._columns: dict[int, tuple[str, str]] = {}
         _columns(json.loads(head.facts.get("schema", b"{}")), "", self._columns)
         self._cuts = {
@@ -51,8 +69,10 @@ class Manifest:
         for side, upper in (("lower_bounds", False), ("upper_bounds", True)):
             for column_id, value in _pairs(file.get(side)):
                 self._bound(into, column_id, value, upper=upper, path=path)
-        known = {"partition", "lower_bounds", "upper_bounds", "file_path"}
-        self._texts(into, {name: value for name, value in file.items() if name not in known})
+        told = {"partition", "lower_bounds", "upper_bounds", "file_path"}
+        self._texts(into, {name: value for name, value in file.items() if name in _FILE - told})
+        self._values(into, {name: value for name, value in file.items() if name not in _FILE})
+        self._values(into, {name: value for name, value in entry.items() if name not in _ENTRY})
 
     def _bound(self, into: Gathered, column_id: int, value: bytes, *, upper: bool, path: str | None) -> None:
         name, kind = self._columns.get(column_id, (f"with id {column_id}", "unknown"))
@@ -67,7 +87,7 @@ class ManifestList:
     """Takes the entries of one list apart. Which type a partition field has, only the table's metadata says."""
 
     def __init__(self, head: Container) -> None:
-        self._texts = Everything(head.schema, numbers=False)
+        self._texts, self._values = Everything(head.schema, numbers=False), Everything(head.schema)
 
     def __call__(self, into: Gathered, entry: Any) -> None:
         into.add("path of a manifest", entry.get("manifest_path"), "path")
@@ -76,7 +96,9 @@ class ManifestList:
                 if (value := field.get(side)) is not None:
                     for plain in decode("unknown", value):
                         into.add("bound of a partition field", plain, "bound", describes=entry.get("manifest_path"))
-        self._texts(into, {name: each for name, each in entry.items() if name not in ("manifest_path", "partitions")})
+        told = {"manifest_path", "partitions"}
+        self._texts(into, {name: each for name, each in entry.items() if name in _MANIFEST - told})
+        self._values(into, {name: each for name, each in entry.items() if name not in _MANIFEST})
 
 
 def decode(kind: str, value: bytes) -> list[Any]:
