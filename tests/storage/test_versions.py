@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import boto3
@@ -93,6 +94,25 @@ def test_an_upload_that_nobody_finished_and_an_object_called_like_the_place_are_
     assert grade() == Grade.B, "its parts lie there, and cannot be read"
     client.put_object(Bucket=bucket, Key="t", Body=f"user {LONG}".encode())
     assert grade() == Grade.F
+
+
+@pytest.mark.parametrize("body", [b"nobody", b""])
+@pytest.mark.parametrize("kept", [{"Metadata": {"who": LONG}}, {"Tagging": f"who={LONG}"}])
+def test_what_a_store_keeps_beside_an_object_is_searched(s3_endpoint: str, body: bytes, kept: dict[str, Any]) -> None:
+    options, bucket = options_of(s3_endpoint), f"v-{uuid4().hex}"
+    client = boto3.client(
+        "s3", endpoint_url=s3_endpoint, aws_access_key_id="t", aws_secret_access_key="t", region_name="us-east-1"
+    )
+    client.create_bucket(Bucket=bucket)
+    client.put_object(Bucket=bucket, Key="t/f.txt", Body=body, **kept)
+    needles = [
+        Needle("p1", "name", LONG, frozenset({"string"})),
+        Needle("p2", "name", LONG[::-1], frozenset({"string"})),
+    ]
+    report = search(
+        needles, [SearchPlace("t", f"s3://{bucket}/t", options)], spark=None, run=RunContext("test"), path_key=b"k"
+    )
+    assert (report.grade("p1"), report.grade("p2")) == (Grade.F, Grade.A)
 
 
 def test_a_version_that_is_gone_when_it_is_read_is_said_and_quotes_no_key(s3_endpoint: str) -> None:

@@ -66,6 +66,12 @@ def open_version(stored: StoredVersion, options: Mapping[str, str]) -> BinaryIO:
     return io.BufferedReader(_Ranges(stored, options), _PART)
 
 
+def kept_beside(opened: BinaryIO) -> list[str]:
+    """The texts that the store keeps of an object beside its bytes, asked of what `open_version` opened."""
+    raw = getattr(opened, "raw", None)
+    return raw.beside() if isinstance(raw, _Ranges) else []
+
+
 def _below_local(place: str) -> Iterator[StoredVersion]:
     if Path(place).is_file():
         yield StoredVersion(f"file://{place}", Path(place).stat().st_size)
@@ -143,6 +149,18 @@ class _Ranges(io.RawIOBase):
         bucket, _, key = stored.path.removeprefix("s3://").partition("/")
         self._which = {"Bucket": bucket, "Key": key, **({"VersionId": stored.version} if stored.version else {})}
         self._client, self._size, self._at = s3_client(options), stored.bytes, 0
+        self._answer: Mapping[str, Any] | None = None
+
+    def beside(self) -> list[str]:
+        """What the store keeps of the object beside its bytes: names and values of its own metadata and of its tags."""
+        try:
+            answer = self._answer or self._client.head_object(**self._which)
+            tagged = self._answer is None or answer.get("TagCount")  # not every store counts them where nothing is read
+            tags = self._client.get_object_tagging(**self._which)["TagSet"] if tagged else []
+        except Exception as error:
+            raise _without_words(error) from None
+        texts = [text for pair in (answer.get("Metadata") or {}).items() for text in pair]
+        return texts + [text for tag in tags for text in (tag["Key"], tag["Value"])]
 
     def readable(self) -> bool:
         return True
@@ -164,6 +182,7 @@ class _Ranges(io.RawIOBase):
         try:
             answer = self._client.get_object(**self._which, Range=f"bytes={self._at}-{self._at + wanted - 1}")
             got = answer["Body"].read()
+            self._answer = answer
         except Exception as error:
             raise _without_words(error) from None
         buffer[: len(got)] = got

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from ebbtide.errors import keep_trace
 from ebbtide.model.paths import local_path
-from ebbtide.storage.versions import Kind, StoredVersion, open_version
+from ebbtide.storage.versions import Kind, StoredVersion, kept_beside, open_version
 from ebbtide.verify.bounds import Suspicion, explains
 from ebbtide.verify.matcher import Findings, Matcher
 from ebbtide.verify.read.objects import read_object
@@ -103,6 +103,7 @@ class _Source:
         self._held: memoryview | None = None
         self._place = local_path(stored.path) and stored.path.removeprefix("file://")
         self._as_it_was: tuple[int, int] | None = None
+        self._opened_last: BinaryIO | None = None
 
     def read_whole(self) -> None:
         if self._held is not None or self._as_it_was is not None:
@@ -134,8 +135,14 @@ class _Source:
             target = str(Path(self._place).readlink()).encode("utf-8", "replace").decode()
             yield Cells("target of a link", "path", pa.array([target], pa.string()))
 
+    def beside(self) -> Iterator[Piece]:
+        """What the store says of an object that was read, in words of whoever wrote it."""
+        if self._opened_last is not None and (texts := kept_beside(self._opened_last)):
+            yield Cells("metadata or a tag of the object", "row", pa.array(texts, pa.string()))
+
     def _opened(self) -> BinaryIO:
-        return Path(self._place).open("rb") if self._place else open_version(self.stored, self._options)
+        self._opened_last = open_version(self.stored, self._options)
+        return self._opened_last
 
     def _facts(self) -> tuple[int, int]:
         facts = Path(self._place or "").stat()
@@ -162,6 +169,7 @@ def _safely(source: _Source) -> Iterator[Piece]:
     try:
         yield from source.links()
         yield from read_object(source.stored.path, source.stored.bytes, source.open)
+        yield from source.beside()
     except Exception as error:
         keep_trace(error)
         yield CannotTell(reason(error))
