@@ -111,5 +111,5 @@ def _another_session(lake: Lake) -> SparkSession:
     other = spark.newSession()
     for key, _ in spark.sql("SET").collect():  # which shows no values of catalogs
         if key.startswith(f"spark.sql.catalog.{lake.driver.catalog.name}"):
-            other.conf.set(key, spark.conf.get(key))
+            other.conf.set(key, str(spark.conf.get(key)))
     return other
