@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from ebbtide.acts import intents
+from ebbtide.app import tier as tier_app
 from ebbtide.formats.iceberg.cold import ColdTable
-from ebbtide.hottier import fence, gate, log, owner
+from ebbtide.hottier import gate, log, owner
 from ebbtide.ledger.entries import Intent, Outcome
 from tests.hottier.tier import NOW, TABLE, Hot
 
@@ -31,7 +32,7 @@ def _after(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _PLACES: dict[str, tuple[Any, str, bool]] = {
-    "before the seal": (fence, "seal", False),
+    "before the seal": (tier_app, "seal", False),
     "before the mirror's commit": (ColdTable, "commit", False),
     "after the mirror's commit": (ColdTable, "commit", True),
     "before the slot moves": (log, "advance", False),
@@ -64,8 +65,6 @@ def test_a_kill_neither_loses_nor_doubles_a_row(hot: Hot, monkeypatch: pytest.Mo
     # What the dying process would still do for its server is not done: a fence stays where it is.
     monkeypatch.setattr(owner, "unfence", lambda *_: None)
     monkeypatch.setattr(where, name, _after(getattr(where, name)) if after else _before)
-    if name == "seal":
-        monkeypatch.setattr("ebbtide.app.tier.seal", _before)
     with pytest.raises(Killed):
         hot.run()
     monkeypatch.undo()
