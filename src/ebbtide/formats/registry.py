@@ -6,6 +6,7 @@ from importlib import import_module
 
 from ebbtide.errors import InputError
 from ebbtide.formats.base import ContractTerms, Format, NewRows, supports
+from ebbtide.formats.erasing import Erasing
 from ebbtide.formats.versions import Versions
 from ebbtide.model.capabilities import Capability
 
@@ -45,3 +46,10 @@ def load_versions(name: str) -> Versions:
     load_format(name)
     versions: Versions = import_module(f"{_MODULES[name]}.versions").VERSIONS
     return versions
+
+
+def load_erasing(name: str) -> Erasing:
+    """How a format erases people from a dataset."""
+    load_format(name)
+    erasing: Erasing = import_module(f"{_MODULES[name]}.erase").ERASING
+    return erasing

@@ -31,6 +31,9 @@ class Capability(StrEnum):
     FORGETS = "no longer list a version once its files are gone"
     SINGLE_FILES = "remove single files by their paths"
     NEW_ROWS = "read what is new since a transaction"
+    REWRITES_FILES = "rewrite exactly the files that hold a person"
+    REWRITES_REFS = "rewrite tags and older versions without a person, under their ids"
+    CLEANSES_METADATA = "leave no value of a person in metadata"
     ODD_NAMES = "names with spaces, dots, percent signs and unicode"
 
 
