@@ -69,8 +69,8 @@ class Batch:
             if values is None:
                 return True
             try:
-                at = bisect_left(values, low)  # type: ignore[type-var]
-                if at < len(values) and values[at] <= high:  # type: ignore[operator]
+                at = bisect_left(values, low)
+                if at < len(values) and values[at] <= high:
                     return True
             except TypeError:
                 return True
