@@ -138,9 +138,11 @@ class Erasing(Protocol):
         catalog: Catalog,
         spark: SparkSession,
         before_batch: Callable[[], None],
+        intend: Intend,
     ) -> FileDeletion:
         """Let versions and traces end by the format's own operation, and remove exactly these files, which were named
         and which nothing references any more but for versions in `erased.ending`. `before_batch` raises once the
-        lease is lost.
+        lease is lost. Metadata files of the dataset's own that only a commit of this call lets go of are told to
+        `intend` before that commit, and go, too.
         """
         ...
