@@ -95,6 +95,9 @@ class Requests:
     def put_back(self, step: Step[SweepWriter], act: Act) -> None:  # noqa: ARG002
         self.states[act.id] = "put back"
 
+    def put_off(self, step: Step[SweepWriter], result: ActResult, at: datetime) -> None:  # noqa: ARG002
+        self.states[result.act.id] = "put off"
+
     def settle(self, result: ActResult, after: Inventory) -> Answered:
         assert result.act.dataset in after.current.entries
         return Answered(self, result.act.id, finished=not result.left and result.error is None)

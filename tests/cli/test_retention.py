@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.cli import main, retention
+from ebbtide.cli import main
+from ebbtide.cli.options import sure
 from ebbtide.errors import RefusedError
 from tests.cli.command import ebbtide
 from tests.cli.test_commands import PROJECT
@@ -144,4 +145,4 @@ def test_who_says_no_when_asked_removes_nothing(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("typer.confirm", lambda *_, **__: False)
     with pytest.raises(RefusedError, match="nothing was removed"):
-        retention.sure(yes=False, dry_run=False)
+        sure(yes=False, dry_run=False)

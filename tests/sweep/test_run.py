@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import pytest
 
 from ebbtide.app import run as running
-from ebbtide.app.round import _in_turn
+from ebbtide.app.round import in_turn
 from ebbtide.app.run import RunReport, _both, run_for_ever
 from ebbtide.config import load_project
 from ebbtide.errors import BusyError, RefusedError
@@ -81,14 +81,14 @@ def test_a_round_waits_while_somebody_else_scans(monkeypatch: pytest.MonkeyPatch
             raise answer
         return answer
 
-    assert _in_turn(read, quiet()) == 7
+    assert in_turn(read, quiet()) == 7
     assert len(slept) == 2
 
     def refused() -> NoReturn:
         raise RefusedError("for another reason")
 
     with pytest.raises(RefusedError, match="another reason"):
-        _in_turn(refused, quiet())
+        in_turn(refused, quiet())
     assert len(slept) == 2, "what does not pass is not waited for"
 
 
@@ -101,5 +101,5 @@ def test_a_round_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None
         raise BusyError("another scan of this project is running")
 
     with pytest.raises(BusyError):
-        _in_turn(busy, quiet())
+        in_turn(busy, quiet())
     assert 600 < now[0] < 800

@@ -135,6 +135,8 @@ class Act:
     object: str | None = None
     forced_by: str | None = None
     """Who told it to pass a gate."""
+    requests: tuple[str, ...] = ()
+    """The people's requests that it serves, where its entries name them."""
 
     @property
     def removal(self) -> Removal | None:
@@ -163,6 +165,15 @@ class Act:
         )
         return replace(self, places=places, stages=tuple(stages))
 
+    def freeing(self, files: Mapping[str, int], *, not_before: datetime | None) -> Act:
+        """The act as its first stage left it: these files are to go, and not before that."""
+        named = tuple(NamedFile(path, size) for path, size in sorted(files.items()))
+        stages = (
+            replace(stage, files=named, not_before=not_before) if isinstance(stage, DeleteFiles) else stage
+            for stage in self.stages
+        )
+        return replace(self, stages=tuple(stages))
+
     def stage(self, phase: Phase) -> Stage | None:
         """What it does in a phase; an act has at most one stage of each."""
         return next((stage for stage in self.stages if stage.phase is phase), None)
@@ -174,6 +185,8 @@ class ActResult:
 
     act: Act
     committed: Committed = field(default_factory=Committed)
+    ending: tuple[str, ...] = ()
+    """Versions that are still listed and end with the files: they need none of these."""
     unhit: frozenset[str] = frozenset()
     """Row objects of which the head still had rows after the commit that deleted them."""
     needed: Mapping[str, Reason] = field(default_factory=dict)

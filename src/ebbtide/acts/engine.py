@@ -178,7 +178,7 @@ class Engine:
         results = [replace(each, findings=_count(proofs.get(each.act.dataset))) for each in results]
         for result in results:
             if result.paused:
-                intents.pause(self.ledger, self.lease, result.act)
+                intents.pause(self.ledger, self.lease, owner, result)
                 continue
             entry = after.current.entries.get(result.act.dataset)
             settlement = owner.settle(result, after)

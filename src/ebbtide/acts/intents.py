@@ -58,15 +58,17 @@ def _begin(ledger: Ledger, lease: Lease, run: str, owner: Owner, planned: Act) -
                 metadata=None if act.removal is None else salted(salt, act.removal.found.token),
                 files=files if files.count else None, target=act.target,
                 object=None if act.object is None else salted(salt, act.object), forced_by=act.forced_by,
+                requests=act.requests,
             )
         )  # fmt: skip
     return act
 
 
-def pause(ledger: Ledger, lease: Lease, act: Act) -> None:
+def pause(ledger: Ledger, lease: Lease, owner: Owner, result: ActResult) -> None:
     """Keep an act open that goes on in a later run: no outcome yet, and recovery leaves it alone."""
     with ledger.sweeping(lease) as step:
-        step.state.pause_act(act.id)
+        step.state.pause_act(result.act.id)
+        owner.put_off(step, result, ledger.clock.now())
 
 
 def stop(ledger: Ledger, lease: Lease, owner: Owner, acts: Iterable[Act], set_about: Collection[str]) -> None:
@@ -75,20 +77,22 @@ def stop(ledger: Ledger, lease: Lease, owner: Owner, acts: Iterable[Act], set_ab
         at = ledger.clock.now()
         for act in acts:
             if act.id in set_about:
-                step.append(Outcome(at=at, act=act.id, result="partial", because="the run was asked to stop"))
+                because = "the run was asked to stop"
+                step.append(Outcome(at=at, act=act.id, result="partial", because=because, requests=act.requests))
             elif act.paused:
                 step.state.pause_act(act.id)
             else:
                 owner.put_back(step, act)
                 # Failed, and not partial: what vanishes from now on did not vanish by this act.
-                step.append(Outcome(at=at, act=act.id, result="failed", because="the run was asked to stop before it"))
+                because = "the run was asked to stop before it"
+                step.append(Outcome(at=at, act=act.id, result="failed", because=because, requests=act.requests))
                 step.state.leave(act.id, {})
 
 
 def _let_go(step: Step[SweepWriter], act: Act, at: datetime, because: str) -> None:
     """A paused act that does not go on."""
     step.state.resume_act(act.id)
-    step.append(Outcome(at=at, act=act.id, result="nothing", because=because))
+    step.append(Outcome(at=at, act=act.id, result="nothing", because=because, requests=act.requests))
     step.state.leave(act.id, {})
 
 
@@ -109,6 +113,7 @@ def finish(ledger: Ledger, lease: Lease, result: ActResult, settlement: Settleme
                 at=at, act=act.id, result=_word(result, settlement), version=version and id_in_ledger(salt, version),
                 metadata=token and salted(salt, token), removed=gone if gone.count else None,
                 left=still if still.count else None, findings=result.findings, because=_said(result),
+                requests=act.requests,
             )
         )  # fmt: skip
 

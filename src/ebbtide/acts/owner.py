@@ -47,6 +47,10 @@ class Owner(Protocol):
         """Its act was begun, and the run was asked to stop before anything was done: it is as before."""
         ...
 
+    def put_off(self, step: Step[SweepWriter], result: ActResult, at: datetime) -> None:
+        """Its next stage is for a later run: say what was done so far, in the transaction that says so."""
+        ...
+
     def settle(self, result: ActResult, after: Inventory) -> Settlement:
         """What became of what it owns, by what `after` and a listing show; never by what the executor said."""
         ...

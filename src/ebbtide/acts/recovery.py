@@ -27,7 +27,14 @@ def close_unfinished(ledger: Ledger, lease: Lease) -> int:
         died = [found.intent for found in step.log.recover() if found.intent.act not in paused]
         for intent in died:
             step.append(
-                Outcome(at=ledger.clock.now(), act=intent.act, result="partial", because="the run that began it ended")
+                Outcome(
+                    at=ledger.clock.now(),
+                    act=intent.act,
+                    result="partial",
+                    because="the run that began it ended",
+                    request=intent.request,
+                    requests=intent.requests,
+                )
             )
         for run in step.state.runs(only_unfinished=True):
             if 0 < run.fence < lease.fence:  # who has no lease may be at work beside any sweeper

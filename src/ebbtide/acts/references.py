@@ -59,9 +59,11 @@ def _leaving(results: Iterable[ActResult]) -> dict[str, list[str]]:
     leaving: dict[str, list[str]] = {}
     for result in results:
         act, removal = result.act, result.act.removal
-        if removal is None or result.error is not None or result.paused:
+        if result.error is not None or result.paused:
             continue
-        if not supports(load_format(act.catalog.format), Capability.UNLISTS):
+        if result.ending:
+            leaving.setdefault(act.dataset, []).extend(result.ending)
+        if removal is not None and not supports(load_format(act.catalog.format), Capability.UNLISTS):
             back = result.committed.sent_back
             leaving.setdefault(act.dataset, []).extend(v for v in removal.versions if v not in back)
     return leaving

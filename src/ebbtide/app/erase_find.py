@@ -52,7 +52,10 @@ def find_people(
     found = finder.find(resolved.people, places, context)
     if rows is not None:
         _write_rows(rows, found.rows[0])
-    missed = [asdict(one) for one in sorted({*found.not_reachable, *resolved.not_reachable})]
+    missed = [
+        {"place": one.place, "because": one.because, "failed": one.failed}
+        for one in sorted({*found.not_reachable, *resolved.not_reachable})
+    ]
     return [
         {"id": request, "places": [asdict(held) for held in found.held[n]], "not_reachable": missed}
         for n, request in enumerate(requests or (None,))

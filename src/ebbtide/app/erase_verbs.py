@@ -9,6 +9,8 @@ from pathlib import Path
 from ebbtide.app.results.built import built, built_rows
 from ebbtide.app.results.erasure import (
     CertificateWritten,
+    ErasePlanResult,
+    EraseRunResult,
     FindResult,
     RequestFiled,
     RequestRow,
@@ -98,6 +100,46 @@ class EraseVerbs:
 
         file = None if rows is None else Path(rows)
         return built_rows(FindResult, find_people(self._project, requests, subject=subject, rows=file, context=context))
+
+    @verb
+    def plan(
+        self,
+        *requests: str,
+        at_once: bool = False,
+        most_share: float | None = None,
+        as_of: datetime | None = None,
+        context: RunContext | None = None,
+    ) -> ErasePlanResult:
+        """What becomes of every place of these requests, or of all that are open: decisions, reasons, costs. Nothing is
+        written but the inventory. `at_once` passes the cool-off.
+        """
+        from ebbtide.app.erase_run import plan_requests
+
+        found = plan_requests(
+            self._project, requests, at_once=at_once, most_share=most_share, as_of=as_of, context=context
+        )
+        return built(ErasePlanResult, found)
+
+    @verb
+    def run(
+        self,
+        *requests: str,
+        at_once: bool = False,
+        most_share: float | None = None,
+        dry_run: bool = False,
+        as_of: datetime | None = None,
+        context: RunContext | None = None,
+    ) -> EraseRunResult:
+        """Erase the people of these requests, or of all that are open, in one batch. Files that were replaced go with a
+        later run, once readers in flight have finished (`erasure: {reader_window: 1h}`).
+        """
+        from ebbtide.app.erase_run import run_erasure
+
+        done = run_erasure(
+            self._project, requests, at_once=at_once, most_share=most_share, dry_run=dry_run, as_of=as_of,
+            context=context,
+        )  # fmt: skip
+        return built(EraseRunResult, done)
 
     @verb
     def status(self, request: str) -> RequestStatus:

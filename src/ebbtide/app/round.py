@@ -81,11 +81,11 @@ class RetentionRun:
 
     def rescan(self) -> Inventory:
         """Read what changed since, and open the inventory as it is now."""
-        _in_turn(lambda: run_scan(self.inputs.project, now=datetime.now(UTC), context=self.context), self.context)
+        in_turn(lambda: run_scan(self.inputs.project, now=datetime.now(UTC), context=self.context), self.context)
         return Inventory.open(self.inputs.project.inventory)
 
 
-def _in_turn(read: Callable[[], _T], context: RunContext) -> _T:
+def in_turn(read: Callable[[], _T], context: RunContext) -> _T:
     """Read when a scan of somebody else is over."""
     until = time.monotonic() + _PATIENCE
     while True:
@@ -116,8 +116,8 @@ def plan_round(
     # List first, read references second. A plan file was made from the listing before it, or from none.
     listing = last_listing(project.inventory) if plan_file is not None else None
     if plan_file is None and needs_listing(policies, snapshot):
-        listing = _in_turn(lambda: list_project(project, now=datetime.now(UTC), context=context), context)
-    _in_turn(lambda: run_scan(project, now=datetime.now(UTC), context=context), context)
+        listing = in_turn(lambda: list_project(project, now=datetime.now(UTC), context=context), context)
+    in_turn(lambda: run_scan(project, now=datetime.now(UTC), context=context), context)
     with ExitStack() as stack:
         context.step("planning")
         with context.cancellation.at_once():

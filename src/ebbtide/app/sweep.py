@@ -12,6 +12,7 @@ from ebbtide.acts.engine import Lake
 from ebbtide.app.ledger import open_for_writing
 from ebbtide.app.outcome import by_dataset
 from ebbtide.app.plan import choice_of
+from ebbtide.app.proof import prove
 from ebbtide.app.round import RetentionRun, plan_round, sweeper
 from ebbtide.app.runs import recorded
 from ebbtide.config import Project
@@ -60,8 +61,13 @@ def sweep_round(round_: RetentionRun, lease: Lease, select: Sequence[str] = ()) 
     ledger, inputs = round_.ledger, round_.inputs
     round_.context.step("sweeping")
     round_.declare(lease)
-    catalogs, prove = inputs.project.catalogs, lambda touched: _prove(round_, touched)
-    lake = Lake(cache(lambda: round_.spark), round_.rescan, prove, round_.waits_for)
+    project, catalogs = inputs.project, inputs.project.catalogs
+    lake = Lake(
+        cache(lambda: round_.spark),
+        round_.rescan,
+        lambda touched: prove(project, round_.spark, touched),
+        round_.waits_for,
+    )
     report = Sweeper(catalogs, lake, ledger, lease, round_.context, round_.limits, choice_of(select, ())).sweep(
         round_.plan, inputs.inventory, inputs.policies, inputs.snapshot
     )
@@ -114,23 +120,3 @@ def would_sweep(round_: RetentionRun, select: Sequence[str] = ()) -> SweepReport
     chosen = [mark for mark in marks if takes({"dataset": mark.key.dataset})]
     datasets = by_dataset(report, decided(round_.plan, "sweep"), chosen, round_.ledger.clock.now())
     return replace(report, datasets=datasets)
-
-
-def _prove(round_: RetentionRun, touched: Sequence[str]) -> dict[str, list[str]]:
-    """Every file that the touched datasets reference is there and can be read: by who knows nothing of the sweep."""
-    from ebbtide.inventory.information_schema import Inventory
-    from ebbtide.verify.after_sweep import check_datasets
-
-    inventory = Inventory.open(round_.inputs.project.inventory)
-    work = [
-        (round_.inputs.project.catalogs[found.id.catalog], found)
-        for dataset in touched
-        if (found := inventory.found(dataset)) is not None
-    ]
-    findings = check_datasets(work, round_.spark)
-    told: dict[str, list[str]] = {str(found.id): [] for _, found in work}
-    for missing in findings.missing:
-        told[missing.dataset].append("a referenced file is missing")
-    for unread in findings.unreadable:
-        told[unread.dataset].append(unread.reason)
-    return told

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ebbtide.cli import render, running
-from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, open_project, time_of
+from ebbtide.cli import erasing, render, running
+from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, YesOption, open_project, sure, time_of
 from ebbtide.cli.render import escape
 from ebbtide.cli.subject import subject_of
 from ebbtide.errors import InputError
@@ -151,6 +151,68 @@ def find(
     render.note(f"{sum(len(each.places) for each in found)} places in {len(datasets)} datasets")
     if any(one.failed for one in missed):
         raise typer.Exit(4)
+
+
+_Now = Annotated[bool, typer.Option("--now", help="Do not wait for the cool-off of young requests; it is recorded.")]
+_MaxShare = Annotated[
+    float | None,
+    typer.Option("--max-share", min=0, max=1, help="Let a request match this share of a table's rows. [default: 0.01]"),
+]
+
+
+@app.command()
+def plan(
+    ctx: typer.Context,
+    requests: _Requests = None,
+    dataset: Annotated[str | None, typer.Option("--explain", metavar="DATASET", help="Explain one dataset.")] = None,
+    now: _Now = False,
+    max_share: _MaxShare = None,
+    project: ProjectOption = None,
+    json: JsonOption = False,
+    as_of: _AsOf = None,
+) -> None:
+    """Show what becomes of every place that holds these people, or those of all open requests. Nothing is erased.
+
+    Exit 3 where a request matches too much, 4 where a place could not be read.
+    """
+    tide = open_project(ctx, project)
+    with running.shown("scan", as_of=time_of(as_of)) as context:
+        found = tide.erase.plan(*(requests or ()), at_once=now, most_share=max_share, context=context)
+    if json:
+        render.write_json(found.to_dict())
+    else:
+        erasing.show_plan(found, dataset)
+    if any(each.decision == "refused" for each in found.requests):
+        raise typer.Exit(3)
+
+
+@app.command()
+def run(
+    ctx: typer.Context,
+    requests: _Requests = None,
+    now: _Now = False,
+    max_share: _MaxShare = None,
+    yes: YesOption = False,
+    project: ProjectOption = None,
+    dry_run: DryRunOption = False,
+    json: JsonOption = False,
+    as_of: _AsOf = None,
+) -> None:
+    """Erase the people of these requests, or of all open ones, in one batch: rows, versions and traces.
+
+    Files that were replaced go with a later run, after readers in flight. Exit 3 where a request matches too much, 4
+    where something failed or was left.
+    """
+    tide = open_project(ctx, project)
+    sure(yes, dry_run, "Erase these people everywhere?")
+    with running.shown("scan", as_of=time_of(as_of)) as context:
+        done = tide.erase.run(*(requests or ()), at_once=now, most_share=max_share, dry_run=dry_run, context=context)
+    if json:
+        render.write_json(done.to_dict())
+    else:
+        erasing.show_run(done, dry_run=dry_run)
+    if done.exit_code:
+        raise typer.Exit(done.exit_code)
 
 
 @app.command()

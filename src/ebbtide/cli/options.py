@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -28,6 +29,7 @@ SelectOption = Annotated[
         autocompletion=selections,
     ),
 ]
+YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask, where nobody sits at a terminal.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
 
 
@@ -45,6 +47,18 @@ def open_project(ctx: typer.Context, project: Path | None, *, unsafe: bool = Fal
 
     tide = Ebbtide(project_file(ctx, project))
     return Ebbtide(replace(tide.project, unsafe=True)) if unsafe else tide
+
+
+def sure(yes: bool, dry_run: bool, question: str = "Remove what is marked and past its grace?") -> None:
+    """Removing without a terminal needs `--yes`; at one, a person is asked."""
+    from ebbtide.errors import RefusedError
+
+    if yes or dry_run:
+        return
+    if not sys.stdin.isatty():
+        raise RefusedError("this removes data, and nobody is there to ask", hint="pass --yes, or look with --dry-run")
+    if not typer.confirm(question, err=True):
+        raise RefusedError("nothing was removed", hint="look with --dry-run")
 
 
 def time_of(text: str | None) -> datetime | None:

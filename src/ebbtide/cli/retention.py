@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
@@ -18,7 +17,9 @@ from ebbtide.cli.options import (
     ProjectOption,
     SelectOption,
     UnsafeOption,
+    YesOption,
     open_project,
+    sure,
     time_of,
 )
 from ebbtide.cli.order import Whole
@@ -33,7 +34,6 @@ _AsOf = Annotated[
 _PlanFile = Annotated[
     Path | None, typer.Option("--plan", help="Do exactly this plan, or refuse because the world changed.")
 ]
-_Yes = Annotated[bool, typer.Option("--yes", help="Do not ask, where nobody sits at a terminal.")]
 _MaxShare = Annotated[
     float | None, typer.Option("--max-share", min=0, max=1, help="Of a dataset's bytes, for this run.")
 ]
@@ -50,18 +50,6 @@ def register(app: typer.Typer) -> None:
 def _limits(project: Any, max_share: float | None, max_objects: int | None) -> Any:
     given = {"max_share": max_share, "max_objects": max_objects}
     return project.limits.model_copy(update={name: value for name, value in given.items() if value is not None})
-
-
-def sure(yes: bool, dry_run: bool) -> None:
-    """Removing without a terminal needs `--yes`; at one, a person is asked."""
-    from ebbtide.errors import RefusedError
-
-    if yes or dry_run:
-        return
-    if not sys.stdin.isatty():
-        raise RefusedError("this removes data, and nobody is there to ask", hint="pass --yes, or look with --dry-run")
-    if not typer.confirm("Remove what is marked and past its grace?", err=True):
-        raise RefusedError("nothing was removed", hint="look with --dry-run")
 
 
 def mark(
@@ -106,7 +94,7 @@ def sweep(
     select: SelectOption = None,
     every: Annotated[bool, typer.Option("--all", help="Every object, too.")] = False,
     unsafe: UnsafeOption = False,
-    yes: _Yes = False,
+    yes: YesOption = False,
     project: ProjectOption = None,
     json: JsonOption = False,
     dry_run: DryRunOption = False,
@@ -144,7 +132,7 @@ def run(
     max_share: _MaxShare = None,
     max_objects: _MaxObjects = None,
     unsafe: UnsafeOption = False,
-    yes: _Yes = False,
+    yes: YesOption = False,
     project: ProjectOption = None,
     json: JsonOption = False,
     dry_run: DryRunOption = False,

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ebbtide.cli import render, running
-from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, open_project, time_of
+from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, open_project, sure, time_of
 from ebbtide.cli.render import escape
-from ebbtide.cli.retention import sure
 
 if TYPE_CHECKING:
     from ebbtide.app.results.tier import HotTableStatus, TierChange, TierResult

@@ -96,6 +96,8 @@ class Limits(_Strict):
     lake_max_share: float = Field(0.1, strict=True, ge=0, le=1)
     min_bytes: int = Field(1 << 30, strict=True)
     max_objects: int | None = Field(None, strict=True, ge=0)
+    erase_share: float = Field(0.01, strict=True, ge=0, le=1)
+    """How much of a table's rows one request may match, where that is more than a thousand rows."""
 
     @field_validator("min_bytes", mode="before")
     @classmethod
@@ -114,6 +116,20 @@ class PlanSettings(_Strict):
     """
 
     in_process: int = Field(2_000_000, strict=True, ge=0)
+
+
+class ErasureSettings(_Strict):
+    """Requests younger than `cool_off` wait; files that an erasure replaced stay for `reader_window`."""
+
+    cool_off: str = "72h"
+    reader_window: str = "1h"
+
+    @field_validator("cool_off", "reader_window")
+    @classmethod
+    def _time(cls, value: str) -> str:
+        if not _TICK.fullmatch(value):
+            raise WrongValueError(f"not a time: {value!r}", "write a number and h, d or w, such as 72h")
+        return value
 
 
 class Warehouse(_Strict):
@@ -159,6 +175,7 @@ class _ProjectFile(_Strict):
     lineage: LineageSettings = Field(default_factory=LineageSettings)
     limits: Limits = Field(default_factory=Limits)
     plan: PlanSettings = Field(default_factory=PlanSettings)
+    erasure: ErasureSettings = Field(default_factory=ErasureSettings)
     warehouses: list[Warehouse] = Field(default_factory=list)
     tick: str = "1d"
     ignore: list[_Ignore] = Field(default_factory=list)
@@ -232,6 +249,7 @@ class Project:
     lineage: LineageSettings = field(default_factory=LineageSettings)
     limits: Limits = field(default_factory=Limits)
     plan: PlanSettings = field(default_factory=PlanSettings)
+    erasure: ErasureSettings = field(default_factory=ErasureSettings)
     warehouses: tuple[Warehouse, ...] = ()
     tick: str = "1d"
     ignore: tuple[Ignored, ...] = ()
@@ -263,6 +281,7 @@ def load_project(path: Path) -> Project:
         lineage=file.lineage,
         limits=file.limits,
         plan=file.plan,
+        erasure=file.erasure,
         warehouses=tuple(Warehouse(prefix=_place(w.prefix, root), exclusive=w.exclusive) for w in file.warehouses),
         tick=file.tick,
         ignore=tuple(each.value() for each in file.ignore),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -60,6 +61,21 @@ class ContractSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ErasureTerms:
+    """What happens to a person's rows here (spec §4): they go, have columns replaced, or stay for a reason.
+
+    `redact` maps columns to the text that takes their place, NULL where it is None. `history` is what becomes of
+    versions that hold the person: the most that the format lets, unless less is asked for.
+    """
+
+    method: Literal["delete", "redact", "keep"] = "delete"
+    redact: Mapping[str, str | None] = field(default_factory=dict)
+    basis: str | None = None
+    until: date | None = None
+    history: Literal["rewrite", "refs", "expire", "refuse"] = "rewrite"
+
+
+@dataclass(frozen=True, slots=True)
 class TableSettings:
     """One table as people described it. `where` is `file:line`; periods are spelled with their sign."""
 
@@ -74,6 +90,7 @@ class TableSettings:
     is_pii: bool | None = None
     enforce: bool = False
     contract: ContractSettings | None = None
+    erasure: ErasureTerms = field(default_factory=ErasureTerms)
 
 
 def _period(text: str) -> str:
@@ -164,6 +181,28 @@ class _Contract(BaseModel):
         return ContractSettings(self.columns, self.partitioned_by, self.key, versions)
 
 
+class _Erasure(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    method: Literal["delete", "redact", "keep"] = "delete"
+    columns: dict[str, str | None] = Field(default_factory=dict)
+    basis: str | None = Field(None, min_length=1, pattern=r"\S")
+    until: date | None = None
+    history: Literal["rewrite", "refs", "expire", "refuse"] = "rewrite"
+
+    @model_validator(mode="after")
+    def _whole(self) -> _Erasure:
+        if (self.method == "redact") != bool(self.columns):
+            hint = "method: redact, columns: {card: null, name: gone}"
+            raise WrongValueError("redact goes with the columns that it replaces", hint)
+        if (self.method == "keep") != (self.basis is not None and self.until is not None):
+            hint = "method: keep, basis: the law that says so, until: 2033-12-31"
+            raise WrongValueError("keep goes with its basis, and until when", hint)
+        return self
+
+    def terms(self) -> ErasureTerms:
+        return ErasureTerms(self.method, self.columns, self.basis, self.until, self.history)
+
+
 class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     name: str
@@ -176,6 +215,7 @@ class _Table(BaseModel):
     is_pii: StrictBool | None = None
     enforce: StrictBool = False
     contract: _Contract | None = None
+    erasure: _Erasure = Field(default_factory=_Erasure)
 
     @model_validator(mode="after")
     def _in_the_band(self) -> _Table:
@@ -235,4 +275,5 @@ def _settings(
         is_pii=table.is_pii,
         enforce=table.enforce,
         contract=table.contract.settings() if table.contract else None,
+        erasure=table.erasure.terms(),
     )

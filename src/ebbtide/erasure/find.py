@@ -17,7 +17,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ebbtide.config.subjects import Identities
-from ebbtide.erasure.found import Hit, Looked, Search, held_by_ref, rows_by_ref
+from ebbtide.erasure.found import Hit, Looked, Search, TableHits, held_by_ref, hits_of, rows_by_ref
 from ebbtide.erasure.matching import all_keys, column_keys, shown_columns
 from ebbtide.erasure.places import NotReachable, Places, retained_versions
 from ebbtide.formats.registry import load_versions
@@ -72,10 +72,13 @@ class Finder:
         self._missed = set(places.not_reachable)
         found = {n: ([], []) for n in range(len(people))}  # type: ignore[var-annotated]
         retained = retained_versions(self._inventory, places.columns.keys())
+        tables: dict[str, TableHits] = {}
         left = iter(retained.items())
         run.step("look through tables", len(retained), unit="tables")
         while some := dict(islice(left, _TABLES)):
             for table in self._look(some, places, needles):
+                if (hits := hits_of(table.look.retained, table.looked)) is not None:
+                    tables[table.name] = hits
                 for person, held in held_by_ref(table.look.retained, table.looked).items():
                     found[person][0].extend(held)
                 for person, rows in rows_by_ref(table.look.retained, table.looked).items():
@@ -85,6 +88,7 @@ class Finder:
             {n: tuple(held) for n, (held, _) in found.items()},
             tuple(sorted(self._missed)),
             {n: tuple(rows) for n, (_, rows) in found.items()},
+            tables,
         )
 
     def _look(self, retained: Mapping[str, Retained], places: Places, needles: DataFrame) -> list[_Table]:

@@ -38,12 +38,34 @@ class PersonalRow:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class TableHits:
+    """What a dataset holds of all people together. `parts` are its parts (data files, or whole versions where only the
+    format's reader can merge one) in which somebody was found, each with the people.
+    """
+
+    retained: Retained
+    parts: Mapping[str, frozenset[int]]
+
+    @property
+    def files(self) -> frozenset[str]:
+        """The data files among them."""
+        return frozenset(self.parts.keys() & self.retained.data.keys())
+
+    @property
+    def people(self) -> frozenset[int]:
+        return frozenset[int]().union(*self.parts.values())
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Search:
-    """What was found of each person, by the number that it was asked with, and what was not looked at."""
+    """What was found of each person, by the number that it was asked with, and what was not looked at. `tables` says
+    the same by dataset.
+    """
 
     held: Mapping[int, tuple[Held, ...]]
     not_reachable: tuple[NotReachable, ...]
     rows: Mapping[int, tuple[PersonalRow, ...]] = field(default_factory=dict)
+    tables: Mapping[str, TableHits] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -78,6 +100,15 @@ def held_by_ref(retained: Retained, looked: Iterable[Looked]) -> dict[int, list[
             rows = sum(hit.rows for hit in hits)
             found.setdefault(person, []).append(Held(dataset, ref, rows, tuple(sorted(columns))))
     return {person: sorted(each, key=lambda one: _in_order(one.ref)) for person, each in found.items()}
+
+
+def hits_of(retained: Retained, looked: Iterable[Looked]) -> TableHits | None:
+    """The parts in which anybody was found; None where nobody was."""
+    parts: dict[str, frozenset[int]] = {}
+    for each in looked:
+        for hit in each.hits:
+            parts[hit.part] = parts.get(hit.part, frozenset()) | {hit.person}
+    return TableHits(retained, parts) if parts else None
 
 
 def rows_by_ref(retained: Retained, looked: Iterable[Looked]) -> dict[int, list[PersonalRow]]:

@@ -26,11 +26,12 @@ _GAPS = (ProblemKind.UNREADABLE, ProblemKind.UNMATCHED, ProblemKind.FALLBACK)
 
 @dataclass(frozen=True, slots=True, order=True)
 class NotReachable:
-    """A place that was not looked at. `failed` means: try again."""
+    """A place that was not looked at. `failed` means: try again; `elsewhere` that no catalog of ours has it."""
 
     place: str
     because: str
     failed: bool = False
+    elsewhere: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,8 @@ def places_of(names: Iterable[str], identities: Identities, labelled: Labelled, 
             by_name[place.column] = (*by_name.get(place.column, ()), name)
         missed |= {NotReachable(one.place, one.because, one.failed) for one in found.unread}
         missed |= {
-            NotReachable(place, "no catalog lists it: a view, or a table of others") for place in found.elsewhere
+            NotReachable(place, "no catalog lists it: a view, or a table of others", elsewhere=True)
+            for place in found.elsewhere
         }
     missed |= _unread(inventory)
     missed |= {

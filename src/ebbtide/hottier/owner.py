@@ -100,6 +100,9 @@ class ChunkOwner:
     def put_back(self, step: Step[SweepWriter], act: Act) -> None:
         HotWriter(step.state.connection).set_chunk(act.dataset, _stage(act).chunk, act=None, forced_by=None)
 
+    def put_off(self, step: Step[SweepWriter], result: ActResult, at: datetime) -> None:
+        """A drop has one stage."""
+
     def settle(self, result: ActResult, after: object) -> ChunkSettlement:  # noqa: ARG002 - the lake's inventory
         """Gone is what the server no longer lists and a tombstone answers for."""
         stage, act = _stage(result.act), result.act

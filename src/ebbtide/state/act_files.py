@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from sqlalchemy import Connection, delete, select
 
 from ebbtide.state.bulk import insert_rows
-from ebbtide.state.tables import act_files, marks, paused_acts
+from ebbtide.state.tables import act_files, erasure_acts, marks, paused_acts
 
 _LINES_PER_PART = 5000
 
@@ -37,7 +37,11 @@ def read(parts: Iterable[bytes]) -> dict[str, int]:
 
 
 def forget(connection: Connection) -> None:
-    """Drop the lists of acts that are not paused and under which no open mark was begun: nothing is left to do."""
+    """Drop the lists of acts that are not paused, under which no open mark was begun, and that are no erasure whose
+    files are still to go: nothing is left to do.
+    """
     needed = select(marks.c.act).where(marks.c.closed_at.is_(None), marks.c.act.is_not(None))
     paused = select(paused_acts.c.act)
-    connection.execute(delete(act_files).where(act_files.c.act.not_in(needed), act_files.c.act.not_in(paused)))
+    erasing = select(erasure_acts.c.act)
+    done = (act_files.c.act.not_in(each) for each in (needed, paused, erasing))
+    connection.execute(delete(act_files).where(*done))

@@ -167,6 +167,30 @@ request_lookups = Table(
 )
 Index("request_lookups_request", request_lookups.c.request)
 
+# What becomes of a request's places. Of a place that an act works on, `act` is the last one.
+erasure_places = Table(
+    "erasure_places",
+    metadata,
+    Column("request", Text, primary_key=True),
+    Column("place", Text, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("because", Text, nullable=False),
+    Column("until", Day),
+    Column("act", Text),
+    Column("updated_at", Instant, nullable=False),
+)
+Index("erasure_places_act", erasure_places.c.act)
+
+# Erasures that let go of files which are not gone yet. Their lists (`act_files`) are kept until they are.
+erasure_acts = Table(
+    "erasure_acts",
+    metadata,
+    Column("act", Text, primary_key=True),
+    Column("dataset", Text, nullable=False),
+    Column("free_from", Instant, nullable=False),
+)
+
 # Which key those hashes were made with: one row, so that a host with another key is told, and finds nobody by mistake.
 lookup_keys = Table(
     "lookup_keys",

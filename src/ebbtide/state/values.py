@@ -78,7 +78,8 @@ NEXT_STATES: dict[RequestState, frozenset[RequestState]] = {
 
 
 def after_search(state: RequestState, *, found: bool) -> RequestState:
-    """What a search makes of a request: clean is verified where that may follow, found takes a verification back.
+    """What a search makes of a request: clean is verified where that may follow, found takes a verification back; what
+    was purged, and is found, is purged again.
 
     Elsewhere the search is on record, and the request stays where it is: its deletion is not over, or its person not
     known yet.
@@ -86,7 +87,8 @@ def after_search(state: RequestState, *, found: bool) -> RequestState:
     if state is RequestState.IDENTITY_PENDING:
         return state
     if found:
-        return RequestState.RECEIVED if RequestState.RECEIVED in NEXT_STATES[state] else state
+        back = RequestState.DELETED if state is RequestState.PURGED else RequestState.RECEIVED
+        return back if back in NEXT_STATES[state] else state
     return RequestState.VERIFIED if RequestState.VERIFIED in NEXT_STATES[state] else state
 
 

@@ -108,6 +108,9 @@ class Retention:
             if step.state.get_mark(mark).state is MarkState.SWEEPING:
                 step.state.wait(mark, waits_for=("the next run: one was asked to stop before it",))
 
+    def put_off(self, step: Step[SweepWriter], result: ActResult, at: datetime) -> None:
+        """No stage of retention waits for a later run."""
+
     def settle(self, result: ActResult, after: Inventory) -> Settled:
         """What became of each object, by what the inventory and the listing show after the act."""
         batch, planned = self.batches[result.act.id], self._planned[result.act.dataset]

@@ -132,3 +132,104 @@ class CertificateWritten(Shown):
     state: str
     certificate: str
     opening: str | None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RefPlan(Shown):
+    """A branch, tag or version that holds somebody, and what becomes of it."""
+
+    ref: str
+    rows: int
+    fate: str
+    because: str | None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ErasedBytes(Shown):
+    """What is read and written again; written is an upper bound."""
+
+    read: int
+    written: int
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PlacePlan(Shown):
+    """A dataset that holds somebody: what is decided there, how and why, and what it costs."""
+
+    dataset: str
+    decision: str
+    method: str
+    because: str
+    waits_for: tuple[str, ...]
+    until: str | None
+    history: str
+    requests: tuple[str, ...]
+    files: int
+    bytes: ErasedBytes
+    refs: tuple[RefPlan, ...]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RequestPlan(Shown):
+    id: str
+    decision: str
+    because: str
+    deadline: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PlaceMissed(Shown):
+    """A place that was not looked at, and why."""
+
+    place: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ErasePlanResult(Shown):
+    """What `erase run` would do; the same lake and requests give the same digest."""
+
+    digest: str
+    as_of: str
+    requests: tuple[RequestPlan, ...]
+    places: tuple[PlacePlan, ...]
+    not_reachable: tuple[PlaceMissed, ...]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class DatasetErased(Shown):
+    """How a dataset stands after the run: `files` and `bytes` are what went in it, `findings` what its proof found."""
+
+    dataset: str
+    state: str
+    because: str
+    files: int
+    bytes: int
+    findings: int
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RequestMovedOn(Shown):
+    id: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class StagesOf(Shown):
+    """What an act on a dataset would do, in order."""
+
+    dataset: str
+    stages: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class EraseRunResult(Shown):
+    """What a run did, with its plan. A dry run has stages instead of datasets; `failed` are places without answer."""
+
+    run: str | None
+    plan: ErasePlanResult
+    datasets: tuple[DatasetErased, ...]
+    requests: tuple[RequestMovedOn, ...]
+    stages: tuple[StagesOf, ...]
+    failed: tuple[str, ...]
+    exit_code: int

@@ -24,6 +24,7 @@ from ebbtide.state.migrations import (
     m0008_paused,
     m0009_requests,
     m0010_hottier,
+    m0011_erasure,
 )
 
 Statement: TypeAlias = str | Callable[[Connection], None]
@@ -39,6 +40,7 @@ MIGRATIONS: tuple[tuple[Statement, ...], ...] = (
     m0008_paused.STATEMENTS,
     m0009_requests.STATEMENTS,
     m0010_hottier.STATEMENTS,
+    m0011_erasure.STATEMENTS,
 )
 LATEST = len(MIGRATIONS)
 

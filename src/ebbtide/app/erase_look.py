@@ -1,0 +1,165 @@
+"""Who is to be erased and where they are: what `erase plan` shows, and `erase run` carries out (spec §4)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cache
+
+from ebbtide.app.scan import run_scan, start_session
+from ebbtide.app.world import orders_of, read_state, world_of
+from ebbtide.config import Project
+from ebbtide.config.policies import load_policies
+from ebbtide.config.subjects import Identities, load_identities
+from ebbtide.config.tables import ErasureTerms
+from ebbtide.erasure.filing import ENDS_BY_ITSELF
+from ebbtide.erasure.find import Finder
+from ebbtide.erasure.found import Search
+from ebbtide.erasure.gather import Gathering
+from ebbtide.erasure.identities import resolve
+from ebbtide.erasure.keyring import open_sealed
+from ebbtide.erasure.leavers import pending_until
+from ebbtide.erasure.places import places_of
+from ebbtide.erasure.plan import Asking, ErasurePlan, plan_erasure
+from ebbtide.errors import InputError, RefusedError
+from ebbtide.inventory.information_schema import Inventory
+from ebbtide.ledger.commitment import Identifier
+from ebbtide.ledger.ledger import Ledger
+from ebbtide.lineage.labelled import Labelled, label_inventory
+from ebbtide.model.durations import add, parse_duration
+from ebbtide.model.times import as_text
+from ebbtide.plan.held_back import held_back
+from ebbtide.run import RunContext
+from ebbtide.state import erasure as rows
+from ebbtide.state.erasure import OPEN, ErasurePlace, OpenErasure
+from ebbtide.state.values import Hold, Request, RequestState
+
+ASKING = (
+    RequestState.RECEIVED,
+    RequestState.PLANNED,
+    RequestState.DELETED,
+    RequestState.PURGED,
+    RequestState.CERTIFIED_WITH_EXCEPTIONS,
+)
+"""Requests that a run takes: those that are purged, too, for rows that came since."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One look at the lake for a batch of requests. `open_acts` are earlier acts whose files are not gone yet."""
+
+    gathering: Gathering
+    people: Mapping[str, tuple[Identifier, ...]]
+    numbers: Mapping[str, int]
+    search: Search
+    plan: ErasurePlan
+    holds: tuple[Hold, ...]
+    open_acts: tuple[OpenErasure, ...]
+    paused: frozenset[str]
+
+    @property
+    def inventory(self) -> Inventory:
+        return self.gathering.inventory
+
+
+def asked_for(ledger: Ledger, requests: Sequence[str], now: datetime) -> list[Request]:
+    """The requests by these ids, or all that something is still to be done for."""
+    with ledger.database.reader() as state:
+        if requests:
+            found = [state.get_request(each) for each in dict.fromkeys(requests)]
+        else:
+            every = [each for each in state.requests(only_open=True) if each.state in ASKING]
+            due = _due_again(rows.places_of(state.connection, [each.id for each in every]), now)
+            found = [
+                each for each in every if each.state is not RequestState.CERTIFIED_WITH_EXCEPTIONS or each.id in due
+            ]
+    for request in found:
+        if request.state not in ASKING:
+            raise RefusedError(
+                f"request {request.id} is {request.state}: nothing of it is to be erased now",
+                hint="`erase list --open` shows those that are",
+            )
+    return found
+
+
+def _due_again(places: Collection[ErasurePlace], now: datetime) -> set[str]:
+    """Requests with an exception whose date has come."""
+    return {each.request for each in places if each.until is not None and each.until < now.date()}
+
+
+def look_for(
+    project: Project,
+    ledger: Ledger,
+    requests: Sequence[Request],
+    context: RunContext,
+    *,
+    now: datetime,
+    at_once: bool = False,
+    most_share: float | None = None,
+) -> Look:
+    """Scan, find these people everywhere, and plan what becomes of every place."""
+    if not requests:
+        raise InputError("no request is to be carried out", hint="`erase request` files one, `erase list` shows them")
+    opened = {found.id: opening.identifiers for found, opening in open_sealed(ledger.home, requests)}
+    run_scan(project, now=datetime.now(UTC), context=context)
+    identities, inventory = load_identities(project.root), Inventory.open(project.inventory)
+    session = cache(lambda: start_session(project))
+    asked = [(each, opened[each.id]) for each in requests]
+    resolved = resolve(session(), project.catalogs, identities, inventory, [who for _, who in asked], context)
+    labelled = label_inventory(project, inventory)
+    names = {one.type for person in resolved.people for one in person}
+    places = places_of(names, identities, labelled, inventory)
+    search = Finder(session(), project.catalogs, identities, inventory).find(resolved.people, places, context)
+    search = replace(search, not_reachable=tuple(sorted({*search.not_reachable, *resolved.not_reachable})))
+    snapshot = read_state(project)
+    with ledger.database.reader() as state:
+        open_acts, paused = tuple(rows.open_erasures(state.connection)), state.paused_acts()
+        stated = rows.places_of(state.connection, [each.id for each in requests])
+    traced = _traced(stated, open_acts, paused)
+    touched = {*search.tables, *(name for name in traced if name in inventory.current.entries)}
+    context.step("planning")
+    policies, world = load_policies(project.root, unsafe=True), world_of(labelled, inventory)
+    back = held_back(policies, world, orders_of(snapshot, inventory), touched, now=now)
+    gathering = Gathering(session, project.catalogs, inventory, identities, places, back, _terms(labelled))
+    busy = {
+        each.dataset: f"an erasure that was begun: its files go from {as_text(each.free_from)}"
+        for each in open_acts
+        if each.act in paused
+    }
+    facts = gathering.facts(resolved.people, search, traced, busy)
+    plan = plan_erasure(
+        [_asking(each, n, who, project, identities) for n, (each, who) in enumerate(asked)],
+        search.held, facts, search.not_reachable,
+        now=now, at_once=at_once, most_share=project.limits.erase_share if most_share is None else most_share,
+    )  # fmt: skip
+    people = {request.id: person for (request, _), person in zip(asked, resolved.people, strict=True)}
+    numbers = {request.id: number for number, request in enumerate(requests)}
+    return Look(gathering, people, numbers, search, plan, snapshot.holds, open_acts, paused)
+
+
+def _terms(labelled: Labelled) -> dict[str, ErasureTerms]:
+    return {table_id: settings.erasure for table_id, settings in labelled.settings.items()}
+
+
+def _traced(
+    places: Collection[ErasurePlace], open_acts: Collection[OpenErasure], paused: Collection[str]
+) -> dict[str, frozenset[str]]:
+    """By dataset, requests of which something is left there that an act of before did not end, or a search found."""
+    waiting = {each.act for each in open_acts if each.act in paused}
+    found: dict[str, set[str]] = {}
+    for place in places:
+        if place.state in OPEN and place.act not in waiting:
+            found.setdefault(place.place, set()).add(place.request)
+    return {dataset: frozenset(who) for dataset, who in found.items()}
+
+
+def _asking(
+    request: Request, number: int, person: Sequence[Identifier], project: Project, identities: Identities
+) -> Asking:
+    """When a request may begin: after its cool-off; one of who left, after the notice that their subject asks for."""
+    ready = add(request.received_at, parse_duration(project.erasure.cool_off, hours=True))
+    if request.law == ENDS_BY_ITSELF:
+        known = {one.type for one in person}
+        ready = max([ready, *(pending_until(request, s) for name, s in identities.subjects.items() if name in known)])
+    return Asking(id=request.id, number=number, due_at=request.deadline, ready_from=ready)

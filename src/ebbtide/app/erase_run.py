@@ -1,0 +1,240 @@
+"""`ebbtide erase plan|run`: what becomes of every place of a batch of requests, and carrying it out (spec §4).
+
+1. Acts of runs that died are closed. One look at the lake finds all pending people at once.
+2. Acts whose readers are done go on; every other dataset that holds somebody gets one act for all of them.
+3. Where an act of before ended in this run, and others are to go from the same dataset, there is a second look.
+4. Requests move as far as their places let them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+
+from ebbtide.acts.act import ActResult
+from ebbtide.acts.engine import Engine, Lake
+from ebbtide.acts.recovery import close_unfinished
+from ebbtide.app.erase_look import Look, asked_for, look_for
+from ebbtide.app.ledger import Ledger, open_for_writing
+from ebbtide.app.proof import prove
+from ebbtide.app.round import in_turn, sweeper
+from ebbtide.app.runs import recorded
+from ebbtide.app.scan import run_scan, start_session
+from ebbtide.app.world import in_doubt
+from ebbtide.config import Project
+from ebbtide.erasure.acting import Acts
+from ebbtide.erasure.eraser import Eraser
+from ebbtide.erasure.owner import DATASET, Requests
+from ebbtide.erasure.plan import Decision
+from ebbtide.erasure.progress import ELSEWHERE, LINEAGE, advance, put_places, say_planned
+from ebbtide.erasure.stages import KIND
+from ebbtide.inventory.doubts import names_to_wait_for
+from ebbtide.inventory.information_schema import Inventory
+from ebbtide.model.durations import parse_duration
+from ebbtide.run import RunContext, quiet
+from ebbtide.state import erasure as rows
+from ebbtide.state.erasure import ErasurePlace, PlaceState
+from ebbtide.state.lease import Lease
+
+_STATES = {Decision.HELD: PlaceState.HELD, Decision.KEEP: PlaceState.RETAINED, Decision.WAIT: PlaceState.WAITING}
+
+
+def plan_requests(
+    project: Project,
+    requests: Sequence[str] = (),
+    *,
+    at_once: bool = False,
+    most_share: float | None = None,
+    as_of: datetime | None = None,
+    context: RunContext | None = None,
+) -> dict[str, Any]:
+    """What a run would do. Nothing is written but the inventory."""
+    context = quiet(context, as_of=as_of)
+    ledger, now = open_for_writing(project, context)
+    asked = asked_for(ledger, requests, now)
+    look = look_for(project, ledger, asked, context, now=now, at_once=at_once, most_share=most_share)
+    return look.plan.to_dict()
+
+
+def run_erasure(
+    project: Project,
+    requests: Sequence[str] = (),
+    *,
+    at_once: bool = False,
+    most_share: float | None = None,
+    as_of: datetime | None = None,
+    dry_run: bool = False,
+    context: RunContext | None = None,
+) -> dict[str, Any]:
+    """Carry out what is due of these requests, or of all. A dry run shows plan and stages, and changes nothing."""
+    context = quiet(context, as_of=as_of)
+    ledger, now = open_for_writing(project, context)
+    asked = asked_for(ledger, requests, now)
+
+    def look(context: RunContext) -> Look:
+        return look_for(project, ledger, asked_for(ledger, [each.id for each in asked], now), context, now=now,
+                        at_once=at_once, most_share=most_share)  # fmt: skip
+
+    if dry_run:
+        found = look(context)
+        acts, _ = _acts(project, ledger, found, now)
+        stages = [{"dataset": act.dataset, "stages": [str(stage) for stage in act.stages]} for act in acts.acts]
+        told = {
+            "run": None,
+            "plan": found.plan.to_dict(),
+            "datasets": [],
+            "requests": [],
+            "stages": stages,
+            "failed": [],
+        }
+        return {**told, "exit_code": exit_code(told)}
+    with sweeper(ledger, context) as lease, recorded(context, ledger, "erase", lease) as run:
+        carried = _Run(project, ledger, lease, run.context, now)
+        close_unfinished(ledger, lease)
+        again = carried.carry_out(look(run.context))
+        if again:
+            carried.carry_out(look(run.context), only=again)
+        report = carried.report([each.id for each in asked])
+        ledger.database.scrub()
+        report["exit_code"] = exit_code(report)
+        run.ended(report["exit_code"], f"{len(report['datasets'])} datasets")
+        return report
+
+
+def exit_code(report: dict[str, Any]) -> int:
+    """What failed or could not be read, then what a limit left out; waiting for readers is neither."""
+    if any(each["state"] == PlaceState.FAILED for each in report["datasets"]) or report["failed"]:
+        return 4
+    if any(each["findings"] for each in report["datasets"]):
+        return 1
+    return 3 if any(each["decision"] == "refused" for each in report["plan"]["requests"]) else 0
+
+
+@dataclass(slots=True)
+class _Run:
+    """One run under one lease."""
+
+    project: Project
+    ledger: Ledger
+    lease: Lease
+    context: RunContext
+    now: datetime
+    looks: list[Look] = field(default_factory=list)
+    results: dict[str, ActResult] = field(default_factory=dict)
+
+    def carry_out(self, look: Look, *, only: frozenset[str] | None = None) -> frozenset[str]:
+        """Do what a look asks for; of some datasets where it is the second one. Gives the datasets that another look
+        is to be had at: an act of before ended there, and others are to go.
+        """
+        self.looks.append(look)
+        acts, resumed = _acts(self.project, self.ledger, look, self.now, only=only)
+        going = [each.id for each in look.plan.requests if each.decision == "erase"]
+        put_places(self.ledger, self.lease, going, _unacted(look, going, self.ledger.clock.now()))
+        say_planned(self.ledger, self.lease, {each for ids in acts.by_act.values() for each in ids})
+        window = parse_duration(self.project.erasure.reader_window, hours=True)
+        assert self.context.run is not None
+        eraser = Eraser(
+            look.gathering, self.ledger, self.lease, self.context.run, self._check, window.exact, acts.asked
+        )
+        owner = Requests(
+            acts.by_act, acts.steps, frozenset(hold.id for hold in look.holds), eraser.done, acts.taken_over
+        )
+        engine = Engine(self._lake(), self.ledger, self.lease, self.context, {KIND: eraser})
+        carried = engine.carry_out(owner, acts.acts)
+        for result in (*carried.results, *carried.refused):
+            self.results[result.act.dataset] = result
+        advance(self.ledger, self.lease, look.people.keys())
+        left = {step.dataset for step in look.plan.places if step.dataset in resumed}
+        return frozenset(left) if only is None else frozenset()
+
+    def _check(self) -> None:
+        self.lease.check()
+        self.context.cancellation.check()
+
+    def _lake(self) -> Lake:
+        project, session = self.project, cache(lambda: start_session(self.project))
+
+        def rescan() -> Inventory:
+            in_turn(lambda: run_scan(project, now=datetime.now(UTC), context=self.context), self.context)
+            return Inventory.open(project.inventory)
+
+        def unread(inventory: Inventory) -> Sequence[str]:
+            return names_to_wait_for(in_doubt(project, inventory, now=self.now))
+
+        proof: Callable[[Sequence[str]], Any] = lambda touched: prove(project, session(), touched)  # noqa: E731
+        return Lake(session, rescan, proof, unread)
+
+    def report(self, requests: Sequence[str]) -> dict[str, Any]:
+        """What came of it, as the state has it by now."""
+        with self.ledger.database.reader() as state:
+            places = rows.places_of(state.connection, requests)
+            states = {each: str(state.get_request(each).state) for each in requests}
+        by_dataset: dict[str, ErasurePlace] = {place.place: place for place in places if place.kind == DATASET}
+        plan = self.looks[0].plan
+        return {
+            "run": self.context.run,
+            "plan": plan.to_dict(),
+            "datasets": [
+                {
+                    "dataset": name, "state": str(place.state), "because": place.because,
+                    "files": len(self.results[name].removed) if name in self.results else 0,
+                    "bytes": sum(self.results[name].removed.values()) if name in self.results else 0,
+                    "findings": self.results[name].findings or 0 if name in self.results else 0,
+                }
+                for name, place in sorted(by_dataset.items())
+            ],
+            "requests": [{"id": each, "state": state} for each, state in states.items()],
+            "stages": [],
+            "failed": sorted({each.place for look in self.looks for each in look.search.not_reachable if each.failed}),
+        }  # fmt: skip
+
+
+def _acts(
+    project: Project, ledger: Ledger, look: Look, now: datetime, *, only: frozenset[str] | None = None
+) -> tuple[Acts, set[str]]:
+    """The acts of a look, and the datasets of those that go on."""
+    acts = Acts(look.inventory, project.catalogs, look.people, look.numbers, look.search)
+    resumed: set[str] = set()
+    with ledger.database.reader() as state:
+        for earlier in look.open_acts:
+            if earlier.act in look.paused and earlier.free_from <= now and only is None:
+                requests = {place.request for place in rows.places_of_act(state.connection, earlier.act)}
+                if requests and requests <= look.people.keys() and look.inventory.found(earlier.dataset) is not None:
+                    acts.go_on(earlier, requests)
+                    resumed.add(earlier.dataset)
+    for step in look.plan.places:
+        if step.decision is not Decision.ERASE or (only is not None and step.dataset not in only):
+            continue
+        left = [each for each in look.open_acts if each.dataset == step.dataset and each.act not in look.paused]
+        acts.begin(step, left, free_from=now)
+    return acts, resumed
+
+
+def _unacted(look: Look, going: Sequence[str], at: datetime) -> list[ErasurePlace]:
+    """Places that no act works on now, and what could not be reached, for every request that goes on."""
+    found = []
+    for step in look.plan.places:
+        if step.decision in _STATES and not (step.decision is Decision.WAIT and _is_begun(look, step.dataset)):
+            state = _STATES[step.decision]
+            found += [
+                ErasurePlace(request=each, place=step.dataset, kind=DATASET, state=state, because=step.because,
+                             until=step.until, updated_at=at)
+                for each in step.requests
+            ]  # fmt: skip
+    for missed in look.search.not_reachable:
+        state = PlaceState.WAITING if missed.failed else PlaceState.NOT_REACHABLE
+        kind = ELSEWHERE if missed.elsewhere or missed.failed else LINEAGE
+        found += [
+            ErasurePlace(request=each, place=missed.place, kind=kind, state=state, because=missed.because,
+                         updated_at=at)
+            for each in going
+        ]  # fmt: skip
+    return found
+
+
+def _is_begun(look: Look, dataset: str) -> bool:
+    """Whether an act of before waits there for readers: what is said of it counts."""
+    return any(each.dataset == dataset and each.act in look.paused for each in look.open_acts)

@@ -1,0 +1,150 @@
+"""What a plan of an erasure is made from: one look at metadata per dataset that may hold somebody; no row is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ebbtide.config.subjects import Identities
+from ebbtide.config.tables import ErasureTerms
+from ebbtide.erasure.batch import Batch
+from ebbtide.erasure.found import Search, TableHits
+from ebbtide.erasure.places import Places
+from ebbtide.erasure.plan import DatasetFacts
+from ebbtide.formats.base import supports
+from ebbtide.formats.erasing import Erasure, Foreseen, History
+from ebbtide.formats.registry import load_erasing, load_format
+from ebbtide.governance.reading import fault_of
+from ebbtide.inventory.information_schema import Inventory
+from ebbtide.inventory.reachability import still_referenced
+from ebbtide.ledger.commitment import Identifier
+from ebbtide.model.capabilities import Capability
+from ebbtide.model.dataset import Catalog, Role
+from ebbtide.model.removal import Place
+from ebbtide.plan.held_back import HeldBack
+from ebbtide.spark.session import activate
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_AT_ONCE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Gathering:
+    """A batch of people and the lake that they are looked for in."""
+
+    session: Callable[[], SparkSession]
+    catalogs: Mapping[str, Catalog]
+    inventory: Inventory
+    identities: Identities
+    places: Places
+    back: Mapping[str, HeldBack] = field(default_factory=dict)
+    terms: Mapping[str, ErasureTerms] = field(default_factory=dict)
+
+    def erasure(
+        self,
+        dataset: str,
+        people: Collection[Collection[Identifier]],
+        files: frozenset[str],
+        places: tuple[Place, ...] = (),
+    ) -> Erasure:
+        """What a format is asked for of one dataset."""
+        found = self.inventory.found(dataset)
+        assert found is not None
+        terms = self.terms.get(dataset, ErasureTerms())
+        redact = terms.redact if terms.method == "redact" else None
+        columns = self.places.columns.get(dataset, {})
+        return Erasure(
+            found=found,
+            people=Batch(self.session(), people, columns, self.identities, redact),
+            files=files,
+            history=History(terms.history),
+            kept=self.back[dataset].kept if dataset in self.back else {},
+            places=places,
+        )
+
+    def facts(
+        self,
+        people: Collection[Collection[Identifier]],
+        search: Search,
+        traced: Mapping[str, frozenset[str]],
+        busy: Mapping[str, str],
+    ) -> list[DatasetFacts]:
+        """What is known of each dataset in which somebody was found, or a search found traces of somebody."""
+        names = sorted({*search.tables, *(name for name in traced if name in self.inventory.current.entries)})
+        sizes = self._sizes(search)
+        shared = self._shared(search, sizes)
+        rows = self._rows(names)
+        self.session()  # before several threads ask for it
+
+        def one(name: str) -> DatasetFacts:
+            hits = search.tables.get(name)
+            foreseen, cannot, trouble = self._foresee(name, people, hits)
+            return DatasetFacts(
+                dataset=name, back=self.back.get(name, HeldBack()), terms=self.terms.get(name, ErasureTerms()),
+                hits=hits, sizes=sizes.get(name, {}), rows=rows.get(name), foreseen=foreseen, cannot=cannot,
+                busy=busy.get(name, trouble), shared=shared.get(name, ()), traced=traced.get(name, frozenset()),
+            )  # fmt: skip
+
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            return list(pool.map(one, names))
+
+    def _foresee(
+        self, name: str, people: Collection[Collection[Identifier]], hits: TableHits | None
+    ) -> tuple[Mapping[str, Foreseen], str | None, str | None]:
+        """What becomes of its versions; or why its format cannot; or why that cannot be told now."""
+        activate(spark := self.session())
+        catalog = self.catalogs[name.partition(".")[0]]
+        support = supports(load_format(catalog.format), Capability.REWRITES_FILES)
+        if not support:
+            return {}, support.reason, None
+        asked = self.erasure(name, people, hits.files if hits is not None else frozenset())
+        try:
+            return load_erasing(catalog.format).foresee(asked, catalog, spark), None, None
+        except Exception as error:
+            return {}, None, fault_of(error)
+
+    def _sizes(self, search: Search) -> dict[str, dict[str, int]]:
+        """The bytes of the data files in which somebody was found, by dataset."""
+        paths = [path for hits in search.tables.values() for path in hits.files]
+        files = self.inventory.table("files").select(["table_id", "path", "bytes"])
+        found = files.filter(pc.is_in(files["path"], pa.array(sorted(set(paths)), pa.string())))
+        sizes: dict[str, dict[str, int]] = {}
+        for row in found.to_pylist():
+            hits = search.tables.get(row["table_id"])
+            if hits is not None and row["path"] in hits.files:
+                sizes.setdefault(row["table_id"], {})[row["path"]] = row["bytes"] or 0
+        return sizes
+
+    def _shared(self, search: Search, sizes: Mapping[str, Mapping[str, int]]) -> dict[str, tuple[str, ...]]:
+        """By dataset, who else references files of it in which somebody was found, and holds nobody by its own rows."""
+        named = [(name, path) for name, files in sizes.items() for path in files]
+        if not named:
+            return {}
+        going = {name: list(hits.retained.ids) for name, hits in search.tables.items()}
+        kept = still_referenced(self.inventory, named, going)
+        found: dict[str, set[str]] = {}
+        for name, path in named:
+            if path in kept and kept[path] not in search.tables and kept[path] != name:
+                found.setdefault(name, set()).add(kept[path])
+        return {name: tuple(sorted(who)) for name, who in found.items()}
+
+    def _rows(self, names: Collection[str]) -> dict[str, int]:
+        """How many rows the live data files of each dataset hold, where the format says so of all of them."""
+        files = self.inventory.table("files").select(["table_id", "role", "live", "rows"])
+        chosen = files.filter(
+            pc.and_(
+                pc.is_in(files["table_id"], pa.array(sorted(names), pa.string())),
+                pc.and_(pc.equal(files["role"], str(Role.DATA)), files["live"]),
+            )
+        )
+        grouped = chosen.group_by("table_id").aggregate([("rows", "sum"), ("rows", "count"), ("role", "count")])
+        return {
+            row["table_id"]: row["rows_sum"] for row in grouped.to_pylist() if row["rows_count"] == row["role_count"]
+        }

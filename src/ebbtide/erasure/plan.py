@@ -1,0 +1,266 @@
+"""What an erasure would do: a pure function of what was found, who asked, and what holds it back (spec §4, "Plan").
+
+Highest first: a hold, a statutory floor, the request, retention. What keeps one place never stops the others, and every
+place has a decision with its reason. The same input is the same plan, byte for byte.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from enum import StrEnum
+from typing import Any
+
+from ebbtide.config.tables import ErasureTerms
+from ebbtide.erasure.found import Held, TableHits
+from ebbtide.erasure.places import NotReachable
+from ebbtide.formats.erasing import Fate, Foreseen, History
+from ebbtide.model.times import as_text
+from ebbtide.plan.held_back import HeldBack
+
+FEW_ROWS = 1000
+"""A request that matches no more rows of a table than these is never too much."""
+
+
+class Decision(StrEnum):
+    """What becomes of a dataset in this run."""
+
+    ERASE = "erase"
+    KEEP = "keep"
+    HELD = "held"
+    WAIT = "wait"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """A request that is asked for. `number` is that of its person in the search."""
+
+    id: str
+    number: int
+    due_at: datetime
+    ready_from: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetFacts:
+    """What is known of a dataset that may hold somebody. `cannot` is why its format erases nobody, `busy` why nothing
+    of it can begin now; `shared` are datasets that reference files in which somebody was found, and that nobody of this
+    batch is erased from; `traced` are requests of which a search found something there that no row says.
+    """
+
+    dataset: str
+    back: HeldBack = field(default_factory=HeldBack)
+    terms: ErasureTerms = field(default_factory=ErasureTerms)
+    hits: TableHits | None = None
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    rows: int | None = None
+    foreseen: Mapping[str, Foreseen] = field(default_factory=dict)
+    cannot: str | None = None
+    busy: str | None = None
+    shared: tuple[str, ...] = ()
+    traced: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class RefStep:
+    """A branch, tag or version that holds somebody: rows of all people together, and what becomes of it."""
+
+    ref: str
+    rows: int
+    fate: Fate
+    because: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceStep:
+    """A dataset: what is decided, why, for whom, and what it costs. Bytes written are an upper bound."""
+
+    dataset: str
+    decision: Decision
+    method: str
+    because: str
+    requests: tuple[str, ...]
+    refs: tuple[RefStep, ...] = ()
+    files: int = 0
+    bytes_read: int = 0
+    waits_for: tuple[str, ...] = ()
+    until: date | None = None
+    history: History = History.REWRITE
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "dataset": self.dataset, "decision": str(self.decision), "method": self.method, "because": self.because,
+            "waits_for": list(self.waits_for), "until": None if self.until is None else self.until.isoformat(),
+            "history": str(self.history), "requests": list(self.requests), "files": self.files,
+            "bytes": {"read": self.bytes_read, "written": self.bytes_read},
+            "refs": [{"ref": r.ref, "rows": r.rows, "fate": str(r.fate), "because": r.because} for r in self.refs],
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class RequestStep:
+    """A request: whether it goes on now, and why not."""
+
+    id: str
+    decision: str
+    because: str
+    deadline: datetime
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "id": self.id, "decision": self.decision, "because": self.because, "deadline": as_text(self.deadline)
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ErasurePlan:
+    """Everything that a run would do, and everything that it would not, each with why."""
+
+    as_of: datetime
+    requests: tuple[RequestStep, ...]
+    places: tuple[PlaceStep, ...]
+    not_reachable: tuple[NotReachable, ...]
+
+    @property
+    def over(self) -> tuple[RequestStep, ...]:
+        """Requests that a limit leaves out."""
+        return tuple(each for each in self.requests if each.decision == "refused")
+
+    @property
+    def digest(self) -> str:
+        content = json.dumps(self._content(), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return f"sha256:{hashlib.sha256(content.encode()).hexdigest()}"
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"digest": self.digest, **self._content()}
+
+    def _content(self) -> dict[str, Any]:
+        return {
+            "as_of": as_text(self.as_of),
+            "requests": [each.to_dict() for each in self.requests],
+            "places": [each.to_dict() for each in self.places],
+            "not_reachable": [{"place": each.place, "because": each.because} for each in self.not_reachable],
+        }
+
+
+def plan_erasure(
+    asking: Sequence[Asking],
+    held: Mapping[int, Sequence[Held]],
+    facts: Iterable[DatasetFacts],
+    not_reachable: Sequence[NotReachable] = (),
+    *,
+    now: datetime,
+    at_once: bool = False,
+    most_share: float = 0.01,
+) -> ErasurePlan:
+    """Decide on every request, and on each dataset that holds one that goes on. `at_once` passes the cool-off."""
+    about = {each.dataset: each for each in facts}
+    requests = [_request(each, held.get(each.number, ()), about, now, most_share, at_once) for each in asking]
+    going = {each.number: each.id for each, step in zip(asking, requests, strict=True) if step.decision == "erase"}
+    places = (_place(each, going, held) for _, each in sorted(about.items()))
+    return ErasurePlan(
+        now,
+        tuple(sorted(requests, key=lambda one: (one.deadline, one.id))),
+        tuple(step for step in places if step is not None),
+        tuple(sorted(not_reachable)),
+    )
+
+
+def _request(
+    asked: Asking, held: Sequence[Held], about: Mapping[str, DatasetFacts], now: datetime, most: float, at_once: bool
+) -> RequestStep:
+    over = _over(held, about, most)
+    if over is not None:
+        return RequestStep(asked.id, "refused", over, asked.due_at)
+    if now < asked.ready_from and not at_once:
+        return RequestStep(asked.id, "wait", f"its cool-off ends at {as_text(asked.ready_from)}", asked.due_at)
+    said = f"due at {as_text(asked.due_at)}" if now < asked.due_at else f"overdue since {as_text(asked.due_at)}"
+    return RequestStep(asked.id, "erase", said, asked.due_at)
+
+
+def _over(held: Sequence[Held], about: Mapping[str, DatasetFacts], most: float) -> str | None:
+    """Why a request is too much for a run: a wrong identifier (a test account, a default) matches half a table."""
+    rows: dict[str, int] = {}
+    for each in held:
+        rows[each.dataset] = max(each.rows, rows.get(each.dataset, 0))
+    for dataset, count in sorted(rows.items()):
+        known = about[dataset].rows if dataset in about else None
+        if count <= FEW_ROWS:
+            continue
+        if known is None:
+            return f"it matches {count:,} rows of {dataset}, and how many that has is not known"
+        if count > known * most:
+            return f"it matches {count:,} of {known:,} rows of {dataset}, more than {most:.2%}"
+    return None
+
+
+def _place(facts: DatasetFacts, going: Mapping[int, str], held: Mapping[int, Sequence[Held]]) -> PlaceStep | None:
+    """What becomes of one dataset; None where nobody who goes on is in it."""
+    people = facts.hits.people if facts.hits is not None else frozenset[int]()
+    requests = {going[n] for n in people if n in going} | (facts.traced & set(going.values()))
+    if not requests:
+        return None
+    refs = _refs(facts, going, held)
+    parts = facts.hits.parts if facts.hits is not None else {}
+    files = [part for part, whose in parts.items() if part in facts.sizes and whose & going.keys()]
+    decision, because, until, waits_for = _decide(facts, refs)
+    return PlaceStep(
+        dataset=facts.dataset, decision=decision, method=facts.terms.method, because=because, until=until,
+        waits_for=waits_for, requests=tuple(sorted(requests)), refs=refs, files=len(files),
+        bytes_read=sum(facts.sizes[path] for path in files), history=History(facts.terms.history),
+    )  # fmt: skip
+
+
+_Decided = tuple[Decision, str, date | None, tuple[str, ...]]
+
+
+def _decide(facts: DatasetFacts, refs: Sequence[RefStep]) -> _Decided:
+    back, terms = facts.back, facts.terms
+    if back.holds:
+        return Decision.HELD, ", ".join(back.holds), None, ()
+    if back.statutes:
+        latest = max(back.statutes, key=lambda each: (each.until is None, each.until or date.min))
+        return Decision.KEEP, latest.basis, latest.until, ()
+    if terms.method == "keep":
+        return Decision.KEEP, terms.basis or "", terms.until, ()
+    if facts.cannot is not None:
+        return Decision.KEEP, facts.cannot, None, ()
+    if waits := (*back.blocks, *back.settings):
+        return Decision.WAIT, f"it waits for {waits[0]}", None, waits
+    if facts.busy is not None:
+        return Decision.WAIT, facts.busy, None, (facts.busy,)
+    stuck = [each for each in refs if each.fate is Fate.STAYS and not each.ref.startswith("branch:")]
+    if refs and len(stuck) == len(refs):
+        reasons = tuple(sorted({each.because or "it stays" for each in stuck}))
+        return Decision.WAIT, f"what is left of it stays: {reasons[0]}", None, reasons
+    if facts.shared:
+        others = ", ".join(facts.shared)
+        return Decision.ERASE, f"files stay for {others}, which reference them", None, facts.shared
+    return Decision.ERASE, "it holds them" if refs else "a search found traces of them", None, ()
+
+
+def _refs(facts: DatasetFacts, going: Mapping[int, str], held: Mapping[int, Sequence[Held]]) -> tuple[RefStep, ...]:
+    rows: dict[str, int] = {}
+    for number in going:
+        for each in held.get(number, ()):
+            if each.dataset == facts.dataset:
+                rows[each.ref] = rows.get(each.ref, 0) + each.rows
+    ids = _versions_of(facts.hits) if facts.hits is not None else {}
+    return tuple(_ref(ref, count, facts.foreseen.get(ids.get(ref, ref))) for ref, count in sorted(rows.items()))
+
+
+def _ref(ref: str, rows: int, foreseen: Foreseen | None) -> RefStep:
+    if foreseen is None or (ref.startswith("branch:") and foreseen.fate is not Fate.STAYS):
+        # Heads get a new version, whatever becomes of the one that they show now.
+        return RefStep(ref, rows, Fate.REWRITTEN if ref.startswith("branch:") else Fate.EXPIRES)
+    return RefStep(ref, rows, foreseen.fate, foreseen.because)
+
+
+def _versions_of(hits: TableHits) -> dict[str, str]:
+    """The id of the version that each branch, tag or version shows."""
+    retained = hits.retained
+    named = {ref: retained.ids[at] for ref, bits in retained.heads.items() for at in retained.positions(bits)}
+    return {**{f"version:{id_}": id_ for id_ in retained.ids}, **named}

@@ -1,0 +1,147 @@
+"""What an erasure would do, decided from facts alone: highest first, and every place with its reason (spec §3, §4)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+
+from ebbtide.config.tables import ErasureTerms
+from ebbtide.erasure.found import Held, TableHits
+from ebbtide.erasure.places import NotReachable
+from ebbtide.erasure.plan import Asking, DatasetFacts, Decision, PlaceStep, plan_erasure
+from ebbtide.formats.erasing import Fate, Foreseen, History
+from ebbtide.formats.versions import Retained
+from ebbtide.model.dataset import TableHandle
+from ebbtide.model.ids import DatasetId
+from ebbtide.plan.held_back import HeldBack, Statute
+
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+ADA = Asking(id="r1", number=0, due_at=NOW + timedelta(days=20), ready_from=NOW - timedelta(days=1))
+BOB = replace(ADA, id="r2", number=1)
+TABLE = "lake.db.t"
+HELD = [Held(TABLE, "branch:main", 2, ("who",)), Held(TABLE, "version:1", 3, ("who",))]
+
+
+def hits(*people: int) -> TableHits:
+    """Two versions: the head has file b, the one before a and b; somebody is in both files."""
+    retained = Retained(
+        TableHandle(DatasetId.parse(TABLE), "file:///t", "token"), ["1", "2"], 3, {"branch:main": 2},
+        {"a": 1, "b": 3}, 0,
+    )  # fmt: skip
+    return TableHits(retained, {"a": frozenset(people), "b": frozenset(people)})
+
+
+FACTS = DatasetFacts(
+    dataset=TABLE, hits=hits(0), sizes={"a": 10, "b": 20}, rows=100,
+    foreseen={"1": Foreseen(Fate.REWRITTEN), "2": Foreseen(Fate.REWRITTEN)},
+)  # fmt: skip
+
+
+def decided(facts: DatasetFacts, *asking: Asking) -> PlaceStep:
+    plan = plan_erasure(asking or (ADA,), {0: HELD, 1: HELD}, [facts], now=NOW)
+    (place,) = plan.places
+    return place
+
+
+def test_a_dataset_that_holds_somebody_is_erased_with_what_it_costs() -> None:
+    place = decided(FACTS)
+    assert (place.decision, place.method, place.requests) == (Decision.ERASE, "delete", ("r1",))
+    assert (place.files, place.bytes_read) == (2, 30)
+    assert [(each.ref, each.rows, each.fate) for each in place.refs] == [
+        ("branch:main", 2, Fate.REWRITTEN), ("version:1", 3, Fate.REWRITTEN)
+    ]  # fmt: skip
+
+
+def test_all_people_of_a_batch_are_one_step() -> None:
+    place = decided(replace(FACTS, hits=hits(0, 1)), ADA, BOB)
+    assert place.requests == ("r1", "r2")
+    assert [each.rows for each in place.refs] == [4, 6]
+
+
+@pytest.mark.parametrize(
+    ("change", "decision", "because"),
+    [
+        ({"back": HeldBack(holds=("hold:counsel",))}, Decision.HELD, "hold:counsel"),
+        ({"back": HeldBack(statutes=(Statute("floor:tax", date(2030, 1, 1)),))}, Decision.KEEP, "floor:tax"),
+        ({"terms": ErasureTerms("keep", basis="law", until=date(2030, 1, 1))}, Decision.KEEP, "law"),
+        ({"cannot": "no API"}, Decision.KEEP, "no API"),
+        ({"back": HeldBack(blocks=("locked:lake.db.u",))}, Decision.WAIT, "it waits for locked:lake.db.u"),
+        ({"back": HeldBack(settings=("floor:gc",))}, Decision.WAIT, "it waits for floor:gc"),
+        ({"busy": "an erasure that was begun"}, Decision.WAIT, "an erasure that was begun"),
+    ],
+)
+def test_what_keeps_a_place(change: dict[str, object], decision: Decision, because: str) -> None:
+    place = decided(replace(FACTS, **change))  # type: ignore[arg-type]
+    assert (place.decision, place.because) == (decision, because)
+
+
+def test_a_hold_outranks_a_floor_and_a_floor_the_request() -> None:
+    back = HeldBack(holds=("hold:x",), statutes=(Statute("floor:tax", date(2030, 1, 1)),), blocks=("unknown:y",))
+    assert decided(replace(FACTS, back=back)).decision is Decision.HELD
+    kept = decided(replace(FACTS, back=replace(back, holds=())))
+    assert (kept.decision, kept.until) == (Decision.KEEP, date(2030, 1, 1))
+
+
+def test_of_floors_that_without_an_end_counts() -> None:
+    back = HeldBack(statutes=(Statute("floor:a", date(2030, 1, 1)), Statute("floor:b", None)))
+    assert (decided(replace(FACTS, back=back)).because, decided(replace(FACTS, back=back)).until) == ("floor:b", None)
+
+
+def test_what_only_old_versions_hold_that_stay_waits_and_says_for_what() -> None:
+    stays = {"1": Foreseen(Fate.STAYS, "floor:snapshot.num-retained.min=10")}
+    plan = plan_erasure([ADA], {0: HELD[1:]}, [replace(FACTS, foreseen=stays)], now=NOW)
+    (place,) = plan.places
+    assert (place.decision, place.waits_for) == (Decision.WAIT, ("floor:snapshot.num-retained.min=10",))
+
+
+def test_a_head_is_rewritten_whatever_stays_of_what_it_showed() -> None:
+    stays = {"1": Foreseen(Fate.STAYS, "floor:x"), "2": Foreseen(Fate.EXPIRES)}
+    place = decided(replace(FACTS, foreseen=stays))
+    assert place.decision is Decision.ERASE
+    assert [(each.ref, each.fate) for each in place.refs] == [
+        ("branch:main", Fate.REWRITTEN), ("version:1", Fate.STAYS)
+    ]  # fmt: skip
+
+
+def test_files_that_others_reference_are_said_to_stay() -> None:
+    place = decided(replace(FACTS, shared=("lake.db.clone",)))
+    assert (place.decision, place.waits_for) == (Decision.ERASE, ("lake.db.clone",))
+
+
+def test_a_young_request_waits_for_its_cool_off_unless_it_is_told_not_to() -> None:
+    young = replace(ADA, ready_from=NOW + timedelta(hours=1))
+    waiting = plan_erasure([young], {0: HELD}, [FACTS], now=NOW)
+    assert ([each.decision for each in waiting.requests], waiting.places) == (["wait"], ())
+    assert plan_erasure([young], {0: HELD}, [FACTS], now=NOW, at_once=True).places[0].decision is Decision.ERASE
+
+
+@pytest.mark.parametrize(
+    ("rows", "known", "refused"),
+    [(1000, 1000, False), (1001, 100_100, False), (1001, 100_000, True), (1001, None, True)],
+)
+def test_a_request_that_matches_too_much_is_refused_and_the_others_go_on(
+    rows: int, known: int | None, refused: bool
+) -> None:
+    held = {0: [Held(TABLE, "branch:main", rows, ("who",))], 1: HELD}
+    plan = plan_erasure([ADA, BOB], held, [replace(FACTS, rows=known, hits=hits(0, 1))], now=NOW)
+    assert {each.id: each.decision for each in plan.requests} == {
+        "r1": "refused" if refused else "erase",
+        "r2": "erase",
+    }
+    assert plan.places[0].requests == (("r2",) if refused else ("r1", "r2"))
+
+
+def test_the_same_facts_are_the_same_plan_whatever_their_order() -> None:
+    other = replace(FACTS, dataset="lake.db.a", traced=frozenset({"r1"}), hits=None)
+    missed = [NotReachable("x", "y"), NotReachable("a", "b")]
+    one = plan_erasure([ADA, BOB], {0: HELD, 1: HELD}, [FACTS, other], missed, now=NOW)
+    two = plan_erasure([BOB, ADA], {1: HELD, 0: HELD}, [other, FACTS], missed[::-1], now=NOW)
+    assert one.digest == two.digest
+    assert one.to_dict() == two.to_dict()
+    assert [place.dataset for place in one.places] == ["lake.db.a", TABLE]
+
+
+def test_less_history_than_the_format_has_is_what_the_table_asks_for() -> None:
+    assert decided(replace(FACTS, terms=ErasureTerms(history="expire"))).history is History.EXPIRE
