@@ -97,7 +97,10 @@ def test_who_is_there_is_found_and_not_certified(root: Path) -> None:
     found = json.loads(verified.stdout)
     assert (verified.returncode, found["grade"]) == (1, "F")
     assert {each["how"] for each in found["found"]} == {"row", "bound"}
-    assert state(root, request) == ("received", [("everywhere", "search", "found")])
+    assert state(root, request) == (
+        "received",
+        [("lake.db.users", "dataset", "found"), ("everywhere", "search", "found")],
+    )
     done = ebbtide("erase", "certificate", request, "-o", "never.json", cwd=root)
     assert done.returncode == 3
     assert not (root / "never.json").exists()

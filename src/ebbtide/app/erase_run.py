@@ -18,6 +18,7 @@ from ebbtide.acts.act import ActResult
 from ebbtide.acts.engine import Engine, Lake
 from ebbtide.acts.recovery import close_unfinished
 from ebbtide.app.erase_look import Look, asked_for, look_for
+from ebbtide.app.erase_marks import marked_partitions, rebind
 from ebbtide.app.ledger import Ledger, open_for_writing
 from ebbtide.app.proof import prove
 from ebbtide.app.round import in_turn, sweeper
@@ -142,10 +143,12 @@ class _Run:
         owner = Requests(
             acts.by_act, acts.steps, frozenset(hold.id for hold in look.holds), eraser.done, acts.taken_over
         )
+        before = marked_partitions(self.project, self.ledger, look.inventory, {act.dataset for act in acts.acts})
         engine = Engine(self._lake(), self.ledger, self.lease, self.context, {KIND: eraser})
         carried = engine.carry_out(owner, acts.acts)
         for result in (*carried.results, *carried.refused):
             self.results[result.act.dataset] = result
+        rebind(self.project, self.ledger, self.lease, self.context.run, before, carried.results)
         advance(self.ledger, self.lease, look.people.keys())
         left = {step.dataset for step in look.plan.places if step.dataset in resumed}
         return frozenset(left) if only is None else frozenset()

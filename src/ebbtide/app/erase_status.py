@@ -12,6 +12,7 @@ from ebbtide.ledger.batch import read_batched
 from ebbtide.ledger.leaf import CERTIFIED, VERIFIED, Body, read_body
 from ebbtide.ledger.log import Log
 from ebbtide.ledger.request_index import entries_of
+from ebbtide.state.erasure import ErasurePlace, places_of
 
 
 def request_status(project: Project, request: str) -> dict[str, Any]:
@@ -19,10 +20,18 @@ def request_status(project: Project, request: str) -> dict[str, Any]:
     with open_state(project).reader() as state:
         found, log = state.get_request(request), Log(state.connection)
         own = entries_of(state.connection, request)
+        places = places_of(state.connection, [request])
         bodies = [read_batched(read_body(log.leaf(index)), batched) for index, batched in own]
     told = told_of(found)
     del told["closed_at"]
-    return {**told, "steps": list(_steps(bodies))}
+    return {**told, "steps": [*_places(places), *_steps(bodies)]}
+
+
+def _places(places: Sequence[ErasurePlace]) -> Iterator[dict[str, str]]:
+    """What became of each place so far; once a request is closed its entries say it."""
+    for each in places:
+        until = f", until {each.until}" if each.until is not None else ""
+        yield {"place": each.place, "kind": each.kind, "state": str(each.state), "because": f"{each.because}{until}"}
 
 
 def _steps(bodies: Sequence[Body]) -> Iterator[dict[str, str]]:

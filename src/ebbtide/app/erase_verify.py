@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ebbtide.inventory.information_schema import Inventory
     from ebbtide.ledger.commitment import Identifier
     from ebbtide.verify.needles import Needle
-    from ebbtide.verify.report import SearchPlace, SearchReport, Untold
+    from ebbtide.verify.report import FoundValue, SearchPlace, SearchReport, Untold
 
 _KEY_BYTES = 32
 
@@ -46,6 +46,7 @@ def verify_requests(
 ) -> list[dict[str, Any]]:
     """Search for the people of these requests, and record what was found, but for a dry run."""
     from ebbtide.app.scan import run_scan, start_session
+    from ebbtide.erasure.exceptions import datasets_of, exceptions_of
     from ebbtide.erasure.filing import opening_of
     from ebbtide.erasure.searches import record_search
     from ebbtide.verify.answers import hidden
@@ -61,6 +62,7 @@ def verify_requests(
     _, inventory, declared = declared_in(project)
     resolved = _resolved(project, inventory, people, context)
     needles = list(needles_of(requests, resolved.people, declared))
+    excepted = {request: datasets_of(places) for request, places in exceptions_of(ledger, requests).items()}
     # What is written while it is read cannot be told of: nobody here writes into the state until the search is over.
     ledger.database.close()
     places, untold = places_to_search(project, inventory, ledger)
@@ -69,8 +71,11 @@ def verify_requests(
     report = replace(report, untold=(*report.untold, *hidden(untold, needles, path_key)))
     if not dry_run:
         ledger, _ = open_for_writing(project, context)
-        record_search(ledger, requests, report, path_key=path_key, scanner=f"ebbtide {version('ebbtide')}")
-    return [_told(request, report) for request in requests]
+        record_search(
+            ledger, requests, report, path_key=path_key, scanner=f"ebbtide {version('ebbtide')}", excepted=excepted
+        )  # fmt: skip
+        _say_found(ledger, requests, report, excepted)
+    return [_told(request, report, excepted.get(request, frozenset())) for request in requests]
 
 
 def _resolved(
@@ -183,19 +188,55 @@ def _own_places(project: Project, ledger: Ledger) -> Iterator[SearchPlace]:
             yield SearchPlace(name, str(path))
 
 
-def _told(request: str, report: SearchReport) -> dict[str, Any]:
+def _say_found(
+    ledger: Ledger, requests: Sequence[str], report: SearchReport, excepted: Mapping[str, frozenset[str]]
+) -> None:
+    """Where a person was found, something is left to be done: the next run looks at these datasets, rows or not."""
+    from ebbtide.erasure.owner import DATASET
+    from ebbtide.state.erasure import ErasurePlace, PlaceState, put_places
+
+    counts: dict[tuple[str, str], int] = {}
+    for each in report.found:
+        if each.dataset is not None and each.dataset not in excepted.get(each.person, ()):
+            counts[each.person, each.dataset] = counts.get((each.person, each.dataset), 0) + 1
+    at = ledger.clock.now()
+    places = [
+        ErasurePlace(
+            request=request, place=dataset, kind=DATASET, state=PlaceState.FOUND,
+            because=f"a search found them {count} times", updated_at=at,
+        )
+        for (request, dataset), count in sorted(counts.items())
+    ]  # fmt: skip
+    if places:
+        with ledger.database.writer() as state:
+            put_places(state.connection, [each for each in places if each.request in requests])
+
+
+def _told(request: str, report: SearchReport, excepted: frozenset[str]) -> dict[str, Any]:
+    """What a search says of one person. What lies in a dataset that keeps it for a reason is told apart."""
+    from ebbtide.verify.report import Grade
+
+    found = report.found_of(request)
+    left = [each for each in found if each.dataset in excepted]
+    grade = report.grade(request)
+    if grade is Grade.F and len(left) == len(found):
+        grade = Grade.B
     return {
         "id": request,
-        "grade": report.grade(request).value,
+        "grade": grade.value,
         "files": report.files,
         "bytes": report.bytes,
-        "found": [
-            {"path": each.path, "role": each.role, "how": each.how, "where": each.where,
-             "referenced_by": list(each.referenced_by)}
-            for each in report.found_of(request)
-        ],
+        "found": [_shown(each) for each in found if each.dataset not in excepted],
+        "left": [_shown(each) for each in left],
         "cannot_tell": [{"path": path, "because": why} for path, why in report.cannot_tell_of(request)],
         "inventory": report.inventory.digest,
+    }  # fmt: skip
+
+
+def _shown(found: FoundValue) -> dict[str, Any]:
+    return {
+        "path": found.path, "role": found.role, "how": found.how, "where": found.where,
+        "referenced_by": list(found.referenced_by),
     }  # fmt: skip
 
 
@@ -214,6 +255,7 @@ def write_certificate(
     The opening is written first: when a request is closed, its identifiers and their key are destroyed.
     """
     from ebbtide.erasure.certify import certificate_of, certify
+    from ebbtide.erasure.exceptions import excepted, exceptions_of
     from ebbtide.erasure.filing import opening_of
     from ebbtide.state.values import NEXT_STATES, RequestState
 
@@ -235,7 +277,8 @@ def write_certificate(
     if content is not None:
         _write_private(beside, content)
     try:
-        told["state"] = certify(ledger, request).state.value
+        left = [excepted(place) for place in exceptions_of(ledger, [request]).get(request, [])]
+        told["state"] = certify(ledger, request, left=left).state.value
     except BaseException:
         # Nothing was certified: the request still has what opens it.
         with suppress(OSError):

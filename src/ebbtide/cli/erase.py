@@ -275,6 +275,12 @@ def _show_found(found: VerifyResult) -> None:
             by = ", ".join(one.referenced_by) or "nothing"
             shown.add_row(*(escape(text) for text in (one.path, one.role, one.how, one.where, by)))
         render.out().print(shown)
+    if any(each.role == "unreferenced" for each in found.found):
+        render.note(
+            "what nothing references is an orphan: a policy's `orphans` takes it, `ebbtide orphans list` shows it"
+        )
+    if found.left:
+        render.note(f"{len(found.left)} times found where it is left for a reason: `ebbtide erase status` says which")
     for each in found.cannot_tell[:_MOST]:
         render.note(f"cannot tell: {each.path}: {each.because}")
     more = max(0, len(found.found) - _MOST), max(0, len(found.cannot_tell) - _MOST)

@@ -31,6 +31,7 @@ from ebbtide.ledger.note import Checkpoint, Signer, VerifierKey
 from ebbtide.ledger.proof import TlogProof
 from ebbtide.ledger.request_entries import CertificateKey, EarlierEntry, Excepted, RequestCertified, RequestListed
 from ebbtide.ledger.request_index import certificate_key, entries_of
+from ebbtide.state.erasure import forget_places
 from ebbtide.state.values import NEXT_STATES, RequestState
 from ebbtide.state.writer import StateWriter
 
@@ -84,6 +85,7 @@ def certify(ledger: Ledger, request_id: str, *, left: Sequence[Excepted] = ()) -
         step.state.move_request(request_id, certified.state, at=at)
         if certified.state is RequestState.CERTIFIED:
             step.state.forget_request(request_id, at=at)
+            forget_places(step.state.connection, [request_id])
     if certified.state is RequestState.CERTIFIED:
         destroy_left_keys(ledger)
         ledger.database.scrub()

@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import hmac
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
 from ebbtide.erasure.keyring import open_with_keys
 from ebbtide.errors import InputError, RefusedError
 from ebbtide.ledger.attachments import attach
-from ebbtide.ledger.batch import MAX_BATCH
+from ebbtide.ledger.batch import MAX_BATCH, read_batched
 from ebbtide.ledger.commitment import Searched
+from ebbtide.ledger.leaf import VERIFIED, read_body
 from ebbtide.ledger.ledger import Ledger, Step
 from ebbtide.ledger.request_entries import Verified
+from ebbtide.ledger.request_index import entries_of
 from ebbtide.state import requests as rows
+from ebbtide.state.erasure import places_of
 from ebbtide.state.keys import seal
 from ebbtide.state.values import Request, RequestState, after_search
 from ebbtide.state.writer import StateWriter
@@ -42,6 +45,8 @@ class Found(Protocol):
 
     @property
     def person(self) -> str: ...
+    @property
+    def dataset(self) -> str | None: ...
 
 
 class Untold(Protocol):
@@ -85,13 +90,19 @@ def record_search(
     path_key: bytes,
     scanner: str,
     place: str = EVERYWHERE,
+    excepted: Mapping[str, Collection[str]] | None = None,
 ) -> None:
-    """Say what a search found of the people of these requests, and move the requests on, or back, by it."""
+    """Say what a search found of the people of these requests, and move the requests on, or back, by it.
+
+    `excepted` are datasets, by request, in which something is left for a reason: what was found there is said of that
+    dataset, and takes no verification back. A dataset of which that was said once is spoken of in every later search.
+    """
     ids = list(dict.fromkeys(request_ids))
     if not ids:
         raise InputError("a search for nobody", hint="give the requests that it was for")
-    found = Counter(each.person for each in report.found)
-    if strangers := found.keys() - set(ids):
+    apart = excepted or {}
+    found = Counter(each.person for each in report.found if each.dataset not in apart.get(each.person, ()))
+    if strangers := {each.person for each in report.found} - set(ids):
         raise InputError(f"a search that found {len(strangers)} people whom it was not for", hint="name their requests")
     with ledger.writing() as step:
         connection = step.state.connection
@@ -119,13 +130,36 @@ def record_search(
             )
             for request in requests
         ]
-        _append(step, entries, [inventory, *([untold] if untold else [])])
+        attachments = [inventory, *([untold] if untold else [])]
+        _append(step, entries, attachments)
+        by_dataset = Counter((each.person, each.dataset) for each in report.found)
+        spoken_of = _spoken_of(step, requests, apart)
+        for dataset in sorted({each for some in spoken_of.values() for each in some}):
+            there = [entry for entry in entries if dataset in spoken_of[entry.request]]
+            said = [
+                replace(entry, place=dataset, found=by_dataset[entry.request, dataset], unread=None) for entry in there
+            ]
+            _append(step, said, attachments)
         moved: dict[RequestState, list[str]] = {}
         for request in requests:
             moved.setdefault(after_search(request.state, found=found[request.id] > 0), []).append(request.id)
         for state, each in moved.items():
             rows.set_states(connection, each, state, at=at)
         _keep_path_key(step, ledger, requests, Searched(inventory, path_key))
+
+
+def _spoken_of(
+    step: Step[StateWriter], requests: Sequence[Request], excepted: Mapping[str, Collection[str]]
+) -> dict[str, set[str]]:
+    """The datasets that a search speaks of, by request: those where something is left, and those where it was once."""
+    found = {request.id: set(excepted.get(request.id, ())) for request in requests}
+    connection = step.state.connection
+    for request in {place.request for place in places_of(connection, list(found))}:
+        for index, batched in entries_of(connection, request):
+            body = read_batched(read_body(step.log.leaf(index)), batched)
+            if body["kind"] == VERIFIED and body["place"] != EVERYWHERE:
+                found[request].add(str(body["place"]))
+    return found
 
 
 class _Unread:

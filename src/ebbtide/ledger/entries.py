@@ -120,6 +120,18 @@ class MarkSentBack(Entry):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MarkRebound(Entry):
+    """An erasure rewrote what the mark saw, and nobody else changed it: the mark is of what is there now."""
+
+    KIND = "mark.rebound"
+
+    mark: str
+    run: str
+    act: str
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Unmarked(Entry):
     """A person rescued an object; `marks` were closed by it."""
 
@@ -270,6 +282,7 @@ _ALL: tuple[type[Entry], ...] = (
     BodiesPruned,
     Marked,
     MarkSentBack,
+    MarkRebound,
     Unmarked,
     UnmarkReleased,
     HoldPlaced,

@@ -26,6 +26,7 @@ from ebbtide.ledger.entries import (
     HoldReleased,
     Intent,
     Marked,
+    MarkRebound,
     MarkSentBack,
     Outcome,
     Unmarked,
@@ -98,7 +99,7 @@ class _Told:
                 _later(self.unmarks, id_, entry)
             case Marked(mark=id_):
                 _made(self.marks, id_, index, entry)
-            case MarkSentBack(mark=id_):
+            case MarkSentBack(mark=id_) | MarkRebound(mark=id_):
                 _later(self.marks, id_, entry)
             case Intent(marks=marks):
                 for mark in marks:
@@ -242,7 +243,8 @@ def _mark(told: _Told, row: Mark, story: _Story, salts: Mapping[str, Salt]) -> _
         yield "object", _same(row.salt, row.key.object, made.object)
         yield "policy", row.policy == made.policy
         yield "because", _same(row.salt, row.because, made.because)
-        yield "fingerprint", _same(row.salt, row.fingerprint, made.fingerprint)
+        seen = [entry.fingerprint for entry in story.later if isinstance(entry, MarkRebound)]
+        yield "fingerprint", _same(row.salt, row.fingerprint, seen[-1] if seen else made.fingerprint)
         yield "grace", row.grace_until == made.grace_until
     acts = [entry.act for entry in story.later if isinstance(entry, Intent)]
     yield "act", row.act == acts[-1] if acts else row.act is None or told.may_be_pruned(row.closed_at)

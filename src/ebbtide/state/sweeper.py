@@ -96,6 +96,11 @@ class SweepWriter(StateWriter):
             raise InputError("a waiting object must name what it waits for", hint="pass `waits_for`")
         return self._set_mark(mark_id, MarkState.WAITING, waits_for=tuple(waits_for))
 
+    def rebind(self, mark_id: str, *, fingerprint: str) -> Mark:
+        """What the mark saw was rewritten by an erasure, and by nobody else."""
+        found = self.get_mark(mark_id)
+        return self._set_mark(mark_id, found.state, fingerprint=fingerprint, waits_for=found.waits_for)
+
     def sweep(self, mark_id: str, *, because: str, at: datetime, carried_into: Sequence[str] = ()) -> Mark:
         """A listing after the act showed that nothing of the object is left, but for what others have by now."""
         more = {}

@@ -94,8 +94,17 @@ def _found(
         path = keyed(path_key, stored.path) if looked[number].hides else stored.path
         standing = known[stored]
         by = tuple(map(hide, standing.referenced_by))
-        values.append(FoundValue(needles[n].person, path, hide(standing.role), how, where, by))
+        dataset = _dataset_around(stored, places)
+        values.append(FoundValue(needles[n].person, path, hide(standing.role), how, where, by, dataset))
     return tuple(dict.fromkeys(values))
+
+
+def _dataset_around(stored: StoredVersion, places: Sequence[SearchPlace]) -> str | None:
+    """The dataset in whose folder an object lies, the innermost where they nest."""
+    path = normalise(stored.path)
+    around = [(normalise(p.prefix), p.name) for p in places if p.dataset is not None]
+    inside = [(len(prefix), name) for prefix, name in around if is_inside(path, prefix)]
+    return max(inside)[1] if inside else None
 
 
 class _Hiding:

@@ -32,7 +32,7 @@ class SearchPlace:
 @dataclass(frozen=True, slots=True)
 class FoundValue:
     """A value of this person stands there: `how` is row, bound, path or bytes. `referenced_by` is empty where nothing
-    references the object any more.
+    references the object any more. `dataset` is the one in whose folder the object lies, where it lies in one.
     """
 
     person: str
@@ -41,6 +41,7 @@ class FoundValue:
     how: str
     where: str
     referenced_by: tuple[str, ...]
+    dataset: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,7 @@ UNREADABLE = f"s3://lake/users/part-{SECRET}.parquet"
 @dataclass(frozen=True)
 class Found:
     person: str
+    dataset: str | None = None
 
 
 @dataclass(frozen=True)

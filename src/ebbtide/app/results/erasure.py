@@ -111,13 +111,16 @@ class UntoldObject(Shown):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class VerifyResult(Shown):
-    """What a search of every object found of one request's person, and its grade."""
+    """What a search of every object found of one request's person, and its grade. `left` lies in places that keep it
+    for a reason.
+    """
 
     id: str
     grade: str
     files: int
     bytes: int
     found: tuple[FoundObject, ...]
+    left: tuple[FoundObject, ...]
     cannot_tell: tuple[UntoldObject, ...]
     inventory: str
 
