@@ -3,7 +3,7 @@
 1. Acts of runs that died are closed. One look at the lake finds all pending people at once.
 2. Acts whose readers are done go on; every other dataset that holds somebody gets one act for all of them.
 3. Where an act of before ended in this run, and others are to go from the same dataset, there is a second look.
-4. Requests move as far as their places let them.
+4. What the inventory still says of what went is forgotten, and requests move as far as their places let them.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from ebbtide.erasure.plan import Decision
 from ebbtide.erasure.progress import ELSEWHERE, LINEAGE, advance, put_places, say_planned
 from ebbtide.erasure.stages import KIND
 from ebbtide.inventory.doubts import names_to_wait_for
+from ebbtide.inventory.forget import forget_what_is_gone
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.model.durations import parse_duration
 from ebbtide.run import RunContext, quiet
@@ -98,6 +99,8 @@ def run_erasure(
         again = carried.carry_out(look(run.context))
         if again:
             carried.carry_out(look(run.context), only=again)
+        if carried.results:
+            in_turn(lambda: forget_what_is_gone(project.inventory), run.context)
         report = carried.report([each.id for each in asked])
         ledger.database.scrub()
         report["exit_code"] = exit_code(report)

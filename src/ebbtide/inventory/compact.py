@@ -24,9 +24,12 @@ def current_rows(rows: pa.Table, current: Current) -> pa.Table:
 
 def compact(inventory: Path, current: Current) -> Current:
     """Join all segments into one where there are too many. The state that is returned names the new one."""
-    if len(current.segments) <= _MOST_SEGMENTS:
-        return current
-    writer = SegmentWriter(inventory, f"{current.scan_id}-all")
+    return current if len(current.segments) <= _MOST_SEGMENTS else joined(inventory, current, "all")
+
+
+def joined(inventory: Path, current: Current, suffix: str) -> Current:
+    """The same state with all of its rows, and none that no longer count, in one new segment of that name."""
+    writer = SegmentWriter(inventory, f"{current.scan_id}-{suffix}")
     for section in SECTIONS:
         for rows in read_section(inventory, section, current.segments):
             writer.write(section, current_rows(rows, current))

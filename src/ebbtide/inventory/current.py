@@ -177,7 +177,10 @@ def save(inventory: Path, current: Current) -> None:
     columns = {f.name: [getattr(entry, f.name) for entry in entries] for f in fields(DatasetEntry)}
     columns |= {name_: [list(texts) for texts in columns[name_]] for name_ in _LISTS}
     table = pa.table({name_: columns[name_] for name_ in _SCHEMA.names}, schema=_SCHEMA)
-    pq.write_table(table, private_file(inventory / name, like=inventory))
+    # Never into the file that the pointer may name already: whoever dies here leaves the one from before.
+    written = private_file(inventory / f"{name}.draft", like=inventory)
+    pq.write_table(table, written)
+    written.replace(inventory / name)
     head = {
         "layout": _LAYOUT,
         "scan_id": current.scan_id,
@@ -189,7 +192,7 @@ def save(inventory: Path, current: Current) -> None:
     draft = private_file(inventory / f"{_POINTER}.{current.scan_id}", like=inventory)
     draft.write_text(json.dumps(head, indent=1))
     draft.replace(inventory / _POINTER)
-    for old in inventory.glob("current-*.parquet"):
+    for old in inventory.glob("current-*"):
         if old.name != name:
             old.unlink(missing_ok=True)
 

@@ -140,6 +140,13 @@ def last_listing(inventory: Path) -> Listing | None:
     return Listing(inventory / head["file"], at, tuple(head["roots"]), head["failed"], head["after_scan"])
 
 
+def forget_listings(inventory: Path) -> None:
+    """There is no last listing any more; the pointer goes first, so that nobody follows it to a file that is gone."""
+    (inventory / _POINTER).unlink(missing_ok=True)
+    for old in inventory.glob(f"{_START}*.parquet"):
+        old.unlink(missing_ok=True)
+
+
 def _save(inventory: Path, listing: Listing) -> None:
     head = {
         "file": listing.file.name,
