@@ -23,6 +23,7 @@ ELSEWHERE = {
     "orphans.condemned": "`orphans condemn`",
     "catalog.declared": "a run, before it marks or sweeps",
     "dataset.ignored": "a run, before it marks or sweeps",
+    "mark.rebound": "an erasure",
     "request.received": "erasure",
     "request.moved": "erasure",
     "request.batch": "erasure",

@@ -32,7 +32,8 @@ class SearchPlace:
 @dataclass(frozen=True, slots=True)
 class FoundValue:
     """A value of this person stands there: `how` is row, bound, path or bytes. `referenced_by` is empty where nothing
-    references the object any more. `dataset` is the one in whose folder the object lies, where it lies in one.
+    references the object any more. `dataset` is the one in whose folder the object lies, where it lies in one: it is
+    for those who settle, and shown nowhere, as a table may be called like a person.
     """
 
     person: str
@@ -41,7 +42,7 @@ class FoundValue:
     how: str
     where: str
     referenced_by: tuple[str, ...]
-    dataset: str | None = None
+    dataset: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
