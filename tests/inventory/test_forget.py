@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NoReturn
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -41,7 +42,7 @@ def _scan(lake: SmallLake) -> Inventory:
     return Inventory.open(lake.root / "inventory")
 
 
-def no_session() -> None:
+def no_session() -> NoReturn:
     raise AssertionError("nothing here needs a session")
 
 
@@ -77,7 +78,8 @@ def test_what_a_dataset_let_go_of_is_forgotten_and_the_rest_is_as_it_was(lake: S
 
 def test_a_listing_is_forgotten_and_made_anew_when_asked_for(lake: SmallLake) -> None:
     (lake.root / "ebbtide.yml").write_text(
-        'project: p\ncatalogs:\n  lake: {format: iceberg, type: jdbc, uri: "jdbc:sqlite:catalog.db", warehouse: ./lake}\n'
+        "project: p\ncatalogs:\n"
+        '  lake: {format: iceberg, type: jdbc, uri: "jdbc:sqlite:catalog.db", warehouse: ./lake}\n'
     )
     project = load_project(lake.root / "ebbtide.yml")
     list_orphans(project, now=datetime.now(UTC))
