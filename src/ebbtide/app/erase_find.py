@@ -28,6 +28,8 @@ def find_people(
 ) -> list[dict[str, Any]]:
     """Places of each request, or of a person without one. `rows` is the file that the person's own rows go to."""
     from ebbtide.app.scan import scan_project, start_session
+    from ebbtide.config.copies import load_copies
+    from ebbtide.erasure.copies import with_clones
     from ebbtide.erasure.find import Finder
     from ebbtide.erasure.identities import resolve
     from ebbtide.erasure.places import places_of
@@ -48,6 +50,7 @@ def find_people(
     names = {one.type for person in resolved.people for one in person}
     context.step("follow lineage")
     places = places_of(names, identities, label_inventory(project, Inventory.open(project.inventory)), inventory)
+    places = with_clones(places, load_copies(project.root), inventory)
     finder = Finder(spark, project.catalogs, identities, inventory, with_rows=rows is not None)
     found = finder.find(resolved.people, places, context)
     if rows is not None:

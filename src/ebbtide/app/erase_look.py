@@ -10,9 +10,11 @@ from functools import cache
 from ebbtide.app.scan import run_scan, start_session
 from ebbtide.app.world import orders_of, read_state, world_of
 from ebbtide.config import Project
+from ebbtide.config.copies import load_copies
 from ebbtide.config.policies import load_policies
 from ebbtide.config.subjects import Identities, load_identities
 from ebbtide.config.tables import ErasureTerms
+from ebbtide.erasure.copies import copy_steps, with_clones
 from ebbtide.erasure.filing import ENDS_BY_ITSELF
 from ebbtide.erasure.find import Finder
 from ebbtide.erasure.found import Search
@@ -20,7 +22,7 @@ from ebbtide.erasure.gather import Gathering
 from ebbtide.erasure.identities import resolve
 from ebbtide.erasure.keyring import open_sealed
 from ebbtide.erasure.leavers import pending_until
-from ebbtide.erasure.places import places_of
+from ebbtide.erasure.places import Places, places_of
 from ebbtide.erasure.plan import Asking, ErasurePlan, plan_erasure
 from ebbtide.errors import InputError, RefusedError
 from ebbtide.inventory.information_schema import Inventory
@@ -109,7 +111,8 @@ def look_for(
     resolved = resolve(session(), project.catalogs, identities, inventory, [who for _, who in asked], context)
     labelled = label_inventory(project, inventory)
     names = {one.type for person in resolved.people for one in person}
-    places = places_of(names, identities, labelled, inventory)
+    copies = load_copies(project.root)
+    places = with_clones(places_of(names, identities, labelled, inventory), copies, inventory)
     search = Finder(session(), project.catalogs, identities, inventory).find(resolved.people, places, context)
     search = replace(search, not_reachable=tuple(sorted({*search.not_reachable, *resolved.not_reachable})))
     snapshot = read_state(project)
@@ -134,8 +137,22 @@ def look_for(
         now=now, at_once=at_once, most_share=project.limits.erase_share if most_share is None else most_share,
     )  # fmt: skip
     people = {request.id: person for (request, _), person in zip(asked, resolved.people, strict=True)}
+    going = {each.id for each in plan.requests if each.decision == "erase"}
+    carrying = _carrying(places, {request: who for request, who in people.items() if request in going})
+    holding = {step.dataset: step.requests for step in plan.places}
+    plan = replace(plan, copies=copy_steps(copies, carrying, holding, stated, now=now))
     numbers = {request.id: number for number, request in enumerate(requests)}
     return Look(gathering, people, numbers, search, plan, snapshot.holds, open_acts, paused)
+
+
+def _carrying(places: Places, people: Mapping[str, Collection[Identifier]]) -> dict[str, tuple[str, ...]]:
+    """By dataset, the requests whose people its columns could show."""
+    asked = {request: {one.type for one in person} for request, person in people.items()}
+    found: dict[str, tuple[str, ...]] = {}
+    for dataset, columns in places.columns.items():
+        names = {name for some in columns.values() for name in some}
+        found[dataset] = tuple(request for request, types in asked.items() if types & names)
+    return found
 
 
 def _terms(labelled: Labelled) -> dict[str, ErasureTerms]:

@@ -27,6 +27,7 @@ from ebbtide.app.scan import run_scan, start_session
 from ebbtide.app.world import in_doubt
 from ebbtide.config import Project
 from ebbtide.erasure.acting import Acts
+from ebbtide.erasure.copies import places_of_copies
 from ebbtide.erasure.eraser import Eraser
 from ebbtide.erasure.owner import DATASET, Requests
 from ebbtide.erasure.plan import Decision
@@ -230,6 +231,7 @@ def _unacted(look: Look, going: Sequence[str], at: datetime) -> list[ErasurePlac
                              until=step.until, updated_at=at)
                 for each in step.requests
             ]  # fmt: skip
+    found += places_of_copies(look.plan.copies, at=at)
     for missed in look.search.not_reachable:
         state = PlaceState.WAITING if missed.failed else PlaceState.NOT_REACHABLE
         kind = ELSEWHERE if missed.elsewhere or missed.failed else LINEAGE

@@ -85,5 +85,8 @@ def show_run(done: EraseRunResult, *, dry_run: bool) -> None:
 
 
 def _missed(plan: ErasePlanResult) -> None:
+    for copy in plan.copies:
+        until = f", until {copy.until}" if copy.until else ""
+        render.note(f"{copy.kind} {escape(copy.copy)}, {len(copy.requests)} people: {escape(copy.because)}{until}")
     for missed in plan.not_reachable:
         render.note(f"not looked at: {missed.place}: {missed.because}")

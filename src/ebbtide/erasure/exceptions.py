@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from ebbtide.erasure.copies import KINDS
 from ebbtide.erasure.owner import DATASET
 from ebbtide.erasure.progress import ELSEWHERE
 from ebbtide.ledger.ledger import Ledger
@@ -24,7 +25,7 @@ def exceptions_of(ledger: Ledger, requests: Collection[str]) -> dict[str, list[E
         places = places_of(state.connection, requests)
     found: dict[str, list[ErasurePlace]] = {}
     for place in places:
-        if place.state in EXCEPTIONS and place.kind in (DATASET, ELSEWHERE):
+        if place.state in EXCEPTIONS and place.kind in (DATASET, ELSEWHERE, *KINDS):
             found.setdefault(place.request, []).append(place)
     return found
 
@@ -41,5 +42,7 @@ def excepted(place: ErasurePlace) -> Excepted:
     if place.until is not None:
         outcome = "expires" if place.state is PlaceState.EXPIRES else "retained"
         return Excepted(place=place.place, outcome=outcome, basis=place.because, until=place.until)
+    if place.kind in KINDS:
+        return Excepted(place=place.place, outcome="not reachable", basis=place.because)
     basis = _ELSEWHERE if place.kind == ELSEWHERE else _BY_FORMAT
     return Excepted(place=place.place, outcome="not reachable", basis=basis)

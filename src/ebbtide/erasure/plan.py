@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import Any
 
 from ebbtide.config.tables import ErasureTerms
+from ebbtide.erasure.copies import CopyStep
 from ebbtide.erasure.found import Held, TableHits
 from ebbtide.erasure.places import NotReachable
 from ebbtide.formats.erasing import Fate, Foreseen, History
@@ -123,6 +124,7 @@ class ErasurePlan:
     requests: tuple[RequestStep, ...]
     places: tuple[PlaceStep, ...]
     not_reachable: tuple[NotReachable, ...]
+    copies: tuple[CopyStep, ...] = ()
 
     @property
     def over(self) -> tuple[RequestStep, ...]:
@@ -142,6 +144,7 @@ class ErasurePlan:
             "as_of": as_text(self.as_of),
             "requests": [each.to_dict() for each in self.requests],
             "places": [each.to_dict() for each in self.places],
+            "copies": [each.to_dict() for each in self.copies],
             "not_reachable": [{"place": each.place, "because": each.because} for each in self.not_reachable],
         }
 

@@ -189,6 +189,17 @@ class PlaceMissed(Shown):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class CopyPlan(Shown):
+    """A declared copy that may hold these people, and until when; `until` is None where nobody says."""
+
+    copy: str
+    kind: str
+    because: str
+    until: str | None
+    requests: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class ErasePlanResult(Shown):
     """What `erase run` would do; the same lake and requests give the same digest."""
 
@@ -196,6 +207,7 @@ class ErasePlanResult(Shown):
     as_of: str
     requests: tuple[RequestPlan, ...]
     places: tuple[PlacePlan, ...]
+    copies: tuple[CopyPlan, ...]
     not_reachable: tuple[PlaceMissed, ...]
 
 
