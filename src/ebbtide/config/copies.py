@@ -1,4 +1,4 @@
-"""`copies/*.yml`: what else holds rows of the catalogs' tables, and no table format knows of (spec §4, "Copies").
+"""`copies/*.yml`: what else holds rows of the catalogs' tables, and no table format knows of (spec §4).
 
 A clone that a catalog lists is a dataset like any other, and only its source is to be named. Everything else cannot be
 reached from here: it ends by itself within what it `keeps`, or a person has to see to it.
