@@ -114,7 +114,10 @@ def test_a_young_request_waits_for_its_cool_off_unless_it_is_told_not_to() -> No
     young = replace(ADA, ready_from=NOW + timedelta(hours=1))
     waiting = plan_erasure([young], {0: HELD}, [FACTS], now=NOW)
     assert ([each.decision for each in waiting.requests], waiting.places) == (["wait"], ())
-    assert plan_erasure([young], {0: HELD}, [FACTS], now=NOW, at_once=True).places[0].decision is Decision.ERASE
+    at_once = plan_erasure([young], {0: HELD}, [FACTS], now=NOW, at_once=True)
+    assert at_once.places[0].decision is Decision.ERASE
+    assert (at_once.requests[0].early, at_once.requests[0].because.endswith("was not waited for")) == (True, True)
+    assert not plan_erasure([ADA], {0: HELD}, [FACTS], now=NOW, at_once=True).requests[0].early
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,8 @@ class _Run:
         acts, resumed = _acts(self.project, self.ledger, look, self.now, only=only)
         going = [each.id for each in look.plan.requests if each.decision == "erase"]
         put_places(self.ledger, self.lease, going, _unacted(look, going, self.ledger.clock.now()))
-        say_planned(self.ledger, self.lease, {each for ids in acts.by_act.values() for each in ids})
+        early = [each.id for each in look.plan.requests if each.early]
+        say_planned(self.ledger, self.lease, {each for ids in acts.by_act.values() for each in ids}, early)
         window = parse_duration(self.project.erasure.reader_window, hours=True)
         assert self.context.run is not None
         eraser = Eraser(

@@ -25,6 +25,8 @@ from ebbtide.plan.held_back import HeldBack
 FEW_ROWS = 1000
 """A request that matches no more rows of a table than these is never too much."""
 
+NOT_AWAITED = "its cool-off was not waited for"
+
 
 class Decision(StrEnum):
     """What becomes of a dataset in this run."""
@@ -103,12 +105,13 @@ class PlaceStep:
 
 @dataclass(frozen=True, slots=True)
 class RequestStep:
-    """A request: whether it goes on now, and why not."""
+    """A request: whether it goes on now, and why not. `early` where somebody passed its cool-off."""
 
     id: str
     decision: str
     because: str
     deadline: datetime
+    early: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -181,7 +184,8 @@ def _request(
     if now < asked.ready_from and not at_once:
         return RequestStep(asked.id, "wait", f"its cool-off ends at {as_text(asked.ready_from)}", asked.due_at)
     said = f"due at {as_text(asked.due_at)}" if now < asked.due_at else f"overdue since {as_text(asked.due_at)}"
-    return RequestStep(asked.id, "erase", said, asked.due_at)
+    early = now < asked.ready_from
+    return RequestStep(asked.id, "erase", f"{said}, {NOT_AWAITED}" if early else said, asked.due_at, early)
 
 
 def _over(held: Sequence[Held], about: Mapping[str, DatasetFacts], most: float) -> str | None:

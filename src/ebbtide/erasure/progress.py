@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from ebbtide.erasure.plan import NOT_AWAITED
 from ebbtide.ledger.batch import MAX_BATCH
 from ebbtide.ledger.ledger import Ledger, Step
 from ebbtide.ledger.request_entries import RequestMoved
@@ -21,11 +22,13 @@ which a search of all bytes makes up for.
 _BEFORE = (RequestState.RECEIVED, RequestState.CERTIFIED_WITH_EXCEPTIONS)
 
 
-def say_planned(ledger: Ledger, lease: Lease, requests: Collection[str]) -> None:
-    """Work on these begins: whoever asked can no longer be told that nothing was done."""
+def say_planned(ledger: Ledger, lease: Lease, requests: Collection[str], early: Collection[str] = ()) -> None:
+    """Work on these begins: whoever asked can no longer be told that nothing was done. Of which of them somebody passed
+    the cool-off stands in the entry.
+    """
     with ledger.sweeping(lease) as step:
         found = request_rows.requests_by_id(step.state.connection, sorted(requests))
-        _move(ledger, step, [each for each in found if each.state in _BEFORE], RequestState.PLANNED)
+        _move(ledger, step, [each for each in found if each.state in _BEFORE], RequestState.PLANNED, early)
 
 
 def put_places(ledger: Ledger, lease: Lease, requests: Collection[str], places: Sequence[ErasurePlace]) -> None:
@@ -57,10 +60,19 @@ def _ahead(state: RequestState, places: Collection[ErasurePlace]) -> tuple[Reque
     return (RequestState.PURGED,) if state is not RequestState.PLANNED else (RequestState.DELETED, RequestState.PURGED)
 
 
-def _move(ledger: Ledger, step: Step[SweepWriter], requests: Collection[Request], state: RequestState) -> None:
+def _move(
+    ledger: Ledger,
+    step: Step[SweepWriter],
+    requests: Collection[Request],
+    state: RequestState,
+    early: Collection[str] = (),
+) -> None:
     moving = [each.id for each in requests if each.state is not state and state in NEXT_STATES[each.state]]
     at = ledger.clock.now()
-    entries = [RequestMoved(at=at, request=each, state=str(state)) for each in moving]
+    entries = [
+        RequestMoved(at=at, request=each, state=str(state), because=NOT_AWAITED if each in early else None)
+        for each in moving
+    ]
     if len(entries) == 1:
         step.append(*entries)
     for start in range(0, len(entries) if len(entries) > 1 else 0, MAX_BATCH):
