@@ -6,62 +6,13 @@ many a neighbour who was taken for the person.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
-from pyspark.sql import SparkSession
 
-from ebbtide.formats.reading import load_reader
-from ebbtide.model.dataset import Catalog, TableHandle
-from ebbtide.run import RunContext
-from ebbtide.verify.report import FoundValue, Grade, SearchReport, keyed
-from ebbtide.verify.search import Needle, SearchPlace, search
+from ebbtide.verify.report import FoundValue, Grade, keyed
 from tests.erasure.cells import PLACES, Planted, Variant
-from tests.erasure.conftest import Key, Know, Known
+from tests.erasure.conftest import PATH_KEY, Key, Know, Known, Searched, person_of
 from tests.erasure.generate import parameter
-from tests.erasure.people import Who, values_of
 from tests.erasure.variants import QUICK, VARIANTS
-
-_KEY = b"a key for paths, of this test alone"
-_SQL_TYPES = {"text": {"string"}, "bigint": {"bigint"}, "decimal": {"decimal(20,0)"}, "uuid": {"string"}}
-Searched = Callable[[Variant], SearchReport]
-
-
-@pytest.fixture(scope="session")
-def searched(spark: SparkSession, known: Know) -> Searched:
-    """One search for everybody, and for the ghosts of everybody, in a variant's table."""
-    done: dict[str, SearchReport] = {}
-
-    def of(variant: Variant) -> SearchReport:
-        if variant.id not in done:
-            made = known(variant).made
-            place = SearchPlace(variant.id, str(made.location), dataset=(made.catalog, _handle(made.catalog, variant)))
-            needles = [
-                _needle(variant, place_, type_, who)
-                for place_ in PLACES
-                for type_ in variant.planted(place_)
-                for who in ("person", "ghost")
-            ]
-            done[variant.id] = search(needles, [place], spark=lambda: spark, run=RunContext("test"), path_key=_KEY)
-        return done[variant.id]
-
-    return of
-
-
-def _handle(catalog: Catalog, variant: Variant) -> TableHandle:
-    found = [each for each in load_reader(catalog.format).discover(catalog) if isinstance(each, TableHandle)]
-    return next(each for each in found if each.id.table == f"planted_{variant.name}")
-
-
-def _needle(variant: Variant, place: str, type_: str, who: Who) -> Needle:
-    types = _SQL_TYPES[type_] | ({"binary"} if variant.binary_uuid and type_ == "uuid" else set())
-    value = values_of(variant.id, place, who).canonical(type_)
-    return Needle(_person(place, type_, who), f"c_{type_}", value, frozenset(types))
-
-
-def _person(place: str, type_: str, who: Who = "person") -> str:
-    return f"{place}/{type_}/{who}"
-
 
 CELLS = [
     pytest.param(variant, place, id=parameter(variant, place), marks=() if variant.id in QUICK else pytest.mark.deep)
@@ -75,7 +26,7 @@ CELLS = [
 def test_what_is_planted_is_found_and_named(variant: Variant, place: str, known: Know, searched: Searched) -> None:
     table, report = known(variant), searched(variant)
     for type_, cell in variant.planted(place).items():
-        found = report.found_of(_person(place, type_))
+        found = report.found_of(person_of(place, type_))
         paths = {each.path for each in found}
         whole, cut = _paths(table, place, type_)
         assert whole - paths == set(), f"{type_} was not found there"
@@ -83,7 +34,7 @@ def test_what_is_planted_is_found_and_named(variant: Variant, place: str, known:
         there = _claimed(table, place, type_, cell)
         named = [each for each in found if each.path in there and _is_named(each, cell)]
         assert named, f"{type_} has no place like {cell.role}, {cell.how}, {cell.by}: {_shown(found)}"
-        assert report.grade(_person(place, type_)) is Grade.F
+        assert report.grade(person_of(place, type_)) is Grade.F
 
 
 def _paths(table: Known, place: str, type_: str) -> tuple[set[str], set[str]]:
@@ -101,7 +52,7 @@ def _claimed(table: Known, place: str, type_: str, cell: Planted) -> set[str]:
 def _called(table: Known, path: str) -> str:
     """Keyed, where a value is in the path."""
     full = f"file://{table.made.location / path}"
-    return keyed(_KEY, full) if path in table.hidden else full
+    return keyed(PATH_KEY, full) if path in table.hidden else full
 
 
 def _is_named(found: FoundValue, cell: Planted) -> bool:
@@ -122,10 +73,10 @@ def test_who_was_never_there_is_not_found(variant: Variant, searched: Searched) 
     report = searched(variant)
     for place in PLACES:
         for type_, cell in variant.planted(place).items():
-            found = report.found_of(_person(place, type_, "ghost"))
+            found = report.found_of(person_of(place, type_, "ghost"))
             may_be = cell.gone and type_ in ("text", "uuid")
             assert {each.how for each in found} == ({"bound"} if may_be and found else set()), (place, type_)
             if not may_be:
-                reasons = {because for _, because in report.cannot_tell_of(_person(place, type_, "ghost"))}
-                assert report.grade(_person(place, type_, "ghost")) is (Grade.B if reasons else Grade.A)
+                reasons = {because for _, because in report.cannot_tell_of(person_of(place, type_, "ghost"))}
+                assert report.grade(person_of(place, type_, "ghost")) is (Grade.B if reasons else Grade.A)
                 assert reasons <= variant.untold
