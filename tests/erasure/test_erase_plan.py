@@ -66,7 +66,7 @@ def test_all_people_of_a_batch_are_one_step() -> None:
         ({"back": HeldBack(holds=("hold:counsel",))}, Decision.HELD, "hold:counsel"),
         ({"back": HeldBack(statutes=(Statute("floor:tax", date(2030, 1, 1)),))}, Decision.KEEP, "floor:tax"),
         ({"terms": ErasureTerms("keep", basis="law", until=date(2030, 1, 1))}, Decision.KEEP, "law"),
-        ({"cannot": "no API"}, Decision.KEEP, "no API"),
+        ({"cannot": "no API"}, Decision.CANNOT, "no API"),
         ({"back": HeldBack(blocks=("locked:lake.db.u",))}, Decision.WAIT, "it waits for locked:lake.db.u"),
         ({"back": HeldBack(settings=("floor:gc",))}, Decision.WAIT, "it waits for floor:gc"),
         ({"busy": "an erasure that was begun"}, Decision.WAIT, "an erasure that was begun"),

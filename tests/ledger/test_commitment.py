@@ -47,6 +47,15 @@ def test_an_opening_is_read_back() -> None:
     assert opening().commitments()[0] == commit(KEY, "user_id", SECRET)
 
 
+def test_what_tables_of_identities_gave_is_kept_once_and_opens_no_commitment() -> None:
+    email, device = opening().identifiers[1], Identifier("device", "d-1")
+    known = opening().knowing([device, email]).knowing([device])
+    assert Opening.parse(known.encode()) == known
+    assert (known.resolved, known.everything) == ((device,), (*opening().identifiers, device))
+    assert known.commitments() == opening().commitments()
+    assert "d-1" not in repr(known)
+
+
 def test_an_opening_and_its_errors_never_show_key_or_identifier() -> None:
     shown = [repr(opening()), str(opening()), f"{opening().identifiers}", repr(opening().identifiers[0])]
     for damage in (b"", b"x", opening().encode()[:-3], opening().encode().replace(b'"v":1', b'"v":9')):

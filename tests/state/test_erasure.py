@@ -36,15 +36,15 @@ def test_what_is_said_of_a_place_takes_the_place_of_what_was(tmp_path: Path) -> 
         assert [(each.place, each.state) for each in found] == [
             ("b", PlaceState.PENDING), ("lake.db.t", PlaceState.REMOVED)
         ]  # fmt: skip
-        assert [each.request for each in rows.places_of_act(state.connection, "a")] == ["r2"]
 
 
 def test_the_list_of_an_erasure_is_kept_until_its_files_are_gone(tmp_path: Path) -> None:
     database = Database(f"sqlite:///{tmp_path}/state.db")
+    requested(database, "r1", "r2")
     with Lease.acquire(database, holder="test") as lease:
         with database.sweeper(lease) as state:
             state.begin_act("a", head=None, files={"one": 1})
-            rows.open_erasure(state.connection, "a", "lake.db.t", free_from=NOW)
+            rows.open_erasure(state.connection, "a", "lake.db.t", ["r2", "r1"], free_from=NOW)
             rows.add_files(state.connection, "a", {"two": 2})
         with database.sweeper(lease) as state:
             state.forget_files()
@@ -52,6 +52,7 @@ def test_the_list_of_an_erasure_is_kept_until_its_files_are_gone(tmp_path: Path)
         with database.sweeper(lease) as state:
             (found,) = rows.open_erasures(state.connection)
             assert (found.files, found.free_from) == ({"one": 1, "two": 2}, NOW + timedelta(hours=1))
+            assert found.requests == {"r1", "r2"}
             rows.close_erasure(state.connection, ["a"])
             state.forget_files()
             assert rows.open_erasures(state.connection) == []

@@ -29,10 +29,10 @@ def find_people(
     """Places of each request, or of a person without one. `rows` is the file that the person's own rows go to."""
     from ebbtide.app.scan import scan_project, start_session
     from ebbtide.config.copies import load_copies
-    from ebbtide.erasure.copies import with_clones
+    from ebbtide.erasure.copies import out_of_reach, with_clones
     from ebbtide.erasure.find import Finder
     from ebbtide.erasure.identities import resolve
-    from ebbtide.erasure.places import places_of
+    from ebbtide.erasure.places import NotReachable, places_of
     from ebbtide.inventory.information_schema import Inventory
     from ebbtide.lineage.labelled import label_inventory
 
@@ -55,9 +55,10 @@ def find_people(
     found = finder.find(resolved.people, places, context)
     if rows is not None:
         _write_rows(rows, found.rows[0])
+    beside = {NotReachable(place, because, elsewhere=True) for place, because in out_of_reach(project.root)}
     missed = [
         {"place": one.place, "because": one.because, "failed": one.failed}
-        for one in sorted({*found.not_reachable, *resolved.not_reachable})
+        for one in sorted({*found.not_reachable, *resolved.not_reachable, *beside})
     ]
     return [
         {"id": request, "places": [asdict(held) for held in found.held[n]], "not_reachable": missed}
@@ -70,7 +71,7 @@ def _people(project: Project, requests: Sequence[str]) -> list[tuple[Identifier,
     from ebbtide.erasure.filing import opening_of
 
     ledger = open_ledger(project)
-    return [opening_of(ledger, request).identifiers for request in requests]
+    return [opening_of(ledger, request).everything for request in requests]
 
 
 def _refuse_existing(path: Path | None) -> None:

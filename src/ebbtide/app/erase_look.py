@@ -11,10 +11,12 @@ from ebbtide.app.scan import run_scan, start_session
 from ebbtide.app.world import orders_of, read_state, world_of
 from ebbtide.config import Project
 from ebbtide.config.copies import load_copies
+from ebbtide.config.hottier import names_of_hot_tables
 from ebbtide.config.policies import load_policies
 from ebbtide.config.subjects import Identities, load_identities
 from ebbtide.config.tables import ErasureTerms
-from ebbtide.erasure.copies import copy_steps, with_clones
+from ebbtide.erasure.copies import copy_steps, with_clones, with_hot_tables
+from ebbtide.erasure.exceptions import is_released
 from ebbtide.erasure.filing import ENDS_BY_ITSELF
 from ebbtide.erasure.find import Finder
 from ebbtide.erasure.found import Search
@@ -22,8 +24,9 @@ from ebbtide.erasure.gather import Gathering
 from ebbtide.erasure.identities import resolve
 from ebbtide.erasure.keyring import open_sealed
 from ebbtide.erasure.leavers import pending_until
+from ebbtide.erasure.owner import DATASET
 from ebbtide.erasure.places import Places, places_of
-from ebbtide.erasure.plan import Asking, ErasurePlan, plan_erasure
+from ebbtide.erasure.plan import Asking, ErasurePlan, KeptFrom, kept_from, plan_erasure
 from ebbtide.errors import InputError, RefusedError
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.ledger.commitment import Identifier
@@ -31,12 +34,13 @@ from ebbtide.ledger.ledger import Ledger
 from ebbtide.lineage.labelled import Labelled, label_inventory
 from ebbtide.model.durations import add, parse_duration
 from ebbtide.model.times import as_text
-from ebbtide.plan.held_back import held_back
+from ebbtide.plan.held_back import HeldBack, held_back
 from ebbtide.run import RunContext
 from ebbtide.state import erasure as rows
-from ebbtide.state.erasure import OPEN, ErasurePlace, OpenErasure
+from ebbtide.state.erasure import OPEN, ErasurePlace, OpenErasure, PlaceState
 from ebbtide.state.values import Hold, Request, RequestState
 
+_WITHOUT_A_DATE = (PlaceState.RETAINED, PlaceState.NOT_REACHABLE)
 ASKING = (
     RequestState.RECEIVED,
     RequestState.PLANNED,
@@ -64,6 +68,11 @@ class Look:
     def inventory(self) -> Inventory:
         return self.gathering.inventory
 
+    def kept(self, dataset: str) -> KeptFrom | None:
+        """What keeps every erasure from a dataset, one that was begun included."""
+        gathering = self.gathering
+        return kept_from(gathering.back.get(dataset, HeldBack()), gathering.terms.get(dataset, ErasureTerms()))
+
 
 def asked_for(ledger: Ledger, requests: Sequence[str], now: datetime) -> list[Request]:
     """The requests by these ids, or all that something is still to be done for."""
@@ -72,7 +81,7 @@ def asked_for(ledger: Ledger, requests: Sequence[str], now: datetime) -> list[Re
             found = [state.get_request(each) for each in dict.fromkeys(requests)]
         else:
             every = [each for each in state.requests(only_open=True) if each.state in ASKING]
-            due = _due_again(rows.places_of(state.connection, [each.id for each in every]), now)
+            due = _due_again(rows.places_of(state.connection, [each.id for each in every]), state.holds(), now)
             found = [
                 each for each in every if each.state is not RequestState.CERTIFIED_WITH_EXCEPTIONS or each.id in due
             ]
@@ -85,9 +94,17 @@ def asked_for(ledger: Ledger, requests: Sequence[str], now: datetime) -> list[Re
     return found
 
 
-def _due_again(places: Collection[ErasurePlace], now: datetime) -> set[str]:
-    """Requests with an exception whose date has come."""
-    return {each.request for each in places if each.until is not None and each.until < now.date()}
+def _due_again(places: Collection[ErasurePlace], holds: Collection[Hold], now: datetime) -> set[str]:
+    """Requests with an exception whose date has come, whose hold was released, or that has no date: what kept it may be
+    gone by now.
+    """
+    return {
+        each.request
+        for each in places
+        if (each.until is not None and each.until < now.date())
+        or is_released(each, holds)
+        or (each.kind == DATASET and each.until is None and each.state in _WITHOUT_A_DATE)
+    }
 
 
 def look_for(
@@ -103,7 +120,7 @@ def look_for(
     """Scan, find these people everywhere, and plan what becomes of every place."""
     if not requests:
         raise InputError("no request is to be carried out", hint="`erase request` files one, `erase list` shows them")
-    opened = {found.id: opening.identifiers for found, opening in open_sealed(ledger.home, requests)}
+    opened = {found.id: opening.everything for found, opening in open_sealed(ledger.home, requests)}
     run_scan(project, now=datetime.now(UTC), context=context)
     identities, inventory = load_identities(project.root), Inventory.open(project.inventory)
     session = cache(lambda: start_session(project))
@@ -113,6 +130,7 @@ def look_for(
     names = {one.type for person in resolved.people for one in person}
     copies = load_copies(project.root)
     places = with_clones(places_of(names, identities, labelled, inventory), copies, inventory)
+    places = with_hot_tables(places, names_of_hot_tables(project.root))
     search = Finder(session(), project.catalogs, identities, inventory).find(resolved.people, places, context)
     search = replace(search, not_reachable=tuple(sorted({*search.not_reachable, *resolved.not_reachable})))
     snapshot = read_state(project)
@@ -120,7 +138,8 @@ def look_for(
         open_acts, paused = tuple(rows.open_erasures(state.connection)), state.paused_acts()
         stated = rows.places_of(state.connection, [each.id for each in requests])
     traced = _traced(stated, open_acts, paused)
-    touched = {*search.tables, *(name for name in traced if name in inventory.current.entries)}
+    traces = {*traced, *(each.dataset for each in open_acts)}
+    touched = {*search.tables, *(name for name in traces if name in inventory.current.entries)}
     context.step("planning")
     policies, world = load_policies(project.root, unsafe=True), world_of(labelled, inventory)
     back = held_back(policies, world, orders_of(snapshot, inventory), touched, now=now)

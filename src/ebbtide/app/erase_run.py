@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
@@ -17,7 +17,7 @@ from typing import Any
 from ebbtide.acts.act import ActResult
 from ebbtide.acts.engine import Engine, Lake
 from ebbtide.acts.recovery import close_unfinished
-from ebbtide.app.erase_look import Look, asked_for, look_for
+from ebbtide.app.erase_look import ASKING, Look, asked_for, look_for
 from ebbtide.app.erase_marks import marked_partitions, rebind
 from ebbtide.app.ledger import Ledger, open_for_writing
 from ebbtide.app.proof import prove
@@ -29,6 +29,7 @@ from ebbtide.config import Project
 from ebbtide.erasure.acting import Acts
 from ebbtide.erasure.copies import places_of_copies
 from ebbtide.erasure.eraser import Eraser
+from ebbtide.erasure.keyring import keep_resolved
 from ebbtide.erasure.owner import DATASET, Requests
 from ebbtide.erasure.plan import Decision
 from ebbtide.erasure.progress import ELSEWHERE, LINEAGE, advance, put_places, say_planned
@@ -39,10 +40,16 @@ from ebbtide.inventory.information_schema import Inventory
 from ebbtide.model.durations import parse_duration
 from ebbtide.run import RunContext, quiet
 from ebbtide.state import erasure as rows
-from ebbtide.state.erasure import ErasurePlace, PlaceState
+from ebbtide.state.erasure import ErasurePlace, OpenErasure, PlaceState
 from ebbtide.state.lease import Lease
+from ebbtide.state.requests import requests_by_id
 
-_STATES = {Decision.HELD: PlaceState.HELD, Decision.KEEP: PlaceState.RETAINED, Decision.WAIT: PlaceState.WAITING}
+_STATES = {
+    Decision.HELD: PlaceState.HELD,
+    Decision.KEEP: PlaceState.RETAINED,
+    Decision.WAIT: PlaceState.WAITING,
+    Decision.CANNOT: PlaceState.NOT_REACHABLE,
+}
 
 
 def plan_requests(
@@ -137,6 +144,8 @@ class _Run:
         self.looks.append(look)
         acts, resumed = _acts(self.project, self.ledger, look, self.now, only=only)
         going = [each.id for each in look.plan.requests if each.decision == "erase"]
+        with self.ledger.sweeping(self.lease) as step:
+            keep_resolved(step, self.ledger.home, {each: look.people[each] for each in going})
         put_places(self.ledger, self.lease, going, _unacted(look, going, self.ledger.clock.now()))
         early = [each.id for each in look.plan.requests if each.early]
         say_planned(self.ledger, self.lease, {each for ids in acts.by_act.values() for each in ids}, early)
@@ -206,19 +215,30 @@ def _acts(
     """The acts of a look, and the datasets of those that go on."""
     acts = Acts(look.inventory, project.catalogs, look.people, look.numbers, look.search)
     resumed: set[str] = set()
-    with ledger.database.reader() as state:
-        for earlier in look.open_acts:
-            if earlier.act in look.paused and earlier.free_from <= now and only is None:
-                requests = {place.request for place in rows.places_of_act(state.connection, earlier.act)}
-                if requests and requests <= look.people.keys() and look.inventory.found(earlier.dataset) is not None:
-                    acts.go_on(earlier, requests)
-                    resumed.add(earlier.dataset)
+    if only is None:
+        for earlier, requests in _going_on(ledger, look, now):
+            acts.go_on(earlier, requests)
+            resumed.add(earlier.dataset)
     for step in look.plan.places:
         if step.decision is not Decision.ERASE or (only is not None and step.dataset not in only):
             continue
         left = [each for each in look.open_acts if each.dataset == step.dataset and each.act not in look.paused]
         acts.begin(step, left, free_from=now)
     return acts, resumed
+
+
+def _going_on(ledger: Ledger, look: Look, now: datetime) -> Iterator[tuple[OpenErasure, set[str]]]:
+    """Acts whose readers are done, with those of their requests that are open: all of these have to be in this run, for
+    what is left of them is looked for by who they are. Not where by now something keeps every erasure from the dataset.
+    """
+    due = [each for each in look.open_acts if each.act in look.paused and each.free_from <= now]
+    with ledger.database.reader() as state:
+        known = requests_by_id(state.connection, sorted({request for each in due for request in each.requests}))
+    open_ones = {request.id for request in known if request.state in ASKING}
+    for each in due:
+        going, found = each.requests & open_ones, look.inventory.found(each.dataset)
+        if going <= look.people.keys() and found is not None and look.kept(each.dataset) is None:
+            yield each, set(going)
 
 
 def _unacted(look: Look, going: Sequence[str], at: datetime) -> list[ErasurePlace]:
@@ -232,6 +252,8 @@ def _unacted(look: Look, going: Sequence[str], at: datetime) -> list[ErasurePlac
                              until=step.until, updated_at=at)
                 for each in step.requests
             ]  # fmt: skip
+    said = {(place.request, place.place) for place in found}
+    found += [place for place in _stopped(look, at) if (place.request, place.place) not in said]
     found += places_of_copies(look.plan.copies, at=at)
     for missed in look.search.not_reachable:
         state = PlaceState.WAITING if missed.failed else PlaceState.NOT_REACHABLE
@@ -242,6 +264,18 @@ def _unacted(look: Look, going: Sequence[str], at: datetime) -> list[ErasurePlac
             for each in going
         ]  # fmt: skip
     return found
+
+
+def _stopped(look: Look, at: datetime) -> Iterator[ErasurePlace]:
+    """Acts that were begun and that something keeps from going on: no reader sees these people, but files are there."""
+    for act in look.open_acts:
+        if act.act in look.paused and (kept := look.kept(act.dataset)) is not None:
+            decision, because, until, _ = kept
+            for request in sorted(act.requests & look.people.keys()):
+                yield ErasurePlace(
+                    request=request, place=act.dataset, kind=DATASET, state=_STATES[decision],
+                    because=f"{because}; files that were replaced stay", until=until, updated_at=at,
+                )  # fmt: skip
 
 
 def _is_begun(look: Look, dataset: str) -> bool:

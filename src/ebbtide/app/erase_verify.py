@@ -57,7 +57,7 @@ def verify_requests(
         raise InputError("nobody to look for", hint="name a request: `erase list` has their ids")
     ledger, now = open_for_writing(project, context)
     requests = list(dict.fromkeys(requests))
-    people = [opening_of(ledger, request).identifiers for request in requests]
+    people = [opening_of(ledger, request).everything for request in requests]
     run_scan(project, now=now, context=context)
     _, inventory, declared = declared_in(project)
     resolved = _resolved(project, inventory, people, context)
@@ -72,7 +72,8 @@ def verify_requests(
     if not dry_run:
         ledger, _ = open_for_writing(project, context)
         record_search(
-            ledger, requests, report, path_key=path_key, scanner=f"ebbtide {version('ebbtide')}", excepted=excepted
+            ledger, requests, report, path_key=path_key, scanner=f"ebbtide {version('ebbtide')}", excepted=excepted,
+            known=dict(zip(requests, resolved.people, strict=True)),
         )  # fmt: skip
         _say_found(ledger, requests, report, excepted)
     return [_told(request, report, excepted.get(request, frozenset())) for request in requests]
@@ -119,6 +120,7 @@ def places_to_search(project: Project, inventory: Inventory, ledger: Ledger) -> 
     """Everywhere that a person may lie: datasets, those that were dropped, whole warehouses, and our own stores; and
     what lies where nobody can look.
     """
+    from ebbtide.erasure.copies import out_of_reach
     from ebbtide.verify.report import SearchPlace, Untold
 
     places: list[SearchPlace] = []
@@ -140,6 +142,7 @@ def places_to_search(project: Project, inventory: Inventory, ledger: Ledger) -> 
     prefixes = [(catalog.warehouse, catalog.options) for catalog in project.catalogs.values() if catalog.warehouse]
     prefixes += [(each.prefix, {}) for each in project.warehouses]
     places += [SearchPlace(at, at, options) for at, options in prefixes]
+    untold += [Untold(place, because) for place, because in out_of_reach(project.root)]
     if database_of(project).folder is None:
         untold.append(Untold("ebbtide:state", "it is on a server, whose files are not read here"))
     places += _own_places(project, ledger)
@@ -191,9 +194,11 @@ def _own_places(project: Project, ledger: Ledger) -> Iterator[SearchPlace]:
 def _say_found(
     ledger: Ledger, requests: Sequence[str], report: SearchReport, excepted: Mapping[str, frozenset[str]]
 ) -> None:
-    """Where a person was found, something is left to be done: the next run looks at these datasets, rows or not."""
+    """Where a person was found, something is left to be done: the next run looks at these datasets, rows or not. Where
+    files only wait for readers, that is known.
+    """
     from ebbtide.erasure.owner import DATASET
-    from ebbtide.state.erasure import ErasurePlace, PlaceState, put_places
+    from ebbtide.state.erasure import ErasurePlace, PlaceState, places_of, put_places
 
     counts: dict[tuple[str, str], int] = {}
     for each in report.found:
@@ -206,10 +211,17 @@ def _say_found(
             because=f"a search found them {count} times", updated_at=at,
         )
         for (request, dataset), count in sorted(counts.items())
+        if request in requests
     ]  # fmt: skip
-    if places:
-        with ledger.database.writer() as state:
-            put_places(state.connection, [each for each in places if each.request in requests])
+    if not places:
+        return
+    with ledger.database.writer() as state:
+        waiting = {
+            (each.request, each.place)
+            for each in places_of(state.connection, requests)
+            if each.state is PlaceState.DELETED
+        }
+        put_places(state.connection, [each for each in places if (each.request, each.place) not in waiting])
 
 
 def _told(request: str, report: SearchReport, excepted: frozenset[str]) -> dict[str, Any]:

@@ -85,6 +85,11 @@ class _File(BaseModel):
     tables: tuple[_Table, ...] = Field(min_length=1)
 
 
+def names_of_hot_tables(root: Path) -> tuple[str, ...]:
+    """What is declared, without asking the environment where any server is."""
+    return tuple(table.name for path in yaml.files_in(root / "hottier") for table in yaml.load(path, _File).tables)
+
+
 def load_hot_tables(root: Path, environment: Mapping[str, str] = os.environ) -> dict[str, HotTable]:
     """Every table of `hottier/*.yml` by its name. Two entries for one table, or for one cold table, are refused."""
     found: dict[str, HotTable] = {}

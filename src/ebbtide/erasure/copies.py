@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ebbtide.config.copies import Copy
+from ebbtide.config.copies import Copy, load_copies
+from ebbtide.config.hottier import names_of_hot_tables
 from ebbtide.erasure.places import NotReachable, Places
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.model.durations import add
@@ -23,6 +25,7 @@ from ebbtide.state.erasure import ErasurePlace, PlaceState
 
 KINDS = frozenset({"archive", "replica", "backup", "topic", "recipient"})
 """Kinds of places that nobody of us can reach."""
+HOT_TABLE = "a hot table: it is on a PostgreSQL server, whose rows are not looked at"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +72,19 @@ def _columns_of(dataset: str, inventory: Inventory) -> set[str] | None:
     if dataset not in inventory.current.entries:
         return None
     return set(inventory.table("columns", table_id=dataset)["column_id"].to_pylist())
+
+
+def with_hot_tables(places: Places, names: Iterable[str]) -> Places:
+    """The places, and what lies on a server in front of the lake: no erasure asks it for rows."""
+    missed = {NotReachable(name, HOT_TABLE, elsewhere=True) for name in names}
+    return Places(places.columns, tuple(sorted({*places.not_reachable, *missed})))
+
+
+def out_of_reach(root: Path) -> list[tuple[str, str]]:
+    """What a project declares beside its catalogs, and no search of storage reads, each with why."""
+    copies = [(each.name, f"a declared {each.kind}: nobody reads it here") for each in load_copies(root)
+              if each.kind in KINDS]  # fmt: skip
+    return [*copies, *((name, HOT_TABLE) for name in names_of_hot_tables(root))]
 
 
 def copy_steps(

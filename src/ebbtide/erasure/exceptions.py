@@ -10,6 +10,7 @@ from ebbtide.erasure.progress import ELSEWHERE
 from ebbtide.ledger.ledger import Ledger
 from ebbtide.ledger.request_entries import Excepted
 from ebbtide.state.erasure import EXCEPTIONS, ErasurePlace, PlaceState, places_of
+from ebbtide.state.values import Hold, HoldScope
 
 # What a place says is for people who may see names of tags and words of holds; a certificate goes to anybody.
 _HELD = "a hold"
@@ -19,20 +20,29 @@ _ELSEWHERE = "no catalog of this project lists it"
 
 def exceptions_of(ledger: Ledger, requests: Collection[str]) -> dict[str, list[ErasurePlace]]:
     """The places of each request in which something is left for a reason; what lineage could not follow is none, for a
-    search reads every byte there.
+    search reads every byte there. A hold that was released is no reason any more.
     """
     with ledger.database.reader() as state:
-        places = places_of(state.connection, requests)
+        places, holds = places_of(state.connection, requests), state.holds()
     found: dict[str, list[ErasurePlace]] = {}
     for place in places:
-        if place.state in EXCEPTIONS and place.kind in (DATASET, ELSEWHERE, *KINDS):
+        if place.state in EXCEPTIONS and place.kind in (DATASET, ELSEWHERE, *KINDS) and not is_released(place, holds):
             found.setdefault(place.request, []).append(place)
     return found
 
 
+def is_released(place: ErasurePlace, holds: Collection[Hold]) -> bool:
+    """Whether it was held, and no hold names it, or a person, any more."""
+    return place.state is PlaceState.HELD and not any(
+        hold.dataset == place.place or hold.scope is HoldScope.SUBJECT for hold in holds
+    )
+
+
 def datasets_of(places: Sequence[ErasurePlace]) -> frozenset[str]:
-    """The datasets among them."""
-    return frozenset(each.place for each in places if each.kind == DATASET)
+    """The datasets among them in which somebody may be found. That a format cannot erase rows is no reason for them."""
+    return frozenset(
+        each.place for each in places if each.kind == DATASET and each.state is not PlaceState.NOT_REACHABLE
+    )
 
 
 def excepted(place: ErasurePlace) -> Excepted:

@@ -7,7 +7,7 @@ project; it lies with the other keys and never in the database, which knows only
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 
 from ebbtide.errors import EbbtideError, InputError, RefusedError, UnreadableError
@@ -15,8 +15,9 @@ from ebbtide.ledger.commitment import Identifier, Opening, committed
 from ebbtide.ledger.home import Home
 from ebbtide.ledger.ledger import Ledger, Step
 from ebbtide.state import requests as rows
-from ebbtide.state.keys import KeyFolder, unseal
+from ebbtide.state.keys import KeyFolder, seal, unseal
 from ebbtide.state.reader import StateReader
+from ebbtide.state.sweeper import SweepWriter
 from ebbtide.state.values import Request
 from ebbtide.state.writer import StateWriter
 
@@ -122,6 +123,21 @@ def open_with_keys(home: Home, requests: Iterable[Request]) -> Iterator[tuple[Re
             slot = one.key_slot
             key = home.keys.read(one.id) if slot is None or keys is None else keys.key(slot, one.id)
             yield one, key, _opened(one, key)
+
+
+def keep_resolved(
+    step: Step[StateWriter] | Step[SweepWriter], home: Home, people: Mapping[str, Sequence[Identifier]]
+) -> None:
+    """Seal with each request what tables of identities gave of its person, before the rows that say so are erased."""
+    requests = rows.requests_by_id(step.state.connection, sorted(people))
+    rows.reseal(
+        step.state.connection,
+        [
+            (request.id, seal(key, request.id, known.encode()))
+            for request, key, opening in open_with_keys(home, requests)
+            if (known := opening.knowing(people[request.id])) != opening
+        ],
+    )
 
 
 def adopt_key_files(ledger: Ledger) -> None:

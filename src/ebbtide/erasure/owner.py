@@ -32,6 +32,8 @@ class Ended:
     because: str
     left: Mapping[str, int]
     write_places: Callable[[Step[SweepWriter], datetime], None]
+    raised: bool = False
+    """Whether an error ended it: then nobody can tell here what it let go of."""
 
     @property
     def failed(self) -> bool:
@@ -44,7 +46,10 @@ class Ended:
     def write(self, step: Step[SweepWriter], at: datetime) -> None:
         """Say it of every request; what is left is kept for the next run, which plans again."""
         self.write_places(step, at)
-        if self.left:
+        if self.raised:
+            # A commit before the one that failed may have let go of files: the list of them is kept since then.
+            rows.add_files(step.state.connection, self.act, self.left)
+        elif self.left:
             rows.keep_files(step.state.connection, self.act, self.left)
         else:
             rows.close_erasure(step.state.connection, [self.act])
@@ -64,17 +69,19 @@ class Requests:
     verb: str = "erase"
 
     def still_wanted(self, step: Step[SweepWriter], act: Act, at: datetime) -> Act | None:
-        """Not where a hold came since the plan, or where one of its requests is closed by now: plan again."""
+        """Not where a hold came since the plan, or where one of its requests is closed by now: plan again. An act whose
+        requests are all closed is over, too; what it let go of is for whoever finds it.
+        """
         state, ids = step.state, self.by_act[act.id]
         if held := next((hold.id for hold in state.holds() if self._is_new_hold(hold, act.dataset)), None):
             self._put(step, act, PlaceState.HELD, f"hold {held}", at)
             return None
-        if any(request.state in _GONE for request in requests_by_id(state.connection, ids)):
+        if not ids or any(request.state in _GONE for request in requests_by_id(state.connection, ids)):
             return None
         if not act.paused:
             stage = act.stage(Phase.FILES)
             assert stage is not None
-            rows.open_erasure(state.connection, act.id, act.dataset, free_from=stage.not_before or at)
+            rows.open_erasure(state.connection, act.id, act.dataset, ids, free_from=stage.not_before or at)
             rows.close_erasure(state.connection, self.taken_over.get(act.id, ()))
         self._put(step, act, PlaceState.PENDING, "begun", at)
         return act
@@ -100,7 +107,8 @@ class Requests:
     def settle(self, result: ActResult, after: Inventory) -> Ended:  # noqa: ARG002 - a listing says what is left
         act, erased = result.act, self.done.get(result.act.id)
         state, because, left = self._state_of(result, erased)
-        return Ended(act.id, state, because, left, lambda step, at: self._put(step, act, state, because, at))
+        raised = result.error is not None
+        return Ended(act.id, state, because, left, lambda step, at: self._put(step, act, state, because, at), raised)
 
     def _state_of(self, result: ActResult, erased: Erased | None) -> tuple[PlaceState, str, dict[str, int]]:
         if result.error is not None or erased is None:

@@ -35,6 +35,8 @@ class Decision(StrEnum):
     KEEP = "keep"
     HELD = "held"
     WAIT = "wait"
+    CANNOT = "cannot"
+    """Nobody has a reason to keep it; its format erases nobody."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,11 +223,12 @@ def _place(facts: DatasetFacts, going: Mapping[int, str], held: Mapping[int, Seq
     )  # fmt: skip
 
 
-_Decided = tuple[Decision, str, date | None, tuple[str, ...]]
+KeptFrom = tuple[Decision, str, date | None, tuple[str, ...]]
+"""A decision, why, until when, and what is waited for."""
 
 
-def _decide(facts: DatasetFacts, refs: Sequence[RefStep]) -> _Decided:
-    back, terms = facts.back, facts.terms
+def kept_from(back: HeldBack, terms: ErasureTerms) -> KeptFrom | None:
+    """What keeps every erasure from a dataset, one that was begun included; None where nothing does."""
     if back.holds:
         return Decision.HELD, ", ".join(back.holds), None, ()
     if back.statutes:
@@ -233,10 +236,17 @@ def _decide(facts: DatasetFacts, refs: Sequence[RefStep]) -> _Decided:
         return Decision.KEEP, latest.basis, latest.until, ()
     if terms.method == "keep":
         return Decision.KEEP, terms.basis or "", terms.until, ()
-    if facts.cannot is not None:
-        return Decision.KEEP, facts.cannot, None, ()
     if waits := (*back.blocks, *back.settings):
         return Decision.WAIT, f"it waits for {waits[0]}", None, waits
+    return None
+
+
+def _decide(facts: DatasetFacts, refs: Sequence[RefStep]) -> KeptFrom:
+    kept = kept_from(facts.back, facts.terms)
+    if facts.cannot is not None and (kept is None or kept[0] is Decision.WAIT):
+        return Decision.CANNOT, facts.cannot, None, ()
+    if kept is not None:
+        return kept
     if facts.busy is not None:
         return Decision.WAIT, facts.busy, None, (facts.busy,)
     stuck = [each for each in refs if each.fate is Fate.STAYS and not each.ref.startswith("branch:")]

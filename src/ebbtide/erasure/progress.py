@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from ebbtide.erasure.owner import DATASET
 from ebbtide.erasure.plan import NOT_AWAITED
 from ebbtide.ledger.batch import MAX_BATCH
 from ebbtide.ledger.ledger import Ledger, Step
 from ebbtide.ledger.request_entries import RequestMoved
 from ebbtide.state import erasure as rows
 from ebbtide.state import requests as request_rows
-from ebbtide.state.erasure import OPEN, UNTOUCHED, ErasurePlace
+from ebbtide.state.erasure import OPEN, UNTOUCHED, ErasurePlace, PlaceState
 from ebbtide.state.lease import Lease
 from ebbtide.state.sweeper import SweepWriter
 from ebbtide.state.values import NEXT_STATES, Request, RequestState
@@ -19,6 +20,8 @@ ELSEWHERE, LINEAGE = "elsewhere", "lineage"
 """Kinds of places that nobody looked at: what no catalog of ours has, or did not answer; what lineage could not follow,
 which a search of all bytes makes up for.
 """
+_CANNOT = (DATASET, PlaceState.NOT_REACHABLE)
+"""Rows that a format cannot erase are there: nothing was deleted."""
 _BEFORE = (RequestState.RECEIVED, RequestState.CERTIFIED_WITH_EXCEPTIONS)
 
 
@@ -53,7 +56,7 @@ def advance(ledger: Ledger, lease: Lease, requests: Collection[str]) -> dict[str
 
 def _ahead(state: RequestState, places: Collection[ErasurePlace]) -> tuple[RequestState, ...]:
     """The states that a request goes through from here on."""
-    if any(place.state in UNTOUCHED for place in places):
+    if any(place.state in UNTOUCHED or (place.kind, place.state) == _CANNOT for place in places):
         return ()
     if any(place.state in OPEN for place in places):
         return (RequestState.DELETED,)

@@ -17,7 +17,7 @@ from ebbtide.erasure.keyring import open_with_keys
 from ebbtide.errors import InputError, RefusedError
 from ebbtide.ledger.attachments import attach
 from ebbtide.ledger.batch import MAX_BATCH, read_batched
-from ebbtide.ledger.commitment import Searched
+from ebbtide.ledger.commitment import Identifier, Opening, Searched
 from ebbtide.ledger.leaf import VERIFIED, read_body
 from ebbtide.ledger.ledger import Ledger, Step
 from ebbtide.ledger.request_entries import Verified
@@ -91,11 +91,13 @@ def record_search(
     scanner: str,
     place: str = EVERYWHERE,
     excepted: Mapping[str, Collection[str]] | None = None,
+    known: Mapping[str, Sequence[Identifier]] | None = None,
 ) -> None:
     """Say what a search found of the people of these requests, and move the requests on, or back, by it.
 
     `excepted` are datasets, by request, in which something is left for a reason: what was found there is said of that
     dataset, and takes no verification back. A dataset of which that was said once is spoken of in every later search.
+    `known` is what was searched for, by request: nothing less is from now on.
     """
     ids = list(dict.fromkeys(request_ids))
     if not ids:
@@ -145,7 +147,7 @@ def record_search(
             moved.setdefault(after_search(request.state, found=found[request.id] > 0), []).append(request.id)
         for state, each in moved.items():
             rows.set_states(connection, each, state, at=at)
-        _keep_path_key(step, ledger, requests, Searched(inventory, path_key))
+        _keep(step, ledger, requests, Searched(inventory, path_key), known or {})
 
 
 def _spoken_of(
@@ -196,11 +198,21 @@ def _append(step: Step[StateWriter], entries: Sequence[Verified], attachments: S
         step.append_batch(entries[start : start + MAX_BATCH], attachments=attachments)
 
 
-def _keep_path_key(step: Step[StateWriter], ledger: Ledger, requests: Sequence[Request], searched: Searched) -> None:
+def _keep(
+    step: Step[StateWriter],
+    ledger: Ledger,
+    requests: Sequence[Request],
+    searched: Searched,
+    known: Mapping[str, Sequence[Identifier]],
+) -> None:
     rows.reseal(
         step.state.connection,
         [
-            (request.id, seal(key, request.id, replace(opening, searches=(*opening.searches, searched)).encode()))
+            (request.id, seal(key, request.id, _after(opening, searched, known.get(request.id, ())).encode()))
             for request, key, opening in open_with_keys(ledger.home, requests)
         ],
     )
+
+
+def _after(opening: Opening, searched: Searched, person: Sequence[Identifier]) -> Opening:
+    return replace(opening.knowing(person), searches=(*opening.searches, searched))

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from ebbtide.errors import InputError
@@ -69,15 +69,30 @@ class Searched:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Opening:
-    """What opens a request's commitments and the inventories of its searches. It shows none of it."""
+    """What opens a request's commitments and the inventories of its searches. It shows none of it.
+
+    `resolved` are further identifiers of the same person, which tables of identities gave: an erasure removes these
+    rows, and what is looked for afterwards must not be less.
+    """
 
     request: str
     key: bytes
     identifiers: tuple[Identifier, ...]
     searches: tuple[Searched, ...] = ()
+    resolved: tuple[Identifier, ...] = ()
 
     def __repr__(self) -> str:
         return f"Opening(request={self.request!r}, {len(self.identifiers)} identifiers)"
+
+    @property
+    def everything(self) -> tuple[Identifier, ...]:
+        """All that is known of the person."""
+        return (*self.identifiers, *self.resolved)
+
+    def knowing(self, person: Iterable[Identifier]) -> Opening:
+        """The same with whatever of these was not known."""
+        fresh = {one for one in person if one not in self.everything}
+        return replace(self, resolved=(*self.resolved, *sorted(fresh, key=lambda one: (one.type, one.value))))
 
     def commitments(self) -> tuple[str, ...]:
         """The commitments, in the identifiers' order."""
@@ -86,7 +101,7 @@ class Opening:
     def encode(self) -> bytes:
         """The content of `opening.json`."""
         texts = [committed(each.type, each.value) for each in self.identifiers]
-        return encode_opening(self.request, self.key, self.identifiers, texts, self.searches)
+        return encode_opening(self.request, self.key, self.identifiers, texts, self.searches, self.resolved)
 
     @classmethod
     def parse(cls, data: bytes) -> Opening:
@@ -95,12 +110,13 @@ class Opening:
             case {"format": str(found), "v": version} if (found, version) != (OPENING_FORMAT, OPENING_VERSION):
                 raise InputError(f"not an {OPENING_FORMAT} of version {OPENING_VERSION}", hint="give the opening.json")
             case {"request": str(request), "key": str(key), "identifiers": [_, *_] as items, **more}:
-                searches = more.get("searches", [])
+                searches, resolved = more.get("searches", []), more.get("resolved", [])
                 opening = cls(
                     request,
                     hex_bytes(key),
                     tuple(_identifier(item) for item in items),
                     tuple(_searched(item) for item in searches) if isinstance(searches, list) else (),
+                    tuple(_identifier(item) for item in resolved) if isinstance(resolved, list) else (),
                 )
                 # Written again it must be the same, so nothing in the file goes unread; and it must open something.
                 if opening.encode() == data and opening.commitments():
@@ -114,6 +130,7 @@ def encode_opening(
     identifiers: Sequence[Identifier],
     texts: Sequence[bytes],
     searches: Sequence[Searched] = (),
+    resolved: Sequence[Identifier] = (),
 ) -> bytes:
     """The content of `opening.json`, put together from what is `committed`: there may be a million to write."""
     items = [
@@ -121,7 +138,9 @@ def encode_opening(
         for each, text in zip(identifiers, texts, strict=True)
     ]
     said = [{"inventory": each.inventory, "key": each.key.hex()} for each in searches]
-    more = b',"searches":' + dumps(said) if said else b""
+    also = [{"type": each.type, "value": each.value} for each in resolved]
+    more = b',"resolved":' + dumps(also) if also else b""
+    more += b',"searches":' + dumps(said) if said else b""
     return b'{"format":"%b","identifiers":[%b],"key":"%b","request":%b%b,"v":%d}' % (
         OPENING_FORMAT.encode(),
         b",".join(items),

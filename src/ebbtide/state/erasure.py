@@ -13,7 +13,8 @@ from enum import StrEnum
 from sqlalchemy import Connection, delete, insert, select, update
 
 from ebbtide.state import act_files
-from ebbtide.state.tables import erasure_acts, erasure_places
+from ebbtide.state.bulk import insert_rows
+from ebbtide.state.tables import erasure_act_requests, erasure_acts, erasure_places
 
 _PAGE = 5000
 
@@ -65,6 +66,7 @@ class OpenErasure:
 
     act: str
     dataset: str
+    requests: frozenset[str]
     free_from: datetime
     files: Mapping[str, int]
 
@@ -91,13 +93,6 @@ def places_of(connection: Connection, requests: Collection[str]) -> list[Erasure
     return found
 
 
-def places_of_act(connection: Connection, act: str) -> list[ErasurePlace]:
-    """The places that an act works on, a request each."""
-    query = select(erasure_places).where(erasure_places.c.act == act).order_by(erasure_places.c.request)
-    rows = connection.execute(query).mappings()
-    return [ErasurePlace(**{**row, "state": PlaceState(row["state"])}) for row in rows]
-
-
 def drop_kinds(connection: Connection, requests: Iterable[str], kinds: Collection[str]) -> None:
     """Forget the places of these kinds."""
     wanted, table = sorted(requests), erasure_places.c
@@ -114,9 +109,12 @@ def forget_places(connection: Connection, requests: Iterable[str]) -> None:
         connection.execute(delete(erasure_places).where(erasure_places.c.request.in_(some)))
 
 
-def open_erasure(connection: Connection, act: str, dataset: str, *, free_from: datetime) -> None:
-    """An act lets go of files that stay until then."""
+def open_erasure(
+    connection: Connection, act: str, dataset: str, requests: Collection[str], *, free_from: datetime
+) -> None:
+    """An act for these requests lets go of files that stay until then."""
     connection.execute(insert(erasure_acts), [{"act": act, "dataset": dataset, "free_from": free_from}])
+    insert_rows(connection, erasure_act_requests, [(act, request) for request in sorted(requests)])
 
 
 def put_off(connection: Connection, act: str, *, free_from: datetime) -> None:
@@ -137,15 +135,20 @@ def keep_files(connection: Connection, act: str, files: Mapping[str, int]) -> No
 def close_erasure(connection: Connection, acts: Iterable[str]) -> None:
     """None of their files is left, or a later act has taken them over."""
     for act in acts:
+        connection.execute(delete(erasure_act_requests).where(erasure_act_requests.c.act == act))
         connection.execute(delete(erasure_acts).where(erasure_acts.c.act == act))
 
 
 def open_erasures(connection: Connection) -> list[OpenErasure]:
     """All acts whose files are not gone yet, oldest first."""
     query = select(erasure_acts).order_by(erasure_acts.c.free_from, erasure_acts.c.act)
+    whose: dict[str, set[str]] = {}
+    for act, request in connection.execute(select(erasure_act_requests)):
+        whose.setdefault(act, set()).add(request)
     return [
         OpenErasure(
-            act=row["act"], dataset=row["dataset"], free_from=row["free_from"],
+            act=row["act"], dataset=row["dataset"], requests=frozenset(whose.get(row["act"], ())),
+            free_from=row["free_from"],
             files=act_files.load(connection, row["act"]),
         )
         for row in connection.execute(query).mappings()

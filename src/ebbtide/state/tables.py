@@ -180,7 +180,6 @@ erasure_places = Table(
     Column("act", Text),
     Column("updated_at", Instant, nullable=False),
 )
-Index("erasure_places_act", erasure_places.c.act)
 
 # Erasures that let go of files which are not gone yet. Their lists (`act_files`) are kept until they are.
 erasure_acts = Table(
@@ -189,6 +188,14 @@ erasure_acts = Table(
     Column("act", Text, primary_key=True),
     Column("dataset", Text, nullable=False),
     Column("free_from", Instant, nullable=False),
+)
+
+# Whom they are about: places may be said otherwise by a search or a hold while an act waits for readers.
+erasure_act_requests = Table(
+    "erasure_act_requests",
+    metadata,
+    Column("act", Text, primary_key=True),
+    Column("request", Text, primary_key=True),
 )
 
 # Which key those hashes were made with: one row, so that a host with another key is told, and finds nobody by mistake.

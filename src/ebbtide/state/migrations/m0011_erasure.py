@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+# An owner says that it wants an act in the transaction that writes the act down, and before that.
 STATEMENTS = (
     """
     CREATE TABLE erasure_places (
@@ -16,12 +17,18 @@ STATEMENTS = (
         PRIMARY KEY (request, place)
     )
     """,
-    "CREATE INDEX erasure_places_act ON erasure_places (act)",
     """
     CREATE TABLE erasure_acts (
-        act TEXT NOT NULL PRIMARY KEY REFERENCES acts (id),
+        act TEXT NOT NULL PRIMARY KEY REFERENCES acts (id) DEFERRABLE INITIALLY DEFERRED,
         dataset TEXT NOT NULL,
         free_from TEXT NOT NULL
+    )
+    """,
+    """
+    CREATE TABLE erasure_act_requests (
+        act TEXT NOT NULL REFERENCES erasure_acts (act),
+        request TEXT NOT NULL REFERENCES requests (id),
+        PRIMARY KEY (act, request)
     )
     """,
 )
