@@ -24,7 +24,7 @@ from ebbtide.app.runs import recorded
 from ebbtide.app.tier_opened import HotRun, added, hot_run, hot_tables
 from ebbtide.config import Project
 from ebbtide.config.hottier import HotTable
-from ebbtide.errors import Cancelled, EbbtideError, InputError, LeaseError, RefusedError
+from ebbtide.errors import Cancelled, ConflictError, EbbtideError, InputError, LeaseError, RefusedError
 from ebbtide.hottier import gate, partitions
 from ebbtide.hottier.chunks import leaf_of, new_records, settle_vanished, take_down_fences
 from ebbtide.hottier.fence import seal
@@ -112,7 +112,10 @@ def confirm(project: Project, name: str, *, context: RunContext | None = None) -
             f"nothing of {name} waits to be confirmed", hint="`ebbtide tier status` says what it waits for"
         )
     with sweeper(ledger, context) as lease, ledger.database.sweeper(lease) as state:
-        HotWriter(state.connection).set_table(name, confirmed=record.confirm, confirm=None)
+        writer = HotWriter(state.connection)
+        if (now := writer.table(name)) is None or now.confirm != record.confirm:
+            raise ConflictError(f"{name} waits for something else by now: nothing was confirmed", hint="look again")
+        writer.set_table(name, confirmed=record.confirm, confirm=None)
 
 
 def drop_chunks(

@@ -48,7 +48,7 @@ class HotTable:
     ahead: int = 3
     """Chunks that are there before anybody writes into them."""
     delete_share: float = 0.3
-    """The largest share of a chunk that one batch may delete before a person confirms."""
+    """The largest share of a chunk that one transaction may delete before a person confirms."""
     max_retained: int = 8 << 30
     """Bytes of the server's log that the mirror may hold back."""
 

@@ -46,6 +46,16 @@ class Truncated:
 
 
 @dataclass(frozen=True, slots=True)
+class Losses:
+    """How many rows transactions put into one leaf and took from it, in the log's order; `ends` are their ends."""
+
+    oid: int
+    ends: Ints
+    inserted: Ints
+    deleted: Ints
+
+
+@dataclass(frozen=True, slots=True)
 class Changes:
     """Changes of one kind on leaves with the same columns. `order` is their place in the log."""
 
@@ -130,6 +140,20 @@ class Batch:
             oids = struct.unpack_from(f"!{count}I", raw, 6)
             yield Truncated(oids, int(self.commit_of(np.array([n]))[0]))
 
+    def losses(self) -> Iterator[Losses]:
+        """Of each leaf that loses rows, what every transaction does to the number of them."""
+        places = np.flatnonzero((self.kinds == _I) | (self.kinds == _D))
+        places = places[: np.searchsorted(places, self.commits[0][-1:].max(initial=-1))]
+        oids, lost = self._oids(places), self.kinds[places] == _D
+        for oid in np.unique(oids[lost]):
+            mine = oids == oid
+            ends, which = np.unique(self.commit_of(places[mine]), return_inverse=True)
+            deleted = np.bincount(which, lost[mine], len(ends)).astype(np.int64)
+            yield Losses(int(oid), ends, np.bincount(which, minlength=len(ends)) - deleted, deleted)
+
+    def _oids(self, places: Ints) -> Ints:
+        return integers(self.buffer, self.starts[places] + 1, 4) & 0xFFFFFFFF
+
     @cached_property
     def relations(self) -> tuple[tuple[int, Relation], ...]:
         """Each relation message with its place: a leaf whose columns change has several."""
@@ -144,7 +168,7 @@ class Batch:
         places = np.flatnonzero(np.isin(self.kinds, (_I, _U, _D)))
         if not len(places):
             return
-        oids = integers(self.buffer, self.starts[places] + 1, 4) & 0xFFFFFFFF
+        oids = self._oids(places)
         for relation, rows in self._by_relation(places, oids):
             order, first = places[rows], self.buffer[self.starts[places[rows]] + 5]
             kinds = self.kinds[order]
