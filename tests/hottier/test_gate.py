@@ -224,6 +224,36 @@ def test_a_hold_on_the_hot_table_keeps_its_chunks_and_force_does_not_pass_it(hot
         assert tide.tier.drop(TABLE, "m_1", as_of=NOW).dropped == ("m_1",)
 
 
+@pytest.mark.parametrize(
+    ("asked", "cold"),
+    [
+        ("public.x#1:@%25%2Eé", ""),
+        ("public.x%231%3A%40%25%2Eé", ""),
+        ("public.x#1%3A@%25%2Eé", ", tier_after: 7d, cold: 'lake.hot.a#b'"),
+    ],
+)
+def test_a_hold_keeps_a_table_however_its_name_is_written(hot: Hot, asked: str, cold: str) -> None:
+    hot.sql.execute(
+        """CREATE TABLE "x#1:@%.é" (id int, at timestamptz, PRIMARY KEY (id, at)) PARTITION BY RANGE (at)"""
+    )
+    hot.sql.execute(
+        """CREATE TABLE x1 PARTITION OF "x#1:@%.é" FOR VALUES FROM ('2024-01-01+00') TO ('2024-01-02+00')"""
+    )
+    hot.write(f"  - {{name: 'public.x#1:@%25%2Eé', time: at, chunk: 1d, drop_after: 10d, ahead: 1{cold}}}\n")
+    with hot.tide as tide:
+        tide.tier.init()
+        tide.tier.add(asked)
+        (table,) = tide.tier.status(asked)
+        hold = tide.hold(asked, owner="legal", reason="matter 7", as_of=NOW)
+        assert hold.dataset == (table.table if not cold else "lake.hot.a%23b")
+        assert tide.tier.run(asked, as_of=NOW)[0].dropped == ()
+        assert tide.tier.drop(asked, "x1", force=True, as_of=NOW).dropped == ()
+        assert tide.tier.status(table.table)[0].chunks[0].waits_for == (f"hold {hold.id}",)
+        assert hold.id is not None
+        tide.release_hold(hold.id, as_of=NOW)
+        assert tide.tier.run(table.table, as_of=NOW)[0].dropped == ("x1",)
+
+
 def test_force_passes_the_gate_and_is_in_the_ledger(hot: Hot) -> None:
     hot.fill(1, 2).added()
     hot.lose_first_day()

@@ -21,7 +21,7 @@ from ebbtide.app.ledger import open_for_writing
 from ebbtide.app.results.tier import TierResult
 from ebbtide.app.round import sweeper
 from ebbtide.app.runs import recorded
-from ebbtide.app.tier_opened import HotRun, added, hot_run, hot_tables
+from ebbtide.app.tier_opened import HotRun, added, hot_run, hot_table, hot_tables
 from ebbtide.config import Project
 from ebbtide.config.hottier import HotTable
 from ebbtide.errors import Cancelled, ConflictError, EbbtideError, InputError, LeaseError, RefusedError
@@ -32,7 +32,7 @@ from ebbtide.hottier.mirror import mark_own
 from ebbtide.hottier.owner import KIND, ChunkDropper, ChunkOwner, act_of, why_kept
 from ebbtide.hottier.server import Identity, failed, identity
 from ebbtide.hottier.setup import exists
-from ebbtide.hottier.table import Found, find, id_of
+from ebbtide.hottier.table import Found, find
 from ebbtide.inventory.current import Current
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.model.durations import is_older
@@ -105,6 +105,7 @@ def exit_code(results: Sequence[TierResult]) -> int:
 def confirm(project: Project, name: str, *, context: RunContext | None = None) -> None:
     """A person says that what stopped a mirror is meant: it is replayed by the next sync."""
     context = quiet(context)
+    name = hot_table(project, name).id
     ledger, _ = open_for_writing(project, context)
     record = added(ledger).get(name)
     if record is None or record.confirm is None:
@@ -129,7 +130,8 @@ def drop_chunks(
 ) -> TierResult:
     """Drop what is past `drop_after`: one chunk, or all of a table. `force` passes the gate, never a hold."""
     context = quiet(context, as_of=as_of)
-    table = hot_tables(project, name)[name]
+    table = hot_table(project, name)
+    name = table.id
     ledger, now = open_for_writing(project, context)
     if name not in added(ledger):
         raise InputError(f"{name} was not added", hint=f"run `ebbtide tier add {name}`")
@@ -204,8 +206,8 @@ def _look(hot: HotRun, told: _Told, now: datetime, *, ahead: bool) -> Found:
             found = find(connection, table)
     with hot.ledger.database.sweeper(hot.lease) as state:
         writer = HotWriter(state.connection)
-        new = new_records(id_of(table), found, writer)
-        lost = {c.name for c in writer.chunks(id_of(table))} & {c.name for c in new}
+        new = new_records(table.id, found, writer)
+        lost = {c.name for c in writer.chunks(table.id)} & {c.name for c in new}
         writer.add_chunks(new)
     told.notices += [f"chunk {name} is another table than before" for name in sorted(lost)]
     told.missing += settle_vanished(connection, found, book, now=now)
@@ -214,7 +216,7 @@ def _look(hot: HotRun, told: _Told, now: datetime, *, ahead: bool) -> Found:
 
 def _refuse_another(table: HotTable, record: HotRecord, here: Identity) -> None:
     """A table that is synced stays gated, whatever its file says by now; and a name is a table of one server only."""
-    name = id_of(table)
+    name = table.id
     if record.cold != table.cold:
         raise RefusedError(
             f"{name} was added with {record.cold or 'no cold table'}, and its file names {table.cold or 'none'}",
@@ -348,7 +350,7 @@ def _carry_out(hot: HotRun, told: dict[str, _Told], acts: Sequence[Act], *, forc
 def _would(table: HotTable, chunks: Sequence[ChunkRecord], holds: Collection[Hold], now: datetime) -> TierResult:
     going, kept = due_to_drop(table, chunks, holds, now)
     return TierResult(
-        id_of(table), str(MirrorState.OFF), would_drop=tuple(chunk.name for chunk in going),
+        table.id, str(MirrorState.OFF), would_drop=tuple(chunk.name for chunk in going),
         notices=tuple(f"{name} stays: {why}" for name, why in kept.items()),
     )  # fmt: skip
 

@@ -29,7 +29,7 @@ from ebbtide.hottier.server import Identity, identity
 from ebbtide.hottier.setup import altered, drop_slot, slot_state
 from ebbtide.hottier.statements import build
 from ebbtide.hottier.stops import Limit, Stop, first_stop
-from ebbtide.hottier.table import Found, find, id_of
+from ebbtide.hottier.table import Found, find
 from ebbtide.hottier.values import CannotFollowError
 from ebbtide.run import RunContext
 from ebbtide.state.hottier import ChunkRecord, ChunkState, HotRecord, MirrorState
@@ -89,7 +89,7 @@ class Mirror:
         return found
 
     def _degraded(self, because: str) -> StoppedError:
-        return StoppedError(id_of(self.table), because, MirrorState.DEGRADED)
+        return StoppedError(self.table.id, because, MirrorState.DEGRADED)
 
     def _start(self, found: Found) -> HotRecord:
         """Positions mean something only here: the same server, its timeline, a slot that is not ahead."""
@@ -186,7 +186,7 @@ class Mirror:
     def _stopped(self, stop: Stop) -> StoppedError:
         if stop.degraded:
             return self._degraded(stop.because)
-        return StoppedError(id_of(self.table), stop.because, MirrorState.STOPPED, confirm=stop.at)
+        return StoppedError(self.table.id, stop.because, MirrorState.STOPPED, confirm=stop.at)
 
     def _publication_oids(self, name: str) -> set[int]:
         return {
@@ -255,7 +255,7 @@ class Mirror:
             drop_slot(self.connection, self.book.record().slot or "")
             because = f"{stopped.because}; its slot was dropped at {retained:,} bytes of log, before the disk was full"
             self.book.set_table(state=MirrorState.DEGRADED, because=because, confirm=None, retained_bytes=0)
-            self.context.logger.error("%s: %s", id_of(self.table), because)
+            self.context.logger.error("%s: %s", self.table.id, because)
 
 
 def _one_at_a_time(batch: Batch) -> Batch:

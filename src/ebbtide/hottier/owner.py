@@ -16,7 +16,7 @@ from ebbtide.hottier import gate
 from ebbtide.hottier.chunks import covered, leaf_of
 from ebbtide.hottier.fence import drop, fence, unfence
 from ebbtide.hottier.mirror import Mirror
-from ebbtide.hottier.table import Found, find, id_of
+from ebbtide.hottier.table import Found, find
 from ebbtide.ledger.ledger import Step
 from ebbtide.model.dataset import Catalog
 from ebbtide.model.durations import is_older
@@ -45,7 +45,7 @@ class DropChunk(Stage):
 def act_of(table: HotTable, chunk: ChunkRecord, act_id: str, *, gated: bool, forced_by: str | None) -> Act:
     """The act that drops one chunk."""
     return Act(
-        id=act_id, dataset=id_of(table), catalog=Catalog("hot", "postgresql", ""), kind=KIND, target="chunks",
+        id=act_id, dataset=table.id, catalog=Catalog("hot", "postgresql", ""), kind=KIND, target="chunks",
         object=chunk.name, forced_by=forced_by, stages=(DropChunk(table=table, chunk=chunk.name, gated=gated),),
     )  # fmt: skip
 
@@ -54,7 +54,7 @@ def why_kept(table: HotTable, chunk: ChunkRecord, holds: Collection[Hold], *, ga
     """The hold that keeps a chunk: one on the hot table or its cold one, and where rows would be gone for good any one
     on a person, whose rows nobody has traced here.
     """
-    names = {id_of(table), table.cold}
+    names = {table.id, table.cold}
     for hold in holds:
         if hold.scope is HoldScope.SUBJECT and not gated:
             return f"hold {hold.id}"
