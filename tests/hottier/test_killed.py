@@ -101,6 +101,17 @@ def test_a_log_that_is_told_again_brings_no_row_twice(hot: Hot, monkeypatch: pyt
     assert hot.in_lake() == before
 
 
+def test_a_log_that_is_told_again_loses_no_row_behind_it(hot: Hot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What describes a chunk's rows is told with the first of them, and once."""
+    hot.fill(1).added()
+    hot.fill(2)
+    monkeypatch.setattr(log, "advance", lambda *_: None)
+    hot.sync()
+    hot.sql.execute("UPDATE m SET id = id + 500 WHERE id < 2010 AND id > 2000")
+    hot.sync()
+    assert hot.in_lake() == hot.here()
+
+
 def test_the_run_that_finishes_says_so_and_a_second_one_changes_nothing(hot: Hot) -> None:
     hot.fill(1, 2).added()
     with hot.tide as tide:

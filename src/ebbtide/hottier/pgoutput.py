@@ -14,11 +14,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ebbtide.hottier.values import Bytes, Field, Ints, integers
+from ebbtide.hottier.values import Bytes, CannotFollowError, Field, Ints, integers
 
 _B, _C, _D, _I, _M, _R, _T, _U = b"BCDIMRTU"
 _KEY, _NEW, _OLD = b"KNO"
 _NULL, _UNCHANGED = b"nu"
+_AGAIN = "run `ebbtide tier resync TABLE`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +110,15 @@ class Batch:
         return Batch(self.buffer, self.starts[:count], self.lengths[:count])
 
     def after(self, position: int) -> Batch:
-        """The transactions that end behind this position: after a crash the server may tell older ones again."""
+        """The transactions that end behind this position: after a crash the server may tell older ones again.
+
+        With what older ones described: a relation is told once.
+        """
         at, ends = self.commits
         old = at[ends <= position]
         first = int(old[-1]) + 1 if len(old) else 0
-        return Batch(self.buffer, self.starts[first:], self.lengths[first:])
+        kept = (np.arange(len(self.starts)) >= first) | (self.kinds == _R)
+        return Batch(self.buffer, self.starts[kept], self.lengths[kept])
 
     @property
     def committed_at(self) -> int:
@@ -191,7 +196,9 @@ class Batch:
         for oid in np.unique(oids):
             rows = np.flatnonzero(oids == oid)
             known = [(n, relation) for n, relation in self.relations if relation.oid == oid]
-            which = np.searchsorted(np.array([n for n, _ in known]), places[rows]) - 1
+            which = np.searchsorted(np.array([n for n, _ in known], np.int64), places[rows]) - 1
+            if which.min() < 0:
+                raise CannotFollowError("the log changes rows of a partition that it did not describe", hint=_AGAIN)
             for k, (_, relation) in enumerate(known):
                 if (mine := rows[which == k]).size:
                     by_columns.setdefault(relation.columns, []).append(mine)
