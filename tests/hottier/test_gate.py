@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,8 +10,9 @@ import psycopg
 import pytest
 
 from ebbtide.app.tier_opened import hot_tables
-from ebbtide.hottier import gate
+from ebbtide.hottier import gate, owner
 from ebbtide.hottier.fence import fence, seal
+from ebbtide.hottier.owner import ChunkOwner
 from ebbtide.hottier.server import connect
 from ebbtide.hottier.table import find
 from ebbtide.state.hottier import ChunkRecord, ChunkState, HotReader, HotRecord, MirrorState
@@ -303,6 +305,50 @@ def test_plain_retention_drops_outright(hot: Hot) -> None:
     hot.write("  - {name: public.m, time: at, chunk: 1d, drop_after: 10d, ahead: 1}\n")
     hot.fill(1, 2).added()
     assert set(hot.run().dropped) == {"m_1", "m_2", "m_3", "m_4"}
+
+
+_AGAIN = "CREATE TABLE m_1 PARTITION OF m FOR VALUES FROM ('2024-01-01+00') TO ('2024-01-02+00')"
+_WIDER = "ALTER TABLE m ATTACH PARTITION m_1 FOR VALUES FROM ('2023-01-01+00') TO ('2024-01-02+00')"
+
+
+@pytest.mark.parametrize("between", [f"DROP TABLE m_1; {_AGAIN}", f"ALTER TABLE m DETACH PARTITION m_1; {_WIDER}"])
+@pytest.mark.parametrize("late", [False, True])
+def test_a_partition_that_took_the_place_of_a_chunk_is_not_dropped_for_it(
+    hot: Hot, monkeypatch: pytest.MonkeyPatch, between: str, late: bool
+) -> None:
+    """Neither between the look and the act, nor between the act's own look and its locks."""
+    hot.write("  - {name: public.m, time: at, chunk: 1d, drop_after: 10d, ahead: 1}\n")
+    hot.fill(2).added()
+
+    def replaced(real: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*args: Any) -> Any:
+            if "m_1" in {getattr(arg, "object", None) or getattr(arg, "name", None) for arg in args}:
+                for statement in between.split(";"):
+                    hot.sql.execute(statement)
+                hot.fill(1)
+            return real(*args)
+
+        return run
+
+    where, name = (owner, "drop") if late else (ChunkOwner, "still_wanted")
+    with monkeypatch.context() as patch:
+        patch.setattr(where, name, replaced(getattr(where, name)))
+        result = hot.run()
+    assert set(result.dropped) == {"m_2", "m_3", "m_4"}
+    assert any("chunk m_1 is not what it was" in notice for notice in result.notices)
+    assert len(hot.here()) == 20
+    with hot.tide as tide:
+        failed = [e for e in tide.ledger.entries() if e.kind == "act.outcome" and e.says["result"] == "failed"]
+    assert len(failed) == 1
+    assert hot.run().dropped == ("m_1",)  # seen anew, and past its date
+
+
+def test_a_chunk_whose_range_grew_is_as_old_as_its_new_end(hot: Hot) -> None:
+    hot.write("  - {name: public.m, time: at, chunk: 1d, drop_after: 10d, ahead: 0}\n")
+    hot.added()
+    hot.sql.execute("ALTER TABLE m DETACH PARTITION m_4")
+    hot.sql.execute("ALTER TABLE m ATTACH PARTITION m_4 FOR VALUES FROM ('2024-01-04+00') TO ('2024-01-19+00')")
+    assert set(hot.run().dropped) == {"m_1", "m_2", "m_3"}
 
 
 def test_a_synced_table_stays_gated_when_its_file_forgets_the_cold_table(hot: Hot) -> None:

@@ -209,7 +209,7 @@ def _look(hot: HotRun, told: _Told, now: datetime, *, ahead: bool) -> Found:
         new = new_records(table.id, found, writer)
         lost = {c.name for c in writer.chunks(table.id)} & {c.name for c in new}
         writer.add_chunks(new)
-    told.notices += [f"chunk {name} is another table than before" for name in sorted(lost)]
+    told.notices += [f"chunk {name} is another table than before, or has another range" for name in sorted(lost)]
     told.missing += settle_vanished(connection, found, book, now=now)
     return found
 

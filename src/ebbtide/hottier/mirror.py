@@ -170,8 +170,8 @@ class Mirror:
 
     def _stop(self, batch: Batch, record: HotRecord, found: Found) -> Stop | None:
         """The first transaction that may not be replayed, if one of them may not."""
-        spans = {leaf.oid: (leaf.name, leaf.first, leaf.last) for leaf in found.chunks}
-        spans |= {chunk.oid: (chunk.name, chunk.first, chunk.last) for chunk in self.book.chunks()}
+        spans = {chunk.oid: (chunk.name, chunk.first, chunk.last) for chunk in self.book.chunks()}
+        spans |= {leaf.oid: (leaf.name, leaf.first, leaf.last) for leaf in found.chunks}
 
         def rows(oid: int) -> int:
             _, first, last = spans[oid]

@@ -116,14 +116,27 @@ def _refuse_other_key(connection: Connection[tuple[Any, ...]], table: HotTable, 
 def _leaves(connection: Connection[tuple[Any, ...]], oid: int) -> tuple[Leaf, ...]:
     found = []
     for leaf, schema, name, bound, tombstone, fenced in connection.execute(statement("leaves"), {"oid": oid}):
-        match = _BOUND.fullmatch(bound or "")
-        if match is None:
-            raise RefusedError(
-                f"{name} is a default partition: its rows would lie in no chunk", hint="detach it, or give it bounds"
-            )
-        first, last = (_instant(connection, text) for text in match.groups())
+        first, last = _range(connection, name, bound)
         found.append(Leaf(leaf, schema, name, first, last, tombstone, fenced))
     return tuple(found)
+
+
+def is_still(connection: Connection[tuple[Any, ...]], found: Found, leaf: Leaf) -> bool:
+    """Whether the partition that has the leaf's name now is the leaf, and has its range."""
+    named = {"schema": leaf.schema, "name": leaf.name, "parent": found.oid}
+    row = connection.execute(statement("leaf"), named).fetchone()
+    return row is not None and row[0] == leaf.oid and _range(connection, leaf.name, row[1]) == (leaf.first, leaf.last)
+
+
+def _range(
+    connection: Connection[tuple[Any, ...]], name: str, bound: str | None
+) -> tuple[datetime | None, datetime | None]:
+    match = _BOUND.fullmatch(bound or "")
+    if match is None:
+        raise RefusedError(
+            f"{name} is a default partition: its rows would lie in no chunk", hint="detach it, or give it bounds"
+        )
+    return _instant(connection, match[1]), _instant(connection, match[2])
 
 
 def _instant(connection: Connection[tuple[Any, ...]], text: str) -> datetime | None:
