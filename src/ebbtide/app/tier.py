@@ -24,7 +24,16 @@ from ebbtide.app.runs import recorded
 from ebbtide.app.tier_opened import HotRun, added, hot_run, hot_table, hot_tables
 from ebbtide.config import Project
 from ebbtide.config.hottier import HotTable
-from ebbtide.errors import Cancelled, ConflictError, EbbtideError, InputError, LeaseError, RefusedError
+from ebbtide.errors import (
+    ConflictError,
+    EbbtideError,
+    InputError,
+    LeaseError,
+    RefusedError,
+    UnreadableError,
+    keep_trace,
+    kind_of,
+)
 from ebbtide.hottier import gate, partitions
 from ebbtide.hottier.chunks import leaf_of, new_records, settle_vanished, take_down_fences
 from ebbtide.hottier.fence import seal
@@ -164,18 +173,27 @@ def _refuse_unknown(hot: HotRun, table: HotTable, chunk: str) -> None:
 
 
 def _guarded(told: _Told, work: object) -> None:
-    """What fails for one table is a row of the result."""
+    """What fails for one table is a row of the result, also where it is its storage or its cold table's catalog."""
     assert callable(work)
     try:
-        try:
-            work()
-        except psycopg.Error as error:
-            raise failed(told.table.server, error) from None
-    except (Cancelled, LeaseError):
+        work()
+    except LeaseError:
         raise
-    except EbbtideError as error:
-        told.errors.append(f"{error.message} ({error.hint})" if error.hint else error.message)
-        told.refused = isinstance(error, RefusedError)
+    except Exception as error:
+        keep_trace(error)
+        ours = _ours(told.table, error)
+        told.errors.append(f"{ours.message} ({ours.hint})" if ours.hint else ours.message)
+        told.refused = isinstance(ours, RefusedError)
+
+
+def _ours(table: HotTable, error: Exception) -> EbbtideError:
+    """The error in our words: those of others may quote rows."""
+    if isinstance(error, psycopg.Error):
+        return failed(table.server, error)
+    if isinstance(error, EbbtideError):
+        return error
+    hint = "look at its storage and its catalog; the next run goes on from there"
+    return UnreadableError(f"{table.id} or {table.cold}" if table.cold else table.id, kind_of(error), hint=hint)
 
 
 def _bring_up(hot: HotRun, told: _Told, now: datetime, *, seals: bool) -> None:
