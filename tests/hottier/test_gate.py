@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from ebbtide.app.tier_opened import hot_tables
+from ebbtide.errors import InputError
 from ebbtide.hottier import gate, owner
 from ebbtide.hottier.fence import fence, seal
 from ebbtide.hottier.owner import ChunkOwner
@@ -361,6 +362,25 @@ def test_a_synced_table_stays_gated_when_its_file_forgets_the_cold_table(hot: Ho
     with hot.tide as tide:
         assert tide.tier.drop(TABLE, force=True, as_of=NOW).dropped == ()
     assert hot.chunks_here() == {"m_1", "m_2", "m_3", "m_4"}
+
+
+def test_a_policy_of_the_lake_that_is_too_short_keeps_chunks_and_stops_no_mirror(hot: Hot) -> None:
+    hot.fill(1, 2).added()
+    hot.fill(3)
+    (hot.root / "policies").mkdir()
+    policy = hot.root / "policies" / "p.yml"
+    text = "policies:\n  - {name: p, select: {tables: [lake.**]}, partitions: {older_than: 10d}}\n"
+    policy.write_text(text, encoding="utf-8")
+    result = hot.run()
+    assert (result.mirror, result.dropped, len(result.errors)) == ("STREAMING", (), 1)
+    assert hot.in_lake() == hot.here()
+    with hot.tide as tide:
+        assert tide.tier.drop(TABLE, as_of=NOW).dropped == ()
+        assert tide.tier.sync(TABLE)[0].errors == ()
+        tide.tier.remove(TABLE)
+        with pytest.raises(InputError, match="removes partitions"):
+            tide.tier.add(TABLE)
+        assert hot.sql.execute("SELECT count(*) FROM pg_publication").fetchone() == (0,)
 
 
 def test_what_was_dropped_agrees_with_the_ledger(hot: Hot) -> None:

@@ -21,6 +21,7 @@ from ebbtide.app.ledger import open_for_writing
 from ebbtide.app.results.tier import TierResult
 from ebbtide.app.round import sweeper
 from ebbtide.app.runs import recorded
+from ebbtide.app.tier_cold import refuse_outlived
 from ebbtide.app.tier_opened import HotRun, added, hot_run, hot_table, hot_tables
 from ebbtide.config import Project
 from ebbtide.config.hottier import HotTable
@@ -97,6 +98,8 @@ def run_tier(
                 each.notices.append(_NOT_ADDED)
                 continue
             _guarded(each, lambda each=each: _bring_up(hot, each, now, seals=not sync_only))
+            if not sync_only:  # what goes wrong there stops no mirror
+                _guarded(each, lambda each=each: refuse_outlived(project, each.table))
         if not sync_only:
             _drop_due(hot, {n: t for n, t in told.items() if n in known and not t.errors}, now)
         results = tuple(_result(hot, name, each) for name, each in told.items())
@@ -157,6 +160,7 @@ def drop_chunks(
         _guarded(told, lambda: _look(hot, told, now, ahead=False))
         if table.cold is not None and not force:
             _guarded(told, lambda: _mirror(hot, told))
+            _guarded(told, lambda: refuse_outlived(project, table))
         if not told.errors or (force and not told.refused):
             _drop_due(hot, {name: told}, now, only=chunk, force=force)
         result = _result(hot, name, told)
@@ -183,7 +187,7 @@ def _guarded(told: _Told, work: object) -> None:
         keep_trace(error)
         ours = _ours(told.table, error)
         told.errors.append(f"{ours.message} ({ours.hint})" if ours.hint else ours.message)
-        told.refused = isinstance(ours, RefusedError)
+        told.refused = told.refused or isinstance(ours, RefusedError)
 
 
 def _ours(table: HotTable, error: Exception) -> EbbtideError:

@@ -15,6 +15,7 @@ from ebbtide.app.ledger import open_for_writing
 from ebbtide.app.results.tier import TierChange
 from ebbtide.app.round import sweeper
 from ebbtide.app.runs import recorded
+from ebbtide.app.tier_cold import refuse_outlived
 from ebbtide.app.tier_opened import HotRun, added, cold_of, hot_run, hot_table, hot_tables
 from ebbtide.config import Project
 from ebbtide.config.hottier import HotTable, ServerUrl
@@ -70,6 +71,7 @@ def add(project: Project, name: str, *, dry_run: bool = False, context: RunConte
     ledger, now = open_for_writing(project, context)
     if name in added(ledger):
         raise InputError(f"{name} was added already", hint=f"`ebbtide tier resync {name}` copies it again")
+    refuse_outlived(project, table)
     with connect(table.server) as connection:
         found = _fit(connection, table)
         publication = setup.name_for(project.name, table) if table.cold is not None else None
