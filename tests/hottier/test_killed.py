@@ -136,7 +136,14 @@ def _no_list_of_its_files(lake: Path) -> str:
     return "FileNotFoundError"
 
 
-@pytest.mark.parametrize("broken", [_no_folder_to_write_into, _rows_that_nobody_can_read, _no_list_of_its_files])
+@pytest.mark.parametrize(
+    "broken",
+    [
+        _no_folder_to_write_into,
+        pytest.param(_rows_that_nobody_can_read, marks=pytest.mark.deep),
+        pytest.param(_no_list_of_its_files, marks=pytest.mark.deep),
+    ],
+)
 def test_storage_of_one_table_that_fails_does_not_end_the_run_for_others(
     hot: Hot, broken: Callable[[Path], str]
 ) -> None:
