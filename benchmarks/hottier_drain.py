@@ -1,6 +1,7 @@
 """A backlog of inserts, drained into the lake by the mirror, against `COPY … csv` → pyarrow → Parquet in the same run.
 
-`python -m benchmarks.hottier_drain [ROWS]` prints two lines: many transactions, and one big one.
+Changed rows and digests are measured on what the drains left. `python -m benchmarks.hottier_drain [ROWS]` prints the
+same for another size.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import resource
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 import pyarrow as pa
@@ -20,7 +22,15 @@ import pyarrow.parquet as pq
 from pyarrow import csv
 from tests.state.postgres import start_server
 
+from benchmarks.results import Result
 from ebbtide import Ebbtide
+from ebbtide.app.tier_opened import cold_of, hot_tables
+from ebbtide.config.hottier import HotTable
+from ebbtide.formats.iceberg.cold import Span
+from ebbtide.hottier.digest import cold_digest, hot_digest
+from ebbtide.hottier.partitions import leaf_at
+from ebbtide.hottier.server import connect
+from ebbtide.hottier.table import find
 
 _COLUMNS = {
     "id": pa.int64(), "at": pa.timestamp("us", "UTC"), "device": pa.string(), "metric": pa.string(),
@@ -33,18 +43,34 @@ catalogs:
 """
 _TABLE = "server: ${EBBTIDE_HOT_URL}\ntables:\n  - {name: public.m, time: at, chunk: 1d, cold: lake.hot.m, ahead: 0}\n"
 _TRANSACTIONS = 100
+_AGAINST = "COPY csv, pyarrow, Parquet of as many"
+_CHANGES = {
+    "updates": "UPDATE m SET value = -value WHERE mod(id, 20) = 0",
+    "deletes": "DELETE FROM m WHERE mod(id, 20) = 1",
+}
+T = TypeVar("T")
 
 
-def main(rows: int) -> None:
+ROWS = 2_000_000
+
+
+def main(root: Path) -> Iterator[Result]:
+    return measure(root, ROWS)
+
+
+def measure(root: Path, rows: int) -> Iterator[Result]:
+    """Many transactions, one big one, changed rows, and the digests of what is there by then."""
     server = start_server("wal_level=logical", "max_wal_size=8GB", "autovacuum=off")
+    before = {name: os.environ.get(name) for name in ("EBBTIDE_HOT_URL", "XDG_STATE_HOME")}
     try:
-        with tempfile.TemporaryDirectory(prefix="ebbtide-bench-hottier-") as folder:
-            _run(Path(folder), f"host={server.folder} user=postgres dbname=postgres", rows)
+        yield from _measured(root, f"host={server.folder} user=postgres dbname=postgres", rows)
     finally:
         server.stop()
+        for name, value in before.items():
+            os.environ.pop(name, None) if value is None else os.environ.update({name: value})
 
 
-def _run(root: Path, dsn: str, rows: int) -> None:
+def _measured(root: Path, dsn: str, rows: int) -> Iterator[Result]:
     (root / "hottier").mkdir()
     (root / "ebbtide.yml").write_text(_PROJECT, encoding="utf-8")
     (root / "hottier" / "m.yml").write_text(_TABLE, encoding="utf-8")
@@ -58,17 +84,44 @@ def _run(root: Path, dsn: str, rows: int) -> None:
     with Ebbtide(root) as tide:
         tide.tier.init()
         tide.tier.add("public.m")
-        for transactions in (_TRANSACTIONS, 1):
+        for transactions, bar in ((_TRANSACTIONS, 0.8), (1, 0.5)):
             _write(sql, rows, transactions)
-            began = time.perf_counter()
-            assert tide.tier.sync("public.m")[0].mirror == "STREAMING"
-            mirrored = time.perf_counter() - began
-            baseline = _copied(sql, rows, root)
-            print(
-                f"{rows:,} inserts in {transactions} transactions: {rows / mirrored:,.0f} rows/s, "
-                f"COPY csv {rows / baseline:,.0f} rows/s, ratio {baseline / mirrored:.2f}, "
-                f"peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10} MiB"
-            )
+            ours, peak = _synced(tide), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+            name = f"drain {rows:,} inserts of {transactions} transactions (peak {peak:,} MiB)"
+            yield Result(name, ours, _AGAINST, _copied(sql, rows, root), bar)
+        for name, statement in _CHANGES.items():
+            changed = sql.execute(statement).rowcount
+            yield Result(f"drain {name} of {changed:,} rows", _synced(tide), _AGAINST, _copied(sql, changed, root), 0)
+        table = hot_tables(tide.project)["public.m"]
+        with connect(table.server) as session:
+            yield from _digests(tide, table, session)
+
+
+def _synced(tide: Ebbtide) -> float:
+    began = time.perf_counter()
+    (result,) = tide.tier.sync("public.m")
+    assert result.mirror == "STREAMING", result.errors
+    return time.perf_counter() - began
+
+
+def _digests(tide: Ebbtide, table: HotTable, session: psycopg.Connection[Any]) -> Iterator[Result]:
+    found, cold = find(session, table), cold_of(tide.project, table)
+    leaf = leaf_at(found, "m_1")
+    assert cold is not None
+    assert leaf is not None
+    hashed = "SELECT count(*), sum(hashtext(m_1::text)) FROM public.m_1"
+    here, ours = _timed(lambda: hot_digest(session, leaf, found.columns))
+    _, theirs = _timed(lambda: session.execute(hashed).fetchone())
+    yield Result(f"hot digest of {here.rows:,} rows", ours, "count and hashtext", theirs, 0.5)
+    span = Span(table.time, leaf.first, leaf.last, found.time_kind)
+    there, spent = _timed(lambda: cold_digest(cold.batches(span), found.columns))
+    assert here == there
+    yield Result(f"cold digest of {there.rows:,} rows", spent, "the hot one", ours, 0)
+
+
+def _timed(work: Callable[[], T]) -> tuple[T, float]:
+    began = time.perf_counter()
+    return work(), time.perf_counter() - began
 
 
 def _write(sql: psycopg.Connection[Any], rows: int, transactions: int) -> None:
@@ -95,4 +148,6 @@ def _copied(sql: psycopg.Connection[Any], rows: int, root: Path) -> float:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 2_000_000)
+    with tempfile.TemporaryDirectory(prefix="ebbtide-bench-hottier-") as scratch:
+        for result in measure(Path(scratch), int(sys.argv[1]) if len(sys.argv) > 1 else ROWS):
+            print(result.line(), flush=True)

@@ -22,6 +22,7 @@ from benchmarks import (
     erase_filing,
     erase_find,
     erase_verify,
+    hottier_drain,
     labels,
     ledger_append,
     ledger_check,
@@ -44,6 +45,7 @@ BENCHMARKS: dict[str, Callable[[Path], Iterator[Result]]] = {
     "orphans": orphans.main,
     "erase-find": erase_find.main,
     "erase-verify": erase_verify.main,
+    "hottier-drain": hottier_drain.main,
 }
 SMOKE: dict[str, Callable[[Path], Iterator[Result]]] = {
     "commands": commands.smoke,

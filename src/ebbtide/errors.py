@@ -26,6 +26,7 @@ render them; no error ever carries personal data.
 
 from __future__ import annotations
 
+import os
 import re
 
 
@@ -216,10 +217,18 @@ def kind_of(error: BaseException) -> str:
     system's own words and the name of a Java class are taken from it.
     """
     kind = type(error).__name__
-    if isinstance(error, OSError) and error.strerror:
-        return f"{kind}: {error.strerror}"
+    if isinstance(error, OSError) and (words := _words_of(error)):
+        return f"{kind}: {words}"
     java = re.search(r"^: ([\w.$]+)", str(error), re.MULTILINE) if kind == "Py4JJavaError" else None
     return f"{kind}: {java[1]}" if java else kind
+
+
+def _words_of(error: OSError) -> str | None:
+    """The system's words. Libraries (pyarrow) put a text of their own, with a path in it, where those belong."""
+    if type(error).__name__ == "gaierror":  # numbers and words are the resolver's
+        return error.strerror
+    words = os.strerror(error.errno) if error.errno else None
+    return words if error.strerror == words or type(error).__module__ == "builtins" else None
 
 
 def keep_trace(error: BaseException) -> None:

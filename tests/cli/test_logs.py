@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import socket
+import ssl
 from pathlib import Path
 
 import pytest
@@ -47,6 +49,14 @@ def test_a_trace_has_places_and_kinds_and_our_own_words_only() -> None:
     [
         (ValueError(f"cannot cast {JANE}"), "ValueError"),
         (OSError(28, "No space left on device", f"/lake/email={JANE}"), "OSError: No space left on device"),
+        # As pyarrow says it.
+        (
+            OSError(20, f"Failed to open '/lake/email={JANE}'. Detail: [errno 20]"),
+            "NotADirectoryError: Not a directory",
+        ),
+        (socket.gaierror(-2, "Name or service not known"), "gaierror: Name or service not known"),
+        (ssl.SSLError(1, f"certificate of {JANE}"), "SSLError"),
+        (OSError(f"no file /lake/email={JANE}"), "OSError"),
     ],
 )
 def test_an_error_of_somebody_else_is_told_by_its_kind(

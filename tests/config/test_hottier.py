@@ -38,6 +38,12 @@ def test_only_connection_values_are_taken_from_the_environment(tmp_path: Path) -
         (f"server: a\ntables:\n{_TABLE.replace('7d', '31d')}", "tier_after 31d is not shorter than drop_after 30d"),
         (f"server: a\ntables:\n{_TABLE}{_TABLE.replace('.m,', '.n,')}", "lake.hot.m would have two mirrors"),
         (f"server: a\ntables:\n{_TABLE}{_TABLE}", "public.m stands twice"),
+        (f"server: a\ntables:\n{_TABLE}{_TABLE.replace('c.m', 'c.%6d').replace('hot.m', 'hot.n')}", "stands twice"),
+        (
+            f"server: a\ntables:\n{_TABLE}{_TABLE.replace('c.m', 'c.n').replace('hot.m', 'hot.%6d')}",
+            "lake.hot.m would have two mirrors",
+        ),
+        ("server: a\ntables:\n  - {name: m, time: at, chunk: 1d}\n", "not a table: 'm'"),
         ("server: a\ntables:\n  - {name: m, time: at, chunk: 1m}\n", "not a chunk's length: '1m'"),
         ("server: a\ntables:\n  - {name: m, time: at, chunk: 1d, tier_after: 7d}\n", "tier_after without `cold`"),
     ],

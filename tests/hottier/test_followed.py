@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from functools import partial
 
 import psycopg
 import pytest
@@ -78,6 +79,70 @@ def test_a_delete_of_a_large_share_stops_the_mirror_until_a_person_confirms(hot:
     with hot.tide as tide:
         tide.tier.sync(TABLE, confirm=True)
     assert hot.in_lake() == hot.here()
+
+
+def test_a_confirmation_is_of_what_was_shown_also_while_others_write(hot: Hot) -> None:
+    hot.fill(1, 2, 3).added()
+    hot.fill(4)
+    hot.sql.execute("DELETE FROM m WHERE id BETWEEN 1001 AND 1010")
+    hot.sql.execute("INSERT INTO m VALUES (1, '2024-01-04 10:00+00', 'behind it', 1)")
+    assert "a DELETE of 10 of the 20 rows of chunk m_1" in hot.sync().errors[0]
+    assert len(hot.in_lake()) == 80  # what came before it, and nothing behind it
+    hot.sql.execute("TRUNCATE m_2")
+    hot.sql.execute("DELETE FROM m WHERE id BETWEEN 3001 AND 3010")
+    hot.sql.execute("INSERT INTO m VALUES (2, '2024-01-04 10:00+00', 'behind both', 1)")
+    with hot.tide as tide:
+        (second,) = tide.tier.sync(TABLE, confirm=True)
+        assert "a TRUNCATE of chunk m_2" in second.errors[0]
+        assert len(hot.in_lake()) == 71
+        (third,) = tide.tier.sync(TABLE, confirm=True)
+        assert "a DELETE of 10 of the 20 rows of chunk m_3" in third.errors[0]
+        assert tide.tier.sync(TABLE, confirm=True)[0].mirror == "STREAMING"
+    assert hot.in_lake() == hot.here()
+
+
+def test_deletes_are_judged_by_transaction_however_the_log_is_read(hot: Hot, monkeypatch: pytest.MonkeyPatch) -> None:
+    hot.fill(1, 2).added()
+    for first in range(1001, 1013, 4):  # 12 of 20 rows, no transaction above 30 % of what is there
+        hot.sql.execute("DELETE FROM m WHERE id BETWEEN %s AND %s", [first, first + 2])
+    assert hot.sync().mirror == "STREAMING"
+    assert hot.in_lake() == hot.here()
+    monkeypatch.setattr(log, "peek", partial(log.peek, changes=2))
+    session = hot.another()
+    for n in range(2001, 2009):  # one transaction of many statements, read in batches of two changes
+        session.execute("DELETE FROM m WHERE id = %s", [n])
+        hot.sql.execute("INSERT INTO m VALUES (%s, '2024-01-04 10:00+00', 'beside it', 1)", [n])
+    session.commit()
+    assert "a DELETE of 8 of the 20 rows of chunk m_2" in hot.sync().errors[0]
+    assert [row for row in hot.in_lake() if row[1].day == 2 and row[0] == 2001]
+
+
+def test_rows_of_the_same_backlog_count_as_rows_of_the_chunk(hot: Hot) -> None:
+    hot.added().fill(1)
+    hot.sql.execute("DELETE FROM m WHERE id BETWEEN 1001 AND 1006")
+    hot.sql.execute("DELETE FROM m WHERE id BETWEEN 1007 AND 1011")
+    assert "a DELETE of 5 of the 14 rows of chunk m_1" in hot.sync().errors[0]
+
+
+def test_what_one_transaction_takes_from_several_chunks_is_all_shown(hot: Hot) -> None:
+    hot.fill(1, 2, 3).added()
+    with hot.another() as session:
+        session.execute("DELETE FROM m WHERE id BETWEEN 1001 AND 1010 OR id BETWEEN 2001 AND 2020 OR id = 3001")
+    (said,) = hot.sync().errors
+    assert "a DELETE of 10 of the 20 rows of chunk m_1; a DELETE of 20 of the 20 rows of chunk m_2 (" in said
+
+
+def test_a_delete_in_a_partition_that_is_gone_is_not_replayed_unseen(hot: Hot) -> None:
+    hot.fill(1).added()
+    hot.sql.execute("CREATE TABLE m_9 PARTITION OF m FOR VALUES FROM ('2024-01-09+00') TO ('2024-01-10+00')")
+    hot.fill(9)
+    hot.sql.execute("DELETE FROM m_9 WHERE id > 9002")
+    hot.sql.execute("DROP TABLE m_9")
+    assert "a DELETE of 18 rows of a partition that is gone" in hot.sync().errors[0]
+    assert len(hot.in_lake()) == 40
+    with hot.tide as tide:
+        assert tide.tier.sync(TABLE, confirm=True)[0].mirror == "STREAMING"
+    assert len(hot.in_lake()) == 22
 
 
 def test_an_added_column_becomes_one_of_the_cold_table_and_a_dropped_one_stays_there(hot: Hot) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,8 +10,10 @@ import psycopg
 import pytest
 
 from ebbtide.app.tier_opened import hot_tables
-from ebbtide.hottier import gate
+from ebbtide.errors import InputError
+from ebbtide.hottier import gate, owner
 from ebbtide.hottier.fence import fence, seal
+from ebbtide.hottier.owner import ChunkOwner
 from ebbtide.hottier.server import connect
 from ebbtide.hottier.table import find
 from ebbtide.state.hottier import ChunkRecord, ChunkState, HotReader, HotRecord, MirrorState
@@ -224,6 +227,36 @@ def test_a_hold_on_the_hot_table_keeps_its_chunks_and_force_does_not_pass_it(hot
         assert tide.tier.drop(TABLE, "m_1", as_of=NOW).dropped == ("m_1",)
 
 
+@pytest.mark.parametrize(
+    ("asked", "cold"),
+    [
+        ("public.x#1:@%25%2Eé", ""),
+        ("public.x%231%3A%40%25%2Eé", ""),
+        ("public.x#1%3A@%25%2Eé", ", tier_after: 7d, cold: 'lake.hot.a#b'"),
+    ],
+)
+def test_a_hold_keeps_a_table_however_its_name_is_written(hot: Hot, asked: str, cold: str) -> None:
+    hot.sql.execute(
+        """CREATE TABLE "x#1:@%.é" (id int, at timestamptz, PRIMARY KEY (id, at)) PARTITION BY RANGE (at)"""
+    )
+    hot.sql.execute(
+        """CREATE TABLE x1 PARTITION OF "x#1:@%.é" FOR VALUES FROM ('2024-01-01+00') TO ('2024-01-02+00')"""
+    )
+    hot.write(f"  - {{name: 'public.x#1:@%25%2Eé', time: at, chunk: 1d, drop_after: 10d, ahead: 1{cold}}}\n")
+    with hot.tide as tide:
+        tide.tier.init()
+        tide.tier.add(asked)
+        (table,) = tide.tier.status(asked)
+        hold = tide.hold(asked, owner="legal", reason="matter 7", as_of=NOW)
+        assert hold.dataset == (table.table if not cold else "lake.hot.a%23b")
+        assert tide.tier.run(asked, as_of=NOW)[0].dropped == ()
+        assert tide.tier.drop(asked, "x1", force=True, as_of=NOW).dropped == ()
+        assert tide.tier.status(table.table)[0].chunks[0].waits_for == (f"hold {hold.id}",)
+        assert hold.id is not None
+        tide.release_hold(hold.id, as_of=NOW)
+        assert tide.tier.run(table.table, as_of=NOW)[0].dropped == ("x1",)
+
+
 def test_force_passes_the_gate_and_is_in_the_ledger(hot: Hot) -> None:
     hot.fill(1, 2).added()
     hot.lose_first_day()
@@ -275,6 +308,58 @@ def test_plain_retention_drops_outright(hot: Hot) -> None:
     assert set(hot.run().dropped) == {"m_1", "m_2", "m_3", "m_4"}
 
 
+_AGAIN = "CREATE TABLE m_1 PARTITION OF m FOR VALUES FROM ('2024-01-01+00') TO ('2024-01-02+00')"
+_WIDER = "ALTER TABLE m ATTACH PARTITION m_1 FOR VALUES FROM ('2023-01-01+00') TO ('2024-01-02+00')"
+_REMADE, _GROWN = f"DROP TABLE m_1; {_AGAIN}", f"ALTER TABLE m DETACH PARTITION m_1; {_WIDER}"
+
+
+@pytest.mark.parametrize(
+    ("between", "late"),
+    [
+        (_REMADE, False),
+        (_GROWN, True),
+        pytest.param(_REMADE, True, marks=pytest.mark.deep),
+        pytest.param(_GROWN, False, marks=pytest.mark.deep),
+    ],
+)
+def test_a_partition_that_took_the_place_of_a_chunk_is_not_dropped_for_it(
+    hot: Hot, monkeypatch: pytest.MonkeyPatch, between: str, late: bool
+) -> None:
+    """Neither between the look and the act, nor between the act's own look and its locks."""
+    hot.write("  - {name: public.m, time: at, chunk: 1d, drop_after: 10d, ahead: 1}\n")
+    hot.fill(2).added()
+
+    def replaced(real: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*args: Any) -> Any:
+            if "m_1" in {getattr(arg, "object", None) or getattr(arg, "name", None) for arg in args}:
+                for statement in between.split(";"):
+                    hot.sql.execute(statement)
+                hot.fill(1)
+            return real(*args)
+
+        return run
+
+    where, name = (owner, "drop") if late else (ChunkOwner, "still_wanted")
+    with monkeypatch.context() as patch:
+        patch.setattr(where, name, replaced(getattr(where, name)))
+        result = hot.run()
+    assert set(result.dropped) == {"m_2", "m_3", "m_4"}
+    assert any("chunk m_1 is not what it was" in notice for notice in result.notices)
+    assert len(hot.here()) == 20
+    with hot.tide as tide:
+        failed = [e for e in tide.ledger.entries() if e.kind == "act.outcome" and e.says["result"] == "failed"]
+    assert len(failed) == 1
+    assert hot.run().dropped == ("m_1",)  # seen anew, and past its date
+
+
+def test_a_chunk_whose_range_grew_is_as_old_as_its_new_end(hot: Hot) -> None:
+    hot.write("  - {name: public.m, time: at, chunk: 1d, drop_after: 10d, ahead: 0}\n")
+    hot.added()
+    hot.sql.execute("ALTER TABLE m DETACH PARTITION m_4")
+    hot.sql.execute("ALTER TABLE m ATTACH PARTITION m_4 FOR VALUES FROM ('2024-01-04+00') TO ('2024-01-19+00')")
+    assert set(hot.run().dropped) == {"m_1", "m_2", "m_3"}
+
+
 def test_a_synced_table_stays_gated_when_its_file_forgets_the_cold_table(hot: Hot) -> None:
     hot.fill(1, 2).added()
     hot.lose_first_day()
@@ -285,6 +370,25 @@ def test_a_synced_table_stays_gated_when_its_file_forgets_the_cold_table(hot: Ho
     with hot.tide as tide:
         assert tide.tier.drop(TABLE, force=True, as_of=NOW).dropped == ()
     assert hot.chunks_here() == {"m_1", "m_2", "m_3", "m_4"}
+
+
+def test_a_policy_of_the_lake_that_is_too_short_keeps_chunks_and_stops_no_mirror(hot: Hot) -> None:
+    hot.fill(1, 2).added()
+    hot.fill(3)
+    (hot.root / "policies").mkdir()
+    policy = hot.root / "policies" / "p.yml"
+    text = "policies:\n  - {name: p, select: {tables: [lake.**]}, partitions: {older_than: 10d}}\n"
+    policy.write_text(text, encoding="utf-8")
+    result = hot.run()
+    assert (result.mirror, result.dropped, len(result.errors)) == ("STREAMING", (), 1)
+    assert hot.in_lake() == hot.here()
+    with hot.tide as tide:
+        assert tide.tier.drop(TABLE, as_of=NOW).dropped == ()
+        assert tide.tier.sync(TABLE)[0].errors == ()
+        tide.tier.remove(TABLE)
+        with pytest.raises(InputError, match="removes partitions"):
+            tide.tier.add(TABLE)
+        assert hot.sql.execute("SELECT count(*) FROM pg_publication").fetchone() == (0,)
 
 
 def test_what_was_dropped_agrees_with_the_ledger(hot: Hot) -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ebbtide.acts import intents
 from ebbtide.app import tier as tier_app
+from ebbtide.app.tier import exit_code
 from ebbtide.formats.iceberg.cold import ColdTable
 from ebbtide.hottier import gate, log, owner
 from ebbtide.ledger.entries import Intent, Outcome
-from tests.hottier.tier import NOW, TABLE, Hot
+from tests.hottier.tier import NOW, POLICY, TABLE, Hot
 
 
 class Killed(BaseException):
@@ -99,6 +102,74 @@ def test_a_log_that_is_told_again_brings_no_row_twice(hot: Hot, monkeypatch: pyt
         assert hot.in_lake() == before
     hot.sync()
     assert hot.in_lake() == before
+
+
+def test_a_log_that_is_told_again_loses_no_row_behind_it(hot: Hot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What describes a chunk's rows is told with the first of them, and once."""
+    hot.fill(1).added()
+    hot.fill(2)
+    monkeypatch.setattr(log, "advance", lambda *_: None)
+    hot.sync()
+    hot.sql.execute("UPDATE m SET id = id + 500 WHERE id < 2010 AND id > 2000")
+    hot.sync()
+    assert hot.in_lake() == hot.here()
+
+
+_SECRET = "v of somebody"
+
+
+def _no_folder_to_write_into(lake: Path) -> str:
+    shutil.rmtree(lake / "data")
+    (lake / "data").write_text(_SECRET, encoding="utf-8")
+    return "NotADirectoryError"
+
+
+def _rows_that_nobody_can_read(lake: Path) -> str:
+    for file in (lake / "data").rglob("*.parquet"):
+        file.write_text(_SECRET * 10, encoding="utf-8")
+    return "ArrowInvalid"
+
+
+def _no_list_of_its_files(lake: Path) -> str:
+    for file in (lake / "metadata").glob("*.avro"):
+        file.unlink()
+    return "FileNotFoundError"
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        _no_folder_to_write_into,
+        pytest.param(_rows_that_nobody_can_read, marks=pytest.mark.deep),
+        pytest.param(_no_list_of_its_files, marks=pytest.mark.deep),
+    ],
+)
+def test_storage_of_one_table_that_fails_does_not_end_the_run_for_others(
+    hot: Hot, broken: Callable[[Path], str]
+) -> None:
+    hot.write(POLICY + POLICY.replace("public.m", "public.k").replace("hot.m", "hot.k"))
+    hot.sql.execute("CREATE TABLE k (LIKE m, PRIMARY KEY (id, at)) PARTITION BY RANGE (at)")
+    hot.sql.execute("CREATE TABLE k_1 PARTITION OF k FOR VALUES FROM ('2024-01-01+00') TO ('2024-01-02+00')")
+    hot.fill(1).added()
+    with hot.tide as tide:
+        tide.tier.add("public.k")
+        hot.sql.execute("INSERT INTO k VALUES (1, '2024-01-01 10:00+00', 'x', 1)")
+        hot.sql.execute("INSERT INTO m VALUES (1, '2024-01-01 10:00+00', 'x', 1)")
+        hot.sql.execute("DELETE FROM m WHERE id = 1001")
+        lake = hot.root / "lake" / "hot" / "m"
+        shutil.copytree(lake, hot.root / "whole")
+        kind = broken(lake)
+        results = {result.table: result for result in tide.tier.run(as_of=NOW)}
+        assert results["public.k"].dropped == ("k_1",)
+        assert results["public.k"].errors == ()
+        (said,) = results[TABLE].errors
+        assert said.startswith(f"public.m or lake.hot.m: {kind}")
+        assert _SECRET not in said
+        assert "at_day" not in said
+        assert (results[TABLE].dropped, exit_code(list(results.values()))) == ((), 4)
+        shutil.rmtree(lake)
+        shutil.copytree(hot.root / "whole", lake)
+        assert tide.tier.run(TABLE, as_of=NOW)[0].dropped == ("m_1", "m_2", "m_3", "m_4")
 
 
 def test_the_run_that_finishes_says_so_and_a_second_one_changes_nothing(hot: Hot) -> None:

@@ -20,7 +20,7 @@ NOW = datetime(2024, 1, 20, 12, tzinfo=UTC)
 TABLE = "public.m"
 COLUMNS = "id bigint, at timestamptz NOT NULL, v text, n numeric(12,2), PRIMARY KEY (id, at)"
 
-_PROJECT = """\
+PROJECT = """\
 project: hot
 catalogs:
   lake: {format: iceberg, type: jdbc, uri: "jdbc:sqlite:catalog.db", warehouse: ./lake}
@@ -41,7 +41,7 @@ class Hot:
     more: list[psycopg.Connection[tuple[Any, ...]]] = field(default_factory=list)
 
     def make(self) -> None:
-        (self.root / "ebbtide.yml").write_text(_PROJECT, encoding="utf-8")
+        (self.root / "ebbtide.yml").write_text(PROJECT, encoding="utf-8")
         self.write(self.policy)
         self.sql.execute(f"CREATE TABLE m ({COLUMNS}) PARTITION BY RANGE (at)")
         for day in range(1, 5):

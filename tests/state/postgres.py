@@ -35,6 +35,7 @@ class Server:
     """A running server. `folder` holds its data and its socket."""
 
     folder: Path
+    binaries: Path
     process: subprocess.Popen[bytes]
     numbers: itertools.count[int]
 
@@ -93,15 +94,33 @@ def start_server(*more: str, install: str = "pginstall") -> Server:
     assert package, "the package with the PostgreSQL binaries is in the dev group"
     assert package.submodule_search_locations
     binaries_of = Path(package.submodule_search_locations[0]) / install
+    folder, user = _new_folder()
+    binaries = _within_reach(binaries_of, folder, user) / "bin"
+    _run(user, folder, binaries / "initdb", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync")
+    return _serving(folder, binaries, user, *more)
+
+
+def start_replica(primary: Server, *more: str) -> Server:
+    """A server that follows another one, until somebody promotes it."""
+    folder, user = _new_folder()
+    copy = primary.binaries / "pg_basebackup"
+    _run(user, folder, copy, "-h", primary.folder, "-U", "postgres", "-R", "-X", "stream", "-c", "fast", "--no-sync")
+    return _serving(folder, primary.binaries, user, *more)
+
+
+def _new_folder() -> tuple[Path, int | None]:
+    """A folder, and who works in it: the server refuses to run as root."""
     folder = Path(tempfile.mkdtemp(prefix="ebbtide-pg-"))
-    # The server refuses to run as root.
     user = _UNPRIVILEGED if os.getuid() == 0 else None
     if user is not None:
         os.chown(folder, user, user)
-    binaries = _within_reach(binaries_of, folder, user) / "bin"
-    data = folder / "data"
+    return folder, user
+
+
+def _run(user: int | None, folder: Path, *command: str | Path) -> None:
+    """What makes the data of a server."""
     subprocess.run(
-        [binaries / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"],
+        [*command, "-D", folder / "data"],
         user=user,
         group=user,
         extra_groups=[] if user else None,
@@ -109,9 +128,12 @@ def start_server(*more: str, install: str = "pginstall") -> Server:
         check=True,
         cwd=folder,
     )
+
+
+def _serving(folder: Path, binaries: Path, user: int | None, *more: str) -> Server:
     settings = ["fsync=off", "listen_addresses=", f"unix_socket_directories={folder}", "max_connections=60", *more]
     process = subprocess.Popen(
-        [binaries / "postgres", "-D", data, *(part for setting in settings for part in ("-c", setting))],
+        [binaries / "postgres", "-D", folder / "data", *(part for each in settings for part in ("-c", each))],
         user=user,
         group=user,
         extra_groups=[] if user else None,
@@ -119,7 +141,7 @@ def start_server(*more: str, install: str = "pginstall") -> Server:
         cwd=folder,
         preexec_fn=_die_with_parent,
     )
-    found = Server(folder, process, itertools.count())
+    found = Server(folder, binaries, process, itertools.count())
     atexit.register(found.stop)
     deadline = time.monotonic() + _START_SECONDS
     while not found._answers():

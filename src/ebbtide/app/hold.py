@@ -12,6 +12,7 @@ from ebbtide.config import Project
 from ebbtide.errors import InputError
 from ebbtide.ledger.entries import HoldPlaced, HoldReleased, salted
 from ebbtide.ledger.redaction import dataset_in_ledger
+from ebbtide.model.ids import written
 from ebbtide.model.times import as_text
 from ebbtide.run import RunContext, quiet
 from ebbtide.state.values import Hold, HoldScope
@@ -61,8 +62,8 @@ def _held(project: Project, dataset: str) -> str:
 
     if (project.root / "hottier").is_dir():
         for table in load_hot_tables(project.root).values():
-            if dataset in (table.name, table.cold):
-                return table.cold or table.name
+            if written(dataset) in (table.id, table.cold):
+                return table.cold or table.id
     from ebbtide.inventory.information_schema import Inventory  # with pyarrow, which the other verbs do without
 
     return known_owner(project, Inventory.open(project.inventory, outdated=True), dataset)

@@ -21,10 +21,20 @@ from ebbtide.app.ledger import open_for_writing
 from ebbtide.app.results.tier import TierResult
 from ebbtide.app.round import sweeper
 from ebbtide.app.runs import recorded
-from ebbtide.app.tier_opened import HotRun, added, hot_run, hot_tables
+from ebbtide.app.tier_cold import refuse_outlived
+from ebbtide.app.tier_opened import HotRun, added, hot_run, hot_table, hot_tables
 from ebbtide.config import Project
 from ebbtide.config.hottier import HotTable
-from ebbtide.errors import Cancelled, EbbtideError, InputError, LeaseError, RefusedError
+from ebbtide.errors import (
+    ConflictError,
+    EbbtideError,
+    InputError,
+    LeaseError,
+    RefusedError,
+    UnreadableError,
+    keep_trace,
+    kind_of,
+)
 from ebbtide.hottier import gate, partitions
 from ebbtide.hottier.chunks import leaf_of, new_records, settle_vanished, take_down_fences
 from ebbtide.hottier.fence import seal
@@ -32,7 +42,7 @@ from ebbtide.hottier.mirror import mark_own
 from ebbtide.hottier.owner import KIND, ChunkDropper, ChunkOwner, act_of, why_kept
 from ebbtide.hottier.server import Identity, failed, identity
 from ebbtide.hottier.setup import exists
-from ebbtide.hottier.table import Found, find, id_of
+from ebbtide.hottier.table import Found, find
 from ebbtide.inventory.current import Current
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.model.durations import is_older
@@ -88,6 +98,8 @@ def run_tier(
                 each.notices.append(_NOT_ADDED)
                 continue
             _guarded(each, lambda each=each: _bring_up(hot, each, now, seals=not sync_only))
+            if not sync_only:  # what goes wrong there stops no mirror
+                _guarded(each, lambda each=each: refuse_outlived(project, each.table))
         if not sync_only:
             _drop_due(hot, {n: t for n, t in told.items() if n in known and not t.errors}, now)
         results = tuple(_result(hot, name, each) for name, each in told.items())
@@ -105,6 +117,7 @@ def exit_code(results: Sequence[TierResult]) -> int:
 def confirm(project: Project, name: str, *, context: RunContext | None = None) -> None:
     """A person says that what stopped a mirror is meant: it is replayed by the next sync."""
     context = quiet(context)
+    name = hot_table(project, name).id
     ledger, _ = open_for_writing(project, context)
     record = added(ledger).get(name)
     if record is None or record.confirm is None:
@@ -112,7 +125,10 @@ def confirm(project: Project, name: str, *, context: RunContext | None = None) -
             f"nothing of {name} waits to be confirmed", hint="`ebbtide tier status` says what it waits for"
         )
     with sweeper(ledger, context) as lease, ledger.database.sweeper(lease) as state:
-        HotWriter(state.connection).set_table(name, confirmed=record.confirm, confirm=None)
+        writer = HotWriter(state.connection)
+        if (now := writer.table(name)) is None or now.confirm != record.confirm:
+            raise ConflictError(f"{name} waits for something else by now: nothing was confirmed", hint="look again")
+        writer.set_table(name, confirmed=record.confirm, confirm=None)
 
 
 def drop_chunks(
@@ -126,7 +142,8 @@ def drop_chunks(
 ) -> TierResult:
     """Drop what is past `drop_after`: one chunk, or all of a table. `force` passes the gate, never a hold."""
     context = quiet(context, as_of=as_of)
-    table = hot_tables(project, name)[name]
+    table = hot_table(project, name)
+    name = table.id
     ledger, now = open_for_writing(project, context)
     if name not in added(ledger):
         raise InputError(f"{name} was not added", hint=f"run `ebbtide tier add {name}`")
@@ -143,6 +160,7 @@ def drop_chunks(
         _guarded(told, lambda: _look(hot, told, now, ahead=False))
         if table.cold is not None and not force:
             _guarded(told, lambda: _mirror(hot, told))
+            _guarded(told, lambda: refuse_outlived(project, table))
         if not told.errors or (force and not told.refused):
             _drop_due(hot, {name: told}, now, only=chunk, force=force)
         result = _result(hot, name, told)
@@ -159,18 +177,27 @@ def _refuse_unknown(hot: HotRun, table: HotTable, chunk: str) -> None:
 
 
 def _guarded(told: _Told, work: object) -> None:
-    """What fails for one table is a row of the result."""
+    """What fails for one table is a row of the result, also where it is its storage or its cold table's catalog."""
     assert callable(work)
     try:
-        try:
-            work()
-        except psycopg.Error as error:
-            raise failed(told.table.server, error) from None
-    except (Cancelled, LeaseError):
+        work()
+    except LeaseError:
         raise
-    except EbbtideError as error:
-        told.errors.append(f"{error.message} ({error.hint})" if error.hint else error.message)
-        told.refused = isinstance(error, RefusedError)
+    except Exception as error:
+        keep_trace(error)
+        ours = _ours(told.table, error)
+        told.errors.append(f"{ours.message} ({ours.hint})" if ours.hint else ours.message)
+        told.refused = told.refused or isinstance(ours, RefusedError)
+
+
+def _ours(table: HotTable, error: Exception) -> EbbtideError:
+    """The error in our words: those of others may quote rows."""
+    if isinstance(error, psycopg.Error):
+        return failed(table.server, error)
+    if isinstance(error, EbbtideError):
+        return error
+    hint = "look at its storage and its catalog; the next run goes on from there"
+    return UnreadableError(f"{table.id} or {table.cold}" if table.cold else table.id, kind_of(error), hint=hint)
 
 
 def _bring_up(hot: HotRun, told: _Told, now: datetime, *, seals: bool) -> None:
@@ -201,17 +228,17 @@ def _look(hot: HotRun, told: _Told, now: datetime, *, ahead: bool) -> Found:
             found = find(connection, table)
     with hot.ledger.database.sweeper(hot.lease) as state:
         writer = HotWriter(state.connection)
-        new = new_records(id_of(table), found, writer)
-        lost = {c.name for c in writer.chunks(id_of(table))} & {c.name for c in new}
+        new = new_records(table.id, found, writer)
+        lost = {c.name for c in writer.chunks(table.id)} & {c.name for c in new}
         writer.add_chunks(new)
-    told.notices += [f"chunk {name} is another table than before" for name in sorted(lost)]
+    told.notices += [f"chunk {name} is another table than before, or has another range" for name in sorted(lost)]
     told.missing += settle_vanished(connection, found, book, now=now)
     return found
 
 
 def _refuse_another(table: HotTable, record: HotRecord, here: Identity) -> None:
     """A table that is synced stays gated, whatever its file says by now; and a name is a table of one server only."""
-    name = id_of(table)
+    name = table.id
     if record.cold != table.cold:
         raise RefusedError(
             f"{name} was added with {record.cold or 'no cold table'}, and its file names {table.cold or 'none'}",
@@ -345,7 +372,7 @@ def _carry_out(hot: HotRun, told: dict[str, _Told], acts: Sequence[Act], *, forc
 def _would(table: HotTable, chunks: Sequence[ChunkRecord], holds: Collection[Hold], now: datetime) -> TierResult:
     going, kept = due_to_drop(table, chunks, holds, now)
     return TierResult(
-        id_of(table), str(MirrorState.OFF), would_drop=tuple(chunk.name for chunk in going),
+        table.id, str(MirrorState.OFF), would_drop=tuple(chunk.name for chunk in going),
         notices=tuple(f"{name} stays: {why}" for name, why in kept.items()),
     )  # fmt: skip
 

@@ -15,9 +15,8 @@ from ebbtide.errors import InputError
 from ebbtide.formats.iceberg.cold import ColdTable
 from ebbtide.hottier.mirror import Mirror
 from ebbtide.hottier.server import connect
-from ebbtide.hottier.table import id_of
 from ebbtide.ledger.ledger import Ledger
-from ebbtide.model.ids import DatasetId
+from ebbtide.model.ids import DatasetId, written
 from ebbtide.run import RunContext
 from ebbtide.state.hottier import ChunkRecord, HotReader, HotRecord, HotWriter
 from ebbtide.state.lease import Lease
@@ -25,12 +24,18 @@ from ebbtide.state.lease import Lease
 
 def hot_tables(project: Project, name: str | None = None) -> dict[str, HotTable]:
     """The tables of `hottier/*.yml` by id, or the one that was named."""
-    found = {id_of(table): table for table in load_hot_tables(project.root).values()}
     if name is None:
-        return found
-    if name not in found:
+        return load_hot_tables(project.root)
+    table = hot_table(project, name)
+    return {table.id: table}
+
+
+def hot_table(project: Project, name: str) -> HotTable:
+    """The one that was named, however its name is written."""
+    found = load_hot_tables(project.root)
+    if (table := found.get(written(name))) is None:
         raise InputError(f"no hot table {name!r} in hottier/*.yml", hint=yaml.nearest(name, list(found)))
-    return {name: found[name]}
+    return table
 
 
 def cold_of(project: Project, table: HotTable) -> ColdTable | None:
@@ -86,17 +91,17 @@ class HotRun:
     mirrors: dict[str, Mirror] = field(default_factory=dict)
 
     def book(self, table: HotTable) -> StateBook:
-        return StateBook(self.ledger, self.lease, id_of(table))
+        return StateBook(self.ledger, self.lease, table.id)
 
     def session(self, table: HotTable) -> Connection[tuple[Any, ...]]:
-        name = id_of(table)
+        name = table.id
         if name not in self.sessions:
             self.sessions[name] = self.stack.enter_context(connect(table.server))
         return self.sessions[name]
 
     def mirror(self, table: HotTable) -> Mirror | None:
         """Its mirror, where it has one: it was added with a cold table."""
-        name = id_of(table)
+        name = table.id
         if name not in self.mirrors:
             book = self.book(table)
             cold = cold_of(self.project, table)

@@ -15,7 +15,8 @@ from ebbtide.app.ledger import open_for_writing
 from ebbtide.app.results.tier import TierChange
 from ebbtide.app.round import sweeper
 from ebbtide.app.runs import recorded
-from ebbtide.app.tier_opened import HotRun, added, cold_of, hot_run, hot_tables
+from ebbtide.app.tier_cold import refuse_outlived
+from ebbtide.app.tier_opened import HotRun, added, cold_of, hot_run, hot_table, hot_tables
 from ebbtide.config import Project
 from ebbtide.config.hottier import HotTable, ServerUrl
 from ebbtide.errors import InputError, RefusedError
@@ -26,7 +27,7 @@ from ebbtide.hottier.copy import copied
 from ebbtide.hottier.mirror import mark_own
 from ebbtide.hottier.server import connect, identity
 from ebbtide.hottier.statements import build
-from ebbtide.hottier.table import Found, find, id_of, refuse_unfit
+from ebbtide.hottier.table import Found, find, refuse_unfit
 from ebbtide.model.ids import DatasetId
 from ebbtide.run import RunContext, quiet
 from ebbtide.state.hottier import ChunkState, HotRecord, HotWriter, MirrorState
@@ -65,10 +66,12 @@ def _refuse_no_superuser(connection: Session) -> None:
 def add(project: Project, name: str, *, dry_run: bool = False, context: RunContext | None = None) -> TierChange:
     """Adopt a table's chunks; with `cold`, copy it into the lake and mirror it from there on."""
     context = quiet(context)
-    table = hot_tables(project, name)[name]
+    table = hot_table(project, name)
+    name = table.id
     ledger, now = open_for_writing(project, context)
     if name in added(ledger):
         raise InputError(f"{name} was added already", hint=f"`ebbtide tier resync {name}` copies it again")
+    refuse_outlived(project, table)
     with connect(table.server) as connection:
         found = _fit(connection, table)
         publication = setup.name_for(project.name, table) if table.cold is not None else None
@@ -134,7 +137,7 @@ def _register(hot: HotRun, table: HotTable, found: Found, publication: str | Non
     here = identity(hot.session(table))
     state = MirrorState.OFF if publication is None else MirrorState.STARTING
     record = HotRecord(
-        id=id_of(table), cold=table.cold, system=here.system, timeline=here.timeline, slot=publication,
+        id=table.id, cold=table.cold, system=here.system, timeline=here.timeline, slot=publication,
         publication=publication, state=state, because="" if publication is None else "its first copy is not done",
         added_at=now,
     )  # fmt: skip
@@ -146,7 +149,7 @@ def _register_chunks(hot: HotRun, table: HotTable) -> Found:
     found = find(hot.session(table), table)
     with hot.ledger.database.sweeper(hot.lease) as state:
         writer = HotWriter(state.connection)
-        writer.add_chunks(new_records(id_of(table), found, writer))
+        writer.add_chunks(new_records(table.id, found, writer))
     return found
 
 
@@ -201,7 +204,8 @@ def _micros(at: Any) -> Any:
 def resync(project: Project, name: str, *, dry_run: bool = False, context: RunContext | None = None) -> TierChange:
     """Copy what is here again, and mirror from there on. No row of a chunk that is in the lake only goes."""
     context = quiet(context)
-    table = hot_tables(project, name)[name]
+    table = hot_table(project, name)
+    name = table.id
     ledger, _ = open_for_writing(project, context)
     record = added(ledger).get(name)
     if record is None or record.slot is None or table.cold is None:
@@ -252,7 +256,8 @@ def _start_over(connection: Session, found: Found, name: str) -> None:
 def remove(project: Project, name: str, *, dry_run: bool = False, context: RunContext | None = None) -> TierChange:
     """End the mirror, and forget the table's chunks. No row goes, here or in the lake."""
     context = quiet(context)
-    table = hot_tables(project, name)[name]
+    table = hot_table(project, name)
+    name = table.id
     ledger, _ = open_for_writing(project, context)
     record = added(ledger).get(name)
     if record is None:

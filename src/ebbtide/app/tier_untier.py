@@ -11,7 +11,7 @@ from ebbtide.app.ledger import open_for_writing
 from ebbtide.app.results.tier import TierChange
 from ebbtide.app.round import sweeper
 from ebbtide.app.runs import recorded
-from ebbtide.app.tier_opened import hot_run, hot_tables
+from ebbtide.app.tier_opened import hot_run, hot_table
 from ebbtide.config import Project
 from ebbtide.config.hottier import HotTable
 from ebbtide.errors import InputError, RefusedError
@@ -20,7 +20,7 @@ from ebbtide.hottier.digest import cold_digest, hot_digest
 from ebbtide.hottier.mirror import mark_own
 from ebbtide.hottier.partitions import bound, without_tombstone
 from ebbtide.hottier.statements import build
-from ebbtide.hottier.table import Found, Leaf, find, id_of
+from ebbtide.hottier.table import Found, Leaf, find
 from ebbtide.run import RunContext, quiet
 from ebbtide.state.hottier import ChunkRecord, ChunkState, HotWriter
 
@@ -30,7 +30,8 @@ def untier(
 ) -> TierChange:
     """Bring a chunk back. It stays until a person drops it by its name."""
     context = quiet(context)
-    table = hot_tables(project, name)[name]
+    table = hot_table(project, name)
+    name = table.id
     ledger, _ = open_for_writing(project, context)
     with (
         sweeper(ledger, context) as lease,
@@ -52,7 +53,7 @@ def untier(
             HotWriter(state.connection).add_chunks(
                 [
                     ChunkRecord(
-                        hot_table=id_of(table), name=chunk, oid=oid, first=record.first, last=record.last,
+                        hot_table=table.id, name=chunk, oid=oid, first=record.first, last=record.last,
                         state=ChunkState.ACTIVE, pinned=1,
                     )
                 ]

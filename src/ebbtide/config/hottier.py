@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
+from urllib.parse import unquote
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
@@ -17,7 +18,7 @@ from ebbtide.config.policies import Hours
 from ebbtide.config.project import WrongValueError
 from ebbtide.errors import InputError
 from ebbtide.model.durations import Duration, as_hours
-from ebbtide.model.ids import DatasetId
+from ebbtide.model.ids import DatasetId, encode_part
 
 _CHUNK = re.compile(r"[1-9][0-9]{0,2}[hdw]")
 
@@ -35,7 +36,10 @@ class ServerUrl:
 
 @dataclass(frozen=True, slots=True)
 class HotTable:
-    """One table of a server. `cold` is None where it is plain retention: then its chunks are dropped outright."""
+    """One table of a server. `name` is as a person wrote it, `cold` a dataset's id.
+
+    `cold` is None where it is plain retention: then its chunks are dropped outright.
+    """
 
     name: str
     time: str
@@ -48,9 +52,23 @@ class HotTable:
     ahead: int = 3
     """Chunks that are there before anybody writes into them."""
     delete_share: float = 0.3
-    """The largest share of a chunk that one batch may delete before a person confirms."""
+    """The largest share of a chunk that one transaction may delete before a person confirms."""
     max_retained: int = 8 << 30
     """Bytes of the server's log that the mirror may hold back."""
+
+    @property
+    def path(self) -> tuple[str, str]:
+        """Its schema and name on the server; a dot inside of a name is written %2E."""
+        schema, _, name = self.name.partition(".")
+        if not schema or not name or "." in name:
+            hint = "write schema.table; a dot inside a name is %2E"
+            raise InputError(f"not a table: {self.name!r}", where=self.where, hint=hint)
+        return unquote(schema), unquote(name)
+
+    @property
+    def id(self) -> str:
+        """The one way in which its name is written: by it the state, the ledger and holds know the table."""
+        return ".".join(encode_part(part) for part in self.path)
 
     @property
     def gated(self) -> bool:
@@ -91,7 +109,7 @@ def names_of_hot_tables(root: Path) -> tuple[str, ...]:
 
 
 def load_hot_tables(root: Path, environment: Mapping[str, str] = os.environ) -> dict[str, HotTable]:
-    """Every table of `hottier/*.yml` by its name. Two entries for one table, or for one cold table, are refused."""
+    """Every table of `hottier/*.yml` by its id. Two entries for one table, or for one cold table, are refused."""
     found: dict[str, HotTable] = {}
     colds: dict[str, str] = {}
     for path in yaml.files_in(root / "hottier"):
@@ -100,12 +118,12 @@ def load_hot_tables(root: Path, environment: Mapping[str, str] = os.environ) -> 
         for n, said in enumerate(file.tables):
             here = where(("tables", n))
             table = _checked(said, ServerUrl(SecretStr(url), where(("server",))), here)
-            if table.name in found:
-                raise InputError(f"{table.name} stands twice", where=here, hint=f"see {found[table.name].where}")
+            if table.id in found:
+                raise InputError(f"{table.name} stands twice", where=here, hint=f"see {found[table.id].where}")
             if table.cold is not None and table.cold in colds:
                 hint = f"{colds[table.cold]} has it: give every hot table a cold table of its own"
                 raise InputError(f"{table.cold} would have two mirrors", where=here, hint=hint)
-            found[table.name] = table
+            found[table.id] = table
             if table.cold is not None:
                 colds[table.cold] = table.name
     return found
@@ -123,10 +141,9 @@ def _checked(said: _Table, server: ServerUrl, here: str) -> HotTable:
         raise InputError(
             "tier_after without `cold`", where=here, hint="name the cold table, as in cold: lake.hot.metrics"
         )
-    if said.cold is not None:
-        DatasetId.parse(said.cold)
+    cold = None if said.cold is None else str(DatasetId.parse(said.cold))
     chunk = Duration(int(said.chunk[:-1]), said.chunk[-1])
     return HotTable(
-        said.name, said.time, chunk, server, here, said.tier_after, said.drop_after, said.cold, said.ahead,
+        said.name, said.time, chunk, server, here, said.tier_after, said.drop_after, cold, said.ahead,
         said.delete_share, said.max_retained,
     )  # fmt: skip

@@ -34,7 +34,7 @@ class Hole:
 class Effect:
     """What a batch does. `appended` are rows whose keys the batch never touched otherwise; the rest is a merge.
 
-    `touched` has the end of the last transaction for every leaf, `deleted` how many of its rows a leaf lost.
+    `touched` has the end of the last transaction for every leaf.
     """
 
     appended: pa.Table
@@ -43,7 +43,6 @@ class Effect:
     """Keys whose rows leave the cold table, those of `merged` among them."""
     holes: tuple[Hole, ...] = ()
     touched: dict[int, int] = field(default_factory=dict)
-    deleted: dict[int, int] = field(default_factory=dict)
 
     @property
     def changes_rows(self) -> bool:
@@ -55,10 +54,9 @@ def effect_of(batch: Batch, columns: Columns) -> Effect:
     puts: list[pa.Table] = []
     cuts: list[pa.Table] = []
     touched: dict[int, int] = {}
-    deleted: dict[int, int] = {}
     holes: list[tuple[int, str, tuple[Any, ...]]] = []
     for changes in batch.changes():
-        _note(batch, changes, touched, deleted)
+        _note(batch, changes, touched)
         if changes.new is not None:
             puts.append(_rows(batch, changes, changes.new, columns))
             holes += _holes(batch, changes, columns)
@@ -66,20 +64,18 @@ def effect_of(batch: Batch, columns: Columns) -> Effect:
             cuts.append(_keys(batch, changes, changes.old, columns))
         elif _is_update(batch, changes):
             cuts.append(_keys(batch, changes, changes.new, columns))
-    return _last_of_each(columns, puts, cuts, holes, touched, deleted)
+    return _last_of_each(columns, puts, cuts, holes, touched)
 
 
 def _is_update(batch: Batch, changes: Changes) -> bool:
     return bool(batch.kinds[changes.order[0]] == ord("U"))
 
 
-def _note(batch: Batch, changes: Changes, touched: dict[int, int], deleted: dict[int, int]) -> None:
+def _note(batch: Batch, changes: Changes, touched: dict[int, int]) -> None:
     ends, oids = batch.commit_of(changes.order), changes.oids
     for oid in np.unique(oids):
         of_leaf = oids == oid
         touched[int(oid)] = max(touched.get(int(oid), 0), int(ends[of_leaf].max()))
-        if changes.new is None:
-            deleted[int(oid)] = deleted.get(int(oid), 0) + int(of_leaf.sum())
 
 
 def _rows(batch: Batch, changes: Changes, image: Sequence[Field], columns: Columns) -> pa.Table:
@@ -128,7 +124,6 @@ def _last_of_each(
     cuts: list[pa.Table],
     holes: list[tuple[int, str, tuple[Any, ...]]],
     touched: dict[int, int],
-    deleted: dict[int, int],
 ) -> Effect:
     schema = columns.schema.append(pa.field(_ORDER, pa.int64()))
     put = pa.concat_tables([pa.table({n: pa.array([], schema.field(n).type) for n in schema.names}), *puts])
@@ -150,7 +145,7 @@ def _last_of_each(
     places = {order: n for n, order in enumerate(merged[_ORDER].to_pylist())}
     left = tuple(Hole(places[order], name, key) for order, name, key in open_holes if order in places)
     return Effect(
-        appended.drop_columns([_ORDER]), merged.drop_columns([_ORDER]), gone, left, touched, deleted
+        appended.drop_columns([_ORDER]), merged.drop_columns([_ORDER]), gone, left, touched
     )  # fmt: skip
 
 

@@ -16,14 +16,14 @@ _GONE = "another tool dropped it: what was not proven durable may be lost"
 
 
 def new_records(table_id: str, found: Found, writer: HotWriter) -> tuple[ChunkRecord, ...]:
-    """Chunks that the registry does not know, or that are there again under their name."""
-    known = {chunk.name: chunk for chunk in writer.chunks(table_id)}
+    """Chunks that the registry does not know, or that are there again under their name or with another range."""
+    known = {chunk.name: (chunk.oid, chunk.first, chunk.last) for chunk in writer.chunks(table_id)}
     return tuple(
         ChunkRecord(
             hot_table=table_id, name=leaf.name, oid=leaf.oid, first=leaf.first, last=leaf.last, state=ChunkState.ACTIVE
         )
         for leaf in found.chunks
-        if leaf.name not in known or known[leaf.name].oid != leaf.oid
+        if known.get(leaf.name) != (leaf.oid, leaf.first, leaf.last)
     )
 
 

@@ -19,7 +19,7 @@ from ebbtide.hottier.mirror import mark_own
 from ebbtide.hottier.partitions import with_tombstone
 from ebbtide.hottier.setup import position_of
 from ebbtide.hottier.statements import build, statement
-from ebbtide.hottier.table import Found, Leaf
+from ebbtide.hottier.table import Found, Leaf, is_still
 
 Session = Connection[tuple[Any, ...]]
 _WAIT = "2s"
@@ -109,10 +109,17 @@ def drop(connection: Session, found: Found, leaf: Leaf, standing: Fence | None) 
     raise ConflictError(f"chunk {leaf.name} is not dropped: {_BUSY}", hint="the next run tries again")
 
 
+def another(chunk: str) -> RefusedError:
+    """Its name is another partition's by now, or its range is another one."""
+    return RefusedError(f"chunk {chunk} is not what it was when it was looked at: it stays", hint="run again")
+
+
 def _drop(connection: Session, found: Found, leaf: Leaf, standing: Fence | None) -> None:
     connection.execute("SELECT set_config('lock_timeout', '300ms', true)")
     connection.execute(build("LOCK TABLE ONLY {table} IN ACCESS EXCLUSIVE MODE", table=found.path))
     connection.execute(build("LOCK TABLE ONLY {leaf} IN ACCESS EXCLUSIVE MODE", leaf=leaf.path))
+    if not is_still(connection, found, leaf):
+        raise another(leaf.name)
     if standing is not None and _proof(connection, leaf) != (standing.proof, True):
         raise RefusedError(
             f"somebody touched the fence of chunk {leaf.name}: it stays", hint="nothing was dropped; run again"

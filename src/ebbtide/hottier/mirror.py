@@ -28,12 +28,12 @@ from ebbtide.hottier.pgoutput import Batch
 from ebbtide.hottier.server import Identity, identity
 from ebbtide.hottier.setup import altered, drop_slot, slot_state
 from ebbtide.hottier.statements import build
-from ebbtide.hottier.table import Found, find, id_of
+from ebbtide.hottier.stops import Limit, Stop, first_stop
+from ebbtide.hottier.table import Found, find
 from ebbtide.hottier.values import CannotFollowError
 from ebbtide.run import RunContext
 from ebbtide.state.hottier import ChunkRecord, ChunkState, HotRecord, MirrorState
 
-_TRUNCATE = "a TRUNCATE: its rows are still in the lake"
 _MOST_SPANS = 40
 _LOGS_SNAPSHOT = 16
 
@@ -89,7 +89,7 @@ class Mirror:
         return found
 
     def _degraded(self, because: str) -> StoppedError:
-        return StoppedError(id_of(self.table), because, MirrorState.DEGRADED)
+        return StoppedError(self.table.id, because, MirrorState.DEGRADED)
 
     def _start(self, found: Found) -> HotRecord:
         """Positions mean something only here: the same server, its timeline, a slot that is not ahead."""
@@ -160,38 +160,33 @@ class Mirror:
             return None
         stop = self._stop(batch, record, found)
         if stop is not None:
-            batch = batch.until(stop[0])
+            batch = batch.until(stop.at)
         batch = _one_at_a_time(batch)
         if (end := batch.end) is not None:
             record = self._apply(batch, record, found, end)
         elif stop is not None:
-            raise stop[1]
+            raise self._stopped(stop)
         return record
 
-    def _stop(self, batch: Batch, record: HotRecord, found: Found) -> tuple[int, StoppedError] | None:
+    def _stop(self, batch: Batch, record: HotRecord, found: Found) -> Stop | None:
         """The first transaction that may not be replayed, if one of them may not."""
-        name, confirmed = id_of(self.table), record.confirmed or 0
-        stops = [
-            (
-                each.at,
-                StoppedError(name, _TRUNCATE, MirrorState.STOPPED, confirm=each.at),
-            )
-            for each in batch.truncated()
-            if each.at > confirmed
-        ]
-        oids = {found.oid, *(leaf.oid for leaf in found.chunks), *(chunk.oid for chunk in self.book.chunks())}
-        own = {each.at for each in batch.told("ebbtide.own")}
-        stops += [
-            (each.at, self._degraded("a rewrite changed rows without a trace in the log"))
-            for each in batch.told("ebbtide.rewrite")
-            if int(each.content) in oids and each.at not in own
-        ]
-        ours = self._publication_oids(record.publication or "")
-        for each in batch.told("ebbtide.ddl"):
-            tag, _, oid = each.content.partition(":")
-            if tag == "ALTER PUBLICATION" and int(oid) in ours and each.at not in own:
-                stops.append((each.at, self._degraded("its publication was altered")))
-        return min(stops, key=lambda stop: stop[0], default=None)
+        spans = {chunk.oid: (chunk.name, chunk.first, chunk.last) for chunk in self.book.chunks()}
+        spans |= {leaf.oid: (leaf.name, leaf.first, leaf.last) for leaf in found.chunks}
+
+        def rows(oid: int) -> int:
+            _, first, last = spans[oid]
+            return self.cold.rows(Span(self.table.time, first, last, found.time_kind))
+
+        names = {oid: name for oid, (name, _, _) in spans.items()}
+        return first_stop(
+            batch, Limit(self.table.delete_share, record.confirmed, names, rows),
+            rewritten={found.oid, *spans}, publication=self._publication_oids(record.publication or ""),
+        )  # fmt: skip
+
+    def _stopped(self, stop: Stop) -> StoppedError:
+        if stop.degraded:
+            return self._degraded(stop.because)
+        return StoppedError(self.table.id, stop.because, MirrorState.STOPPED, confirm=stop.at)
 
     def _publication_oids(self, name: str) -> set[int]:
         return {
@@ -206,7 +201,6 @@ class Mirror:
     def _apply(self, batch: Batch, record: HotRecord, found: Found, end: int) -> HotRecord:
         effect = effect_of(batch, found.columns)
         known = {chunk.oid: chunk for chunk in self.book.chunks()}
-        self._refuse_large_delete(effect, known, record, end)
         for oid, changed in effect.touched.items():
             if (chunk := known.get(oid)) is not None:
                 self.book.set_chunk(
@@ -243,17 +237,6 @@ class Mirror:
             effect.appended, position, lambda files: merge(files, effect, found.columns), spans, added
         )  # fmt: skip
 
-    def _refuse_large_delete(self, effect: Effect, known: dict[int, ChunkRecord], record: HotRecord, end: int) -> None:
-        for oid, count in effect.deleted.items():
-            chunk = known.get(oid)
-            if chunk is None or end <= (record.confirmed or 0):
-                continue
-            kind = find(self.connection, self.table).time_kind
-            rows = self.cold.rows(Span(self.table.time, chunk.first, chunk.last, kind))
-            if rows and count > rows * self.table.delete_share:
-                because = f"a DELETE of {count:,} of the {rows:,} rows of chunk {chunk.name}"
-                raise StoppedError(id_of(self.table), because, MirrorState.STOPPED, confirm=end)
-
     def _measure(self, upto: int) -> None:
         record, slot = self.book.record(), self._slot()
         retained = slot[1] if slot else 0
@@ -272,7 +255,7 @@ class Mirror:
             drop_slot(self.connection, self.book.record().slot or "")
             because = f"{stopped.because}; its slot was dropped at {retained:,} bytes of log, before the disk was full"
             self.book.set_table(state=MirrorState.DEGRADED, because=because, confirm=None, retained_bytes=0)
-            self.context.logger.error("%s: %s", id_of(self.table), because)
+            self.context.logger.error("%s: %s", self.table.id, because)
 
 
 def _one_at_a_time(batch: Batch) -> Batch:

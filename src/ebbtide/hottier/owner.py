@@ -13,10 +13,10 @@ from ebbtide.acts.act import Act, ActResult, Phase, Stage
 from ebbtide.config.hottier import HotTable
 from ebbtide.errors import RefusedError
 from ebbtide.hottier import gate
-from ebbtide.hottier.chunks import covered, leaf_of
-from ebbtide.hottier.fence import drop, fence, unfence
+from ebbtide.hottier.chunks import covered
+from ebbtide.hottier.fence import another, drop, fence, unfence
 from ebbtide.hottier.mirror import Mirror
-from ebbtide.hottier.table import Found, find, id_of
+from ebbtide.hottier.table import Found, Leaf, find
 from ebbtide.ledger.ledger import Step
 from ebbtide.model.dataset import Catalog
 from ebbtide.model.durations import is_older
@@ -35,6 +35,9 @@ class DropChunk(Stage):
     phase: ClassVar[Phase] = Phase.METADATA
     table: HotTable
     chunk: str
+    oid: int
+    first: datetime | None
+    last: datetime | None
     gated: bool
 
     def __str__(self) -> str:
@@ -43,10 +46,11 @@ class DropChunk(Stage):
 
 
 def act_of(table: HotTable, chunk: ChunkRecord, act_id: str, *, gated: bool, forced_by: str | None) -> Act:
-    """The act that drops one chunk."""
+    """The act that drops one chunk: the partition that the registry has, with the range that it has there."""
+    stage = DropChunk(table=table, chunk=chunk.name, oid=chunk.oid, first=chunk.first, last=chunk.last, gated=gated)
     return Act(
-        id=act_id, dataset=id_of(table), catalog=Catalog("hot", "postgresql", ""), kind=KIND, target="chunks",
-        object=chunk.name, forced_by=forced_by, stages=(DropChunk(table=table, chunk=chunk.name, gated=gated),),
+        id=act_id, dataset=table.id, catalog=Catalog("hot", "postgresql", ""), kind=KIND, target="chunks",
+        object=chunk.name, forced_by=forced_by, stages=(stage,),
     )  # fmt: skip
 
 
@@ -54,7 +58,7 @@ def why_kept(table: HotTable, chunk: ChunkRecord, holds: Collection[Hold], *, ga
     """The hold that keeps a chunk: one on the hot table or its cold one, and where rows would be gone for good any one
     on a person, whose rows nobody has traced here.
     """
-    names = {id_of(table), table.cold}
+    names = {table.id, table.cold}
     for hold in holds:
         if hold.scope is HoldScope.SUBJECT and not gated:
             return f"hold {hold.id}"
@@ -84,7 +88,7 @@ class ChunkOwner:
         stage, table = _stage(act), self.tables[act.dataset]
         writer = HotWriter(step.state.connection)
         chunk = writer.chunk(act.dataset, stage.chunk)
-        if chunk is None or chunk.state not in (ChunkState.ACTIVE, ChunkState.TIERED):
+        if chunk is None or chunk.oid != stage.oid or chunk.state not in (ChunkState.ACTIVE, ChunkState.TIERED):
             return None
         if stage.gated and chunk.state is not ChunkState.TIERED:
             return None
@@ -107,7 +111,7 @@ class ChunkOwner:
         """Gone is what the server no longer lists and a tombstone answers for."""
         stage, act = _stage(result.act), result.act
         found = self.look(self.tables[act.dataset])
-        gone = all(leaf.name != stage.chunk for leaf in found.chunks)
+        gone = not _at(found, stage)
         return ChunkSettlement(act.dataset, stage.chunk, found, gone, result.error)
 
 
@@ -156,7 +160,7 @@ class ChunkDropper:
             self._behind_a_fence(connection, stage)
             return replace(result, committed=Committed())
         found = find(connection, stage.table)
-        leaf = next((leaf for leaf in found.chunks if leaf.name == stage.chunk), None)
+        leaf = _leaf(found, stage)
         if leaf is not None:
             self.check()
             drop(connection, found, leaf, None)
@@ -170,8 +174,7 @@ class ChunkDropper:
         if mirror is None:
             raise RefusedError("its mirror is OFF: nothing proves that it is in the lake", hint="`ebbtide tier add`")
         found = find(connection, stage.table)
-        chunk = next(chunk for chunk in mirror.book.chunks() if chunk.name == stage.chunk)
-        leaf = leaf_of(found, chunk)
+        leaf = _leaf(found, stage)
         if leaf is None:
             return
         standing = fence(connection, found, leaf)
@@ -190,7 +193,7 @@ class ChunkDropper:
         """Everything once more, now that nobody writes: what was proven is what is there, here and in the lake."""
         record = mirror.book.record()
         chunk = next(chunk for chunk in mirror.book.chunks() if chunk.name == stage.chunk)
-        leaf = leaf_of(found, chunk)
+        leaf = _leaf(found, stage)
         shut = gate.shut(record, chunk)
         if leaf is None or shut or chunk.state is not ChunkState.TIERED:
             raise RefusedError(f"chunk {stage.chunk} stays: {shut or 'it changed since it was proven'}", hint=_AGAIN)
@@ -204,6 +207,20 @@ class ChunkDropper:
 
 
 _AGAIN = "nothing was dropped; the next run looks again"
+
+
+def _at(found: Found, stage: DropChunk) -> list[Leaf]:
+    """What has the chunk's name, or is the chunk under another one."""
+    return [leaf for leaf in found.chunks if leaf.oid == stage.oid or leaf.name == stage.chunk]
+
+
+def _leaf(found: Found, stage: DropChunk) -> Leaf | None:
+    """The partition that the act is about; None where it is gone."""
+    there = _at(found, stage)
+    meant = (stage.oid, stage.chunk, stage.first, stage.last)
+    if any((leaf.oid, leaf.name, leaf.first, leaf.last) != meant for leaf in there):
+        raise another(stage.chunk)
+    return next(iter(there), None)
 
 
 def _stage(act: Act) -> DropChunk:

@@ -14,11 +14,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ebbtide.hottier.values import Bytes, Field, Ints, integers
+from ebbtide.hottier.values import Bytes, CannotFollowError, Field, Ints, integers
 
 _B, _C, _D, _I, _M, _R, _T, _U = b"BCDIMRTU"
 _KEY, _NEW, _OLD = b"KNO"
 _NULL, _UNCHANGED = b"nu"
+_AGAIN = "run `ebbtide tier resync TABLE`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,16 @@ class Told:
 class Truncated:
     oids: tuple[int, ...]
     at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """How many rows transactions put into one leaf and took from it, in the log's order; `ends` are their ends."""
+
+    oid: int
+    ends: Ints
+    inserted: Ints
+    deleted: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +110,15 @@ class Batch:
         return Batch(self.buffer, self.starts[:count], self.lengths[:count])
 
     def after(self, position: int) -> Batch:
-        """The transactions that end behind this position: after a crash the server may tell older ones again."""
+        """The transactions that end behind this position: after a crash the server may tell older ones again.
+
+        With what older ones described: a relation is told once.
+        """
         at, ends = self.commits
         old = at[ends <= position]
         first = int(old[-1]) + 1 if len(old) else 0
-        return Batch(self.buffer, self.starts[first:], self.lengths[first:])
+        kept = (np.arange(len(self.starts)) >= first) | (self.kinds == _R)
+        return Batch(self.buffer, self.starts[kept], self.lengths[kept])
 
     @property
     def committed_at(self) -> int:
@@ -130,6 +145,20 @@ class Batch:
             oids = struct.unpack_from(f"!{count}I", raw, 6)
             yield Truncated(oids, int(self.commit_of(np.array([n]))[0]))
 
+    def losses(self) -> Iterator[Losses]:
+        """Of each leaf that loses rows, what every transaction does to the number of them."""
+        places = np.flatnonzero((self.kinds == _I) | (self.kinds == _D))
+        places = places[: np.searchsorted(places, self.commits[0][-1:].max(initial=-1))]
+        oids, lost = self._oids(places), self.kinds[places] == _D
+        for oid in np.unique(oids[lost]):
+            mine = oids == oid
+            ends, which = np.unique(self.commit_of(places[mine]), return_inverse=True)
+            deleted = np.bincount(which, lost[mine], len(ends)).astype(np.int64)
+            yield Losses(int(oid), ends, np.bincount(which, minlength=len(ends)) - deleted, deleted)
+
+    def _oids(self, places: Ints) -> Ints:
+        return integers(self.buffer, self.starts[places] + 1, 4) & 0xFFFFFFFF
+
     @cached_property
     def relations(self) -> tuple[tuple[int, Relation], ...]:
         """Each relation message with its place: a leaf whose columns change has several."""
@@ -144,7 +173,7 @@ class Batch:
         places = np.flatnonzero(np.isin(self.kinds, (_I, _U, _D)))
         if not len(places):
             return
-        oids = integers(self.buffer, self.starts[places] + 1, 4) & 0xFFFFFFFF
+        oids = self._oids(places)
         for relation, rows in self._by_relation(places, oids):
             order, first = places[rows], self.buffer[self.starts[places[rows]] + 5]
             kinds = self.kinds[order]
@@ -167,7 +196,9 @@ class Batch:
         for oid in np.unique(oids):
             rows = np.flatnonzero(oids == oid)
             known = [(n, relation) for n, relation in self.relations if relation.oid == oid]
-            which = np.searchsorted(np.array([n for n, _ in known]), places[rows]) - 1
+            which = np.searchsorted(np.array([n for n, _ in known], np.int64), places[rows]) - 1
+            if which.min() < 0:
+                raise CannotFollowError("the log changes rows of a partition that it did not describe", hint=_AGAIN)
             for k, (_, relation) in enumerate(known):
                 if (mine := rows[which == k]).size:
                     by_columns.setdefault(relation.columns, []).append(mine)

@@ -18,7 +18,7 @@ from ebbtide.config.hottier import HotTable, ServerUrl
 from ebbtide.errors import RefusedError
 from ebbtide.hottier.server import connect
 from ebbtide.hottier.statements import build, statement
-from ebbtide.hottier.table import Found, id_of
+from ebbtide.hottier.table import Found
 
 Session = Connection[tuple[Any, ...]]
 
@@ -42,7 +42,7 @@ def _of_block(block: str) -> list[str]:
 
 def name_for(project: str, table: HotTable) -> str:
     """The name of its slot and publication: one for each project and table."""
-    return "ebbtide_" + hashlib.sha256(f"{project}\0{id_of(table)}".encode()).hexdigest()[:16]
+    return "ebbtide_" + hashlib.sha256(f"{project}\0{table.id}".encode()).hexdigest()[:16]
 
 
 def publish(found: Found, name: str) -> list[Composed]:

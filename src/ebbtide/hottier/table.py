@@ -6,7 +6,6 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import unquote
 
 from psycopg import Connection
 
@@ -15,7 +14,6 @@ from ebbtide.errors import InputError, RefusedError
 from ebbtide.hottier.columns import TIMES, Columns, read_columns
 from ebbtide.hottier.server import OLDEST, identity
 from ebbtide.hottier.statements import statement
-from ebbtide.model.ids import encode_part
 
 _BOUND = re.compile(r"FOR VALUES FROM \((.+)\) TO \((.+)\)", re.DOTALL)
 
@@ -68,24 +66,9 @@ class Found:
         return tuple(leaf for leaf in self.leaves if leaf.tombstone)
 
 
-def parts_of(table: HotTable) -> tuple[str, str]:
-    """Schema and name of `schema.table`; a dot inside of a name is written %2E."""
-    parts = [unquote(part) for part in table.name.split(".")]
-    if len(parts) != 2 or not all(parts):
-        raise InputError(
-            f"not a table: {table.name!r}", where=table.where, hint="write schema.table; a dot inside a name is %2E"
-        )
-    return parts[0], parts[1]
-
-
-def id_of(table: HotTable) -> str:
-    """The one way in which its name is written."""
-    return ".".join(encode_part(part) for part in parts_of(table))
-
-
 def find(connection: Connection[tuple[Any, ...]], table: HotTable) -> Found:
     """Look the table up; an `InputError` where there is none, or one of another kind."""
-    schema, name = parts_of(table)
+    schema, name = table.path
     row = connection.execute(
         "SELECT c.oid::bigint, c.relkind::text, pg_get_userbyid(c.relowner)::text, c.relispartition"
         " FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s AND c.relname = %s",
@@ -133,14 +116,27 @@ def _refuse_other_key(connection: Connection[tuple[Any, ...]], table: HotTable, 
 def _leaves(connection: Connection[tuple[Any, ...]], oid: int) -> tuple[Leaf, ...]:
     found = []
     for leaf, schema, name, bound, tombstone, fenced in connection.execute(statement("leaves"), {"oid": oid}):
-        match = _BOUND.fullmatch(bound or "")
-        if match is None:
-            raise RefusedError(
-                f"{name} is a default partition: its rows would lie in no chunk", hint="detach it, or give it bounds"
-            )
-        first, last = (_instant(connection, text) for text in match.groups())
+        first, last = _range(connection, name, bound)
         found.append(Leaf(leaf, schema, name, first, last, tombstone, fenced))
     return tuple(found)
+
+
+def is_still(connection: Connection[tuple[Any, ...]], found: Found, leaf: Leaf) -> bool:
+    """Whether the partition that has the leaf's name now is the leaf, and has its range."""
+    named = {"schema": leaf.schema, "name": leaf.name, "parent": found.oid}
+    row = connection.execute(statement("leaf"), named).fetchone()
+    return row is not None and row[0] == leaf.oid and _range(connection, leaf.name, row[1]) == (leaf.first, leaf.last)
+
+
+def _range(
+    connection: Connection[tuple[Any, ...]], name: str, bound: str | None
+) -> tuple[datetime | None, datetime | None]:
+    match = _BOUND.fullmatch(bound or "")
+    if match is None:
+        raise RefusedError(
+            f"{name} is a default partition: its rows would lie in no chunk", hint="detach it, or give it bounds"
+        )
+    return _instant(connection, match[1]), _instant(connection, match[2])
 
 
 def _instant(connection: Connection[tuple[Any, ...]], text: str) -> datetime | None:

@@ -16,6 +16,11 @@ def encode_part(part: str) -> str:
     return part.translate(_ESCAPES)
 
 
+def written(name: str) -> str:
+    """A name of parts with dots between them in the one way in which ids are compared."""
+    return ".".join(encode_part(unquote(part)) for part in name.split("."))
+
+
 def object_name(dataset: str, target: str, object_id: str) -> str:
     """An object as every command takes it, `dataset#target:id`. `dataset` is already written as its id is."""
     return f"{dataset}#{target}:{encode_part(object_id)}"

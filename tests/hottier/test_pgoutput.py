@@ -1,0 +1,52 @@
+"""Changes in the log that nobody can read are never passed over (spec §6)."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from ebbtide.hottier.pgoutput import Batch, joined
+from ebbtide.hottier.values import CannotFollowError
+
+
+def _relation(oid: int) -> bytes:
+    column = b"\x01id\0" + struct.pack("!Ii", 20, -1)
+    return b"R" + struct.pack("!I", oid) + b"public\0m_1\0d" + struct.pack("!h", 1) + column
+
+
+def _insert(oid: int, value: int) -> bytes:
+    return b"I" + struct.pack("!I", oid) + b"N" + struct.pack("!hcIq", 1, b"b", 8, value)
+
+
+def _commit(end: int) -> bytes:
+    return b"C\0" + struct.pack("!QQq", end - 8, end, 0)
+
+
+def _batch(*messages: bytes) -> Batch:
+    return joined(b"".join(messages), b"".join(struct.pack("!i", len(each)) for each in messages))
+
+
+def _places(batch: Batch) -> list[int]:
+    return [int(n) for changes in batch.changes() for n in changes.order]
+
+
+def test_relations_that_were_told_before_are_kept_for_the_changes_behind() -> None:
+    whole = _batch(b"B", _relation(7), _insert(7, 1), _commit(10), b"B", _insert(7, 2), _commit(20))
+    left = whole.after(10)
+    assert (left.end, len(_places(left))) == (20, 1)
+    assert left.after(20).end is None
+    assert left.until(21).end == 20
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        (b"B", _insert(7, 1), _commit(10)),  # nobody described it
+        (b"B", _relation(8), _insert(7, 1), _commit(10)),  # but another
+        (b"B", _insert(7, 1), _relation(7), _insert(7, 2), _commit(10)),  # described only later
+    ],
+)
+def test_changes_that_no_relation_describes_stop_the_mirror(messages: tuple[bytes, ...]) -> None:
+    with pytest.raises(CannotFollowError, match="did not describe"):
+        _places(_batch(*messages))
