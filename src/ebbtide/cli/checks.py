@@ -95,10 +95,10 @@ def report(
     rows: list[dict[str, Any]] = []
     columns: list[str] = []
     loaded = open_project(ctx, project).project
-    context = running.context()
-    for day, result in run_report(loaded, name, days, now=now, time_limit=time_limit, context=context):
-        columns = [_DAY, *result.columns] if many else list(result.columns)
-        rows += [{_DAY: day, **row} if many else row for row in result.rows]
+    with running.shown("report") as context:
+        for day, result in run_report(loaded, name, days, now=now, time_limit=time_limit, context=context):
+            columns = [_DAY, *result.columns] if many else list(result.columns)
+            rows += [{_DAY: day, **row} if many else row for row in result.rows]
     if json:
         render.write_json(rows)
     elif csv:
