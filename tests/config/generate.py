@@ -32,7 +32,7 @@ _HEAD = """\
 
 A project is a folder with an `ebbtide.yml`; `ebbtide init` writes a commented one. Paths are relative to it. A key that
 is not here is refused with the nearest one that is. What else a project has lies in files of their own: `policies/`
-([policies](policies.md)), `tables/`, `classifiers/`, `checks/`, `reports/` and `lineage/` ([governance](governance.md)),
+([policies](policies.md)), `tables/`, `classifiers/`, `checks/`, `reports/`, `lineage/` ([governance](governance.md)),
 `subjects.yml`, `laws.yml` and `copies/` ([people](erasure.md)), and `hottier/` ([hot tier](hottier.md)).
 
 `${NAME}` stands for a variable of the environment in `state`, in values of `catalogs` and in a hot tier's `server`, and
