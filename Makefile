@@ -99,9 +99,11 @@ lint: setup ## Format, style, types and the table of rooms
 	@$(BIN)/lint-imports
 
 .PHONY: docs
-docs: setup ## Write the pages that are made from tables (docs/hazards.md, docs/erasure-cells.md)
+docs: setup ## Write the pages that are made from tables and code (hazards, erasure-cells, configuration, commands)
 	@$(BIN)/python -m tests.hazards.generate
 	@$(BIN)/python -m tests.erasure.generate
+	@$(BIN)/python -m tests.config.generate
+	@$(BIN)/python -m tests.cli.generate
 
 .PHONY: format
 format: setup ## Format the code

@@ -112,5 +112,5 @@ def measure(root: Path, *, files: int, tables: int, rounds: int) -> Iterator[Res
     night, slow, anew = sorted(took, key=lambda each: each[1] / each[0])[rounds // 2]
     what = f"orphans of {files:,} files in {tables} tables, listing and scan included"
     yield Result(f"{what}, {CHANGED} tables written to since", night, "remove_orphan_files on each", slow, 8)
-    yield Result(f"{what}, every table read anew", anew, "remove_orphan_files on each", slow, 3)
+    yield Result(f"{what}, every table read anew", anew, "remove_orphan_files on each", slow, 8)
     spark.stop()

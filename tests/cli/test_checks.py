@@ -96,6 +96,9 @@ def test_a_report_takes_a_date_and_a_range_of_dates(project: Path) -> None:
     assert [(row["table_id"], row["_date"], row["class"]) for row in rows_of(one)] == [
         ("lake.app.events", "2026-08-16", "user data")
     ]
+    page = ebbtide("report", "days", "--date", "2026-08-16", "--format", "html", cwd=project)
+    assert page.returncode == 0, page.stderr
+    assert "<td>2026-08-16</td><td>lake.app.events</td>" in page.stdout
     backfill = ebbtide("report", "days", "--date", "2026-08-15..2026-08-17", "--csv", cwd=project)
     assert backfill.returncode == 0, backfill.stderr
     assert list(csv.reader(io.StringIO(backfill.stdout))) == [
@@ -123,6 +126,8 @@ def test_a_report_that_never_ends_is_stopped(project: Path) -> None:
         (["report", "days", "--date", "2026-02-01..2026-01-01"], "ends before it begins"),
         (["report", "days", "--date", "2026-02-01", "--as-of", "2026-02-01"], "both set @date"),
         (["report", "days", "--json", "--csv"], "both write to stdout"),
+        (["report", "days", "--format", "html", "--csv"], "both say how rows are written"),
+        (["report", "days", "--format", "htm"], "no format 'htm'"),
         (["init", "--pack", "gdrp"], "no pack 'gdrp'"),
     ],
 )

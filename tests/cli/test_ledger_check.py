@@ -14,6 +14,7 @@ import pytest
 import ebbtide
 from ebbtide.cli.ledger_check import main
 from ebbtide.ledger.keys import TrustedKey
+from ebbtide.ledger.tiles import export
 from tests.ledger.erasure import REQUEST, SECRET, Erasure, closed
 
 COMMAND = "import sys; from ebbtide.cli.ledger_check import main; code = main(sys.argv[1:])"
@@ -177,6 +178,24 @@ def test_neither_spark_nor_a_database_nor_typer_is_loaded(files: Files) -> None:
     assert "ebbtide" in loaded
     assert "cryptography" in loaded
     assert not loaded & set(HEAVY)
+
+
+def test_a_proof_and_an_exported_ledger_are_checked_with_as_little(tmp_path: Path) -> None:
+    erasure = closed()
+    ledger, files = erasure.ledger, Files(tmp_path, erasure)
+    proof, entry, folder = tmp_path / "1.tlog-proof", tmp_path / "1.json", tmp_path / "tiles"
+    proof.write_bytes(ledger.prove(1).encode())
+    entry.write_bytes(ledger.leaves[1])
+    export(folder, ledger.checkpoint(), ledger.leaves, ledger.get)
+    shown = COMMAND + "; print(*sys.modules, sep=chr(10), file=sys.stderr)" + LEAVE
+    for arguments, said in (
+        ([str(proof), "--entry", str(entry)], f"{proof} holds; its time is asserted"),
+        ([str(folder)], f"{folder} holds; its time is asserted"),
+    ):
+        result = run(shown, [*arguments, "--key", str(files.key)])
+        assert result.returncode == 0, result.stdout
+        assert result.stdout.splitlines()[-1] == said
+        assert not {name.partition(".")[0] for name in result.stderr.split()} & set(HEAVY)
 
 
 def test_what_only_costs_time_is_not_loaded_either(files: Files) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -100,6 +102,25 @@ def test_a_state_that_does_not_answer_or_is_no_database_has_a_hint_of_its_own(la
     assert done.returncode == 4
     assert "bring back a backup and run `ebbtide ledger audit`" in done.stderr
     assert "runs list" not in done.stderr
+
+
+def test_who_waits_for_a_locked_state_is_told_what_for_while_waiting(lake: SmallLake) -> None:
+    arguments = ("hold", "add", "lake.db.a", "--owner", "counsel", "--reason", "suit")
+    assert ebbtide(*arguments, cwd=lake.root).returncode == 0
+    other = sqlite3.connect(lake.root / ".ebbtide" / "state.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    command = [sys.executable, "-m", "ebbtide.cli.main", *arguments]
+    waiting = subprocess.Popen(command, cwd=lake.root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert waiting.stderr is not None
+    # It is let go by what it says, not after a time.
+    said = waiting.stderr.readline()
+    assert "another process writes to the state at " in said
+    assert "`ebbtide runs list` shows which" in said
+    assert "waiting up to 30 s" in said
+    assert waiting.poll() is None
+    other.close()
+    _, err = waiting.communicate(timeout=60)
+    assert (waiting.returncode, err) == (0, "held until somebody releases it\n")
 
 
 def test_a_place_that_cannot_be_written_is_named(lake: SmallLake) -> None:

@@ -223,3 +223,12 @@ def test_a_detailed_exit_code_says_whether_there_is_something_to_do(project: Pat
     assert ebbtide("plan", "--detailed-exitcode", *LATER, cwd=project).returncode == 10
     nothing = ("--select", "decision:keep")
     assert ebbtide("plan", "--detailed-exitcode", *nothing, *LATER, cwd=project).returncode == 0
+
+
+def test_a_lake_with_the_pack_alone_is_planned_without_a_warning(tmp_path: Path) -> None:
+    SmallLake(tmp_path).create("payments", 2)
+    (tmp_path / "ebbtide.yml").write_text(PROJECT)
+    for verb in (["init", "--pack", "gdpr"], ["scan"], ["plan"]):
+        done = ebbtide(*verb, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert "warning" not in done.stderr

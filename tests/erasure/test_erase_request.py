@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -63,6 +65,45 @@ def test_a_value_on_the_command_line_works_and_warns(root: Path) -> None:
     done = ebbtide("erase", "request", "--subject", "user_id=41", "--law", "promise", cwd=root)
     assert done.returncode == 0, done.stderr
     assert "shell's history" in done.stderr
+
+
+def _piped(root: Path, said: bytes, *more: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "ebbtide.cli.main", "erase", "request", "--subject", "-", "--law", "gdpr", *more]
+    done = subprocess.run(command, cwd=root, input=said, capture_output=True)
+    return subprocess.CompletedProcess(command, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def test_a_person_comes_from_standard_input_as_from_a_file(root: Path) -> None:
+    person = root / "person.txt"
+    # As Windows writes a file, and a person: a mark of the encoding, both line ends, an empty line.
+    said = f"\ufeffuser_id=9{SECRET}\r\n\nemail=Ü.{SECRET}@Example.org\n".encode()
+    person.write_bytes(said)
+    piped = _piped(root, said, "--json")
+    assert piped.returncode == 0, piped.stderr
+    filed = json.loads(piped.stdout)
+    assert filed["known"] is False
+    assert "history" not in piped.stderr
+    asked = ("erase", "request", "--subject", "@person.txt", "--law", "gdpr", "--json")
+    assert json.loads(ebbtide(*asked, cwd=root).stdout) == {"id": filed["id"], "known": True}
+    assert SECRET not in piped.stdout + piped.stderr
+    _nobody_lies_in(root)
+
+
+@pytest.mark.parametrize(
+    ("said", "message", "hint"),
+    [
+        (b"", "nobody is named", "identity=value"),
+        (f"user_id=1\n{SECRET}\n".encode(), "line 2 is not identity=value", "user_id=…"),
+        (f"user_id={SECRET}\nemail=".encode() + b"\xff\xfe", "standard input is not text in UTF-8", "identity=value"),
+    ],
+)
+def test_standard_input_that_names_nobody_is_wrong_input(root: Path, said: bytes, message: str, hint: str) -> None:
+    done = _piped(root, said)
+    assert (done.returncode, done.stdout) == (2, "")
+    told = done.stderr.splitlines()
+    assert message in told[0]
+    assert hint in told[1]
+    assert SECRET not in done.stderr
 
 
 def test_of_a_file_of_many_the_good_lines_are_filed_and_the_bad_ones_told(root: Path) -> None:

@@ -9,7 +9,9 @@ from ebbtide.ledger.leaf import read_body
 from tests.ledger.samples import ALL
 
 RECORDED = (Path(__file__).parent / "recorded_leaves.jsonl").read_bytes().splitlines()
-"""Of every kind, the first ones from before acts had an engine of their own. Lines are added, and never changed."""
+"""Of every kind, the first ones of 18 November 2026, when acts had an engine of their own. Lines are added, and never
+changed.
+"""
 
 
 def test_every_kind_is_written_as_it_was_recorded() -> None:

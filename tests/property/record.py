@@ -18,6 +18,8 @@ def record(outcome: Outcome, seed: int, seconds: float) -> str:
         f"{outcome.histories:,} histories, seeds from {seed}, {seconds:,.0f} s. {outcome.heads:,} heads read row for"
         f" row, {outcome.removed_files:,} files removed, {outcome.orphans:,} of"
         f" them planted orphans, {outcome.tables:,} tables dropped, {wrong} things wrong.",
+        "",
+        "Of the planner of SQL files (docs/decisions/0016-plans-as-sql-files.md).",
         *_table("protection", "objects that it alone saved", outcome.alone.counts()),
         *_table("operation of a writer", "times", outcome.operations),
         *_table("between mark and sweep", "times", outcome.people),

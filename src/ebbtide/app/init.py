@@ -10,7 +10,7 @@ from ebbtide.governance.packs import Installed, install, pack_names
 from ebbtide.private import writing
 
 _PROJECT = """\
-# An Ebbtide project. Paths are relative to this file.
+# An Ebbtide project. Paths are relative to this file. docs/configuration.md has every key.
 project: {name}
 
 # Each catalog has a name, a format and a warehouse; further keys go to the engine as they are.

@@ -42,6 +42,20 @@ class LedgerVerbs:
         with self._open().verified() as log:
             return Rows(LedgerEntry.of(index, body) for index, _, body in log.rows(start, stop))
 
+    def log(
+        self,
+        *kinds: str,
+        dataset: str | None = None,
+        request: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+    ) -> Rows[LedgerEntry]:
+        """What was done, oldest first, narrowed by what is given; all of it is held against what was signed before."""
+        from ebbtide.app.ledger_log import Asked, read_log
+
+        asked = Asked.of(dataset=dataset, request=request, kinds=kinds, since=since, until=until)
+        return Rows(LedgerEntry(**row) for row in read_log(self._open(), asked))
+
     def entry(self, index: int) -> Leaf:
         """One entry, held against the tree before it is handed out."""
         found = use.entry(self._open(), index)

@@ -15,9 +15,12 @@ if TYPE_CHECKING:
         Explanation,
         Hold,
         MarkResult,
+        OpenMark,
+        OpenUnmark,
         PlanResult,
         Release,
         RunResult,
+        SavedPlan,
         SweepResult,
         Unmark,
     )
@@ -39,6 +42,13 @@ class RetentionVerbs:
 
         made = make_plan(self.project, now=time_asked(as_of))
         return PlanResult.of(made, *inventory_age(self.project, now=datetime.now(UTC)))
+
+    @staticmethod
+    def show(file: str | Path, *select: str) -> SavedPlan:
+        """A saved plan, all of it or what is selected. It needs no project."""
+        from ebbtide.app.plan import shown_plan
+
+        return shown_plan(Path(file), select)
 
     @verb
     def explain(self, object_: str, *, as_of: datetime | None = None) -> Explanation:
@@ -105,6 +115,26 @@ class RetentionVerbs:
         from ebbtide.app.run import run_once
 
         return RunResult.of(run_once(self.project, as_of=as_of, limits=limits, dry_run=dry_run, context=context))
+
+    @verb
+    def marks(self, *select: str, due: str | None = None) -> Rows[OpenMark]:
+        """What is marked, the next to go first: all of it, or that of some tables, or whose grace ends within `due`."""
+        from ebbtide.app.marks import list_marks
+        from ebbtide.app.results.built import built_rows
+        from ebbtide.app.results.retention import OpenMark
+        from ebbtide.model.durations import parse_duration
+
+        within = None if due is None else parse_duration(due, hours=True)
+        return built_rows(OpenMark, list_marks(self.project, select=select, due=within, now=datetime.now(UTC)))
+
+    @verb
+    def unmarks(self) -> Rows[OpenUnmark]:
+        """What people rescued and nobody released."""
+        from ebbtide.app.marks import list_unmarks
+        from ebbtide.app.results.built import built_rows
+        from ebbtide.app.results.retention import OpenUnmark
+
+        return built_rows(OpenUnmark, list_unmarks(self.project, now=datetime.now(UTC)))
 
     @verb
     def unmark(

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json as json_
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
 
-from ebbtide.cli import render, running
+from ebbtide.cli import render, running, written
 from ebbtide.cli.options import JsonOption, ProjectOption, open_project, time_or_now
 from ebbtide.cli.render import escape
-from ebbtide.cli.visible import visible
 
 _AsOf = Annotated[str | None, typer.Option("--as-of", help="The @date: a date or an instant, UTC. [default: now]")]
 _Csv = Annotated[bool, typer.Option("--csv", help="Rows as CSV on stdout.")]
 _Limit = Annotated[float, typer.Option("--time-limit", help="Seconds that one query may take.", min=0.001)]
+_FORMATS = ("table", "csv", "json", "markdown", "html")
+_Format = Annotated[
+    str | None, typer.Option("--format", metavar="|".join(_FORMATS), help="How rows are written. [default: table]")
+]
 _SHOWN = 50
 _DAY = "@date"
 
@@ -54,7 +54,7 @@ def check(
     if json:
         render.write_json(found)
     elif csv:
-        _write_csv(["check", "row"], rows)
+        _write(written.csv(["check", "row"], rows))
     passed = sum(one["passed"] for one in found)
     render.note(f"{len(found)} checks: {passed} passed, {failed} failed, {len(found) - passed - failed} warn")
     if failed:
@@ -81,12 +81,13 @@ def report(
     time_limit: _Limit = 600,
     json: JsonOption = False,
     csv: _Csv = False,
+    form: _Format = None,
 ) -> None:
     """Run a report: SQL whose rows are shown or exported. Over a range of days each row says its @date."""
     from ebbtide.app.checks import run_report
     from ebbtide.model.times import parse_days
 
-    _one_of(json, csv)
+    form = _format(form, json, csv)
     if date and as_of:
         raise typer.BadParameter("--date and --as-of both set @date: give one of them")
     now = time_or_now(as_of)
@@ -95,17 +96,37 @@ def report(
     rows: list[dict[str, Any]] = []
     columns: list[str] = []
     loaded = open_project(ctx, project).project
-    context = running.context()
-    for day, result in run_report(loaded, name, days, now=now, time_limit=time_limit, context=context):
-        columns = [_DAY, *result.columns] if many else list(result.columns)
-        rows += [{_DAY: day, **row} if many else row for row in result.rows]
-    if json:
+    with running.shown("report") as context:
+        for day, result in run_report(loaded, name, days, now=now, time_limit=time_limit, context=context):
+            columns = [_DAY, *result.columns] if many else list(result.columns)
+            rows += [{_DAY: day, **row} if many else row for row in result.rows]
+    show_rows(form, name, columns, rows)
+    render.note(f"{len(rows)} rows")
+
+
+def show_rows(form: str, name: str, columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
+    """The rows of a report on stdout, in one of the forms."""
+    if form == "json":
         render.write_json(rows)
-    elif csv:
-        _write_csv(columns, rows)
+    elif form == "csv":
+        _write(written.csv(columns, rows))
+    elif form == "markdown":
+        _write(written.markdown(columns, rows))
+    elif form == "html":
+        _write(written.html(name, columns, rows))
     else:
         _show(columns, rows)
-    render.note(f"{len(rows)} rows")
+
+
+def _format(form: str | None, json: bool, csv: bool) -> str:
+    """What was asked for in any of three ways."""
+    _one_of(json, csv)
+    asked = "json" if json else "csv" if csv else None
+    if form is not None and asked is not None:
+        raise typer.BadParameter(f"--format and --{asked} both say how rows are written: give one of them")
+    if form is not None and form not in _FORMATS:
+        raise typer.BadParameter(f"no format {form!r}: {', '.join(_FORMATS)}")
+    return form or asked or "table"
 
 
 def _one_of(json: bool, csv: bool) -> None:
@@ -116,24 +137,10 @@ def _one_of(json: bool, csv: bool) -> None:
 def _show(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
     shown = render.table(*(escape(name) for name in columns))
     for row in rows:
-        shown.add_row(*(escape(_text(row[name])) for name in columns))
+        shown.add_row(*(escape(written.text(row[name])) for name in columns))
     render.out().print(shown)
 
 
-def _write_csv(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
-    made = io.StringIO()
-    writer = csv.writer(made, lineterminator="\n")
-    # A program gets the values as they are; on a terminal they are only looked at.
-    text = visible if sys.stdout.isatty() else str
-    writer.writerow([text(name) for name in columns])
-    writer.writerows([text(_text(row[name])) for name in columns] for row in rows)
-    sys.stdout.write(made.getvalue())
+def _write(text: str) -> None:
+    sys.stdout.write(text)
     sys.stdout.flush()
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return value
-    return json_.dumps(value, ensure_ascii=False, default=render.plain).strip('"')

@@ -252,7 +252,7 @@ def export(
 
 @app.command(add_help_option=False, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
 def check(ctx: typer.Context) -> None:
-    """Check a certificate offline, without project, state or Spark."""
+    """Check a certificate, a proof or an exported ledger offline, without project, state or Spark."""
     from ebbtide.cli.ledger_check import main
 
     raise typer.Exit(main(ctx.args))

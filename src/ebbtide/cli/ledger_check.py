@@ -1,9 +1,9 @@
-"""`ebbtide ledger check`: the door for whoever holds a certificate and has nothing else of Ebbtide's.
+"""`ebbtide ledger check`: the door for whoever holds a certificate, a proof or an exported ledger, and nothing else.
 
 It starts several times faster than the other verbs, because it loads neither typer nor Spark nor a database: argparse
 reads the arguments, and what checks is imported after that.
 
-Exit codes: 0 the certificate holds; 1 it was read and is false; 2 it, the keys or the opening cannot be read.
+Exit codes: 0 it holds; 1 it was read and is false; 2 it, the keys, the entry or the opening cannot be read.
 """
 
 from __future__ import annotations
@@ -23,31 +23,35 @@ _HELP_WIDTH = 100
 
 
 def main(argv: list[str]) -> int:
-    """Check one certificate and say what was found. `argv` is what follows `ledger check`."""
+    """Check one file or folder and say what was found. `argv` is what follows `ledger check`."""
     try:
         asked = _arguments().parse_args(argv)
     except SystemExit as leaving:
         # argparse leaves by itself: 0 after --help, 2 after wrong arguments.
         return leaving.code if isinstance(leaving.code, int) else InputError.exit_code
-    from ebbtide.app.ledger_check import check_certificate
+    from ebbtide.app.ledger_check import check_file
 
-    report = check_certificate(asked.certificate, asked.key, opening=asked.opening, simulated=asked.simulated)
+    report = check_file(
+        asked.file, asked.key, entry=asked.entry, opening=asked.opening, simulated=asked.simulated
+    )  # fmt: skip
     if asked.json:
         _print_json(report)
     else:
-        _print_text(report, asked.certificate)
+        _print_text(report, asked.file)
     return report.exit_code
 
 
 def _arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="ebbtide ledger check",
-        description="Check a certificate offline, step by step: exit 0 if it holds, 1 if it is false, 2 if unreadable.",
+        description="Check a certificate, the proof of an entry or an exported ledger offline, step by step: exit 0 if "
+        "it holds, 1 if it is false, 2 if unreadable.",
         # With a width of its own it need not ask the terminal, for which it would load shutil and all compressions.
         formatter_class=lambda prog: argparse.HelpFormatter(prog, width=_HELP_WIDTH),
     )
-    parser.add_argument("certificate", help="the certificate.json")
+    parser.add_argument("file", help="a certificate.json, a tlog-proof, or the folder of an exported ledger")
     parser.add_argument("--key", required=True, help="file of the ledger's verifier keys and witnesses', one a line")
+    parser.add_argument("--entry", help="the bytes of the entry that a tlog-proof is of, as `ledger entry` prints them")
     parser.add_argument("--opening", help="the opening.json: check also whom the certificate is about")
     parser.add_argument("--simulated", action="store_true", help="accept entries of a simulated clock (rehearsals)")
     parser.add_argument("--json", action="store_true", help="write the result as JSON")

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from ebbtide.cli import render
+from ebbtide.cli.lines import Lines, written
 from ebbtide.run import Cancellation, Progress, RunContext, Silent, quiet
 
 _cancellation = Cancellation()
@@ -36,9 +37,13 @@ def context(*, as_of: datetime | None = None, progress: Progress | None = None) 
 
 @contextmanager
 def shown(first: str, *, as_of: datetime | None = None) -> Iterator[RunContext]:
-    """For a verb that takes a while: a bar on stderr says how far it is, where that is a terminal."""
-    if not (_is_shown and render.err().is_terminal):
+    """For a verb that takes a while: stderr says how far it is, by a bar on a terminal and now and then by a line on a
+    pipe."""
+    if not _is_shown:
         yield context(as_of=as_of)
-        return
-    with render.Bar(first) as bar:
-        yield context(as_of=as_of, progress=bar)
+    elif render.err().is_terminal:
+        with render.Bar(first) as bar:
+            yield context(as_of=as_of, progress=bar)
+    else:
+        with written(Lines(first)) as lines:
+            yield context(as_of=as_of, progress=lines)

@@ -28,14 +28,15 @@ def subject_of(said: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _lines(text: str) -> list[str]:
-    if text == "-":
-        return sys.stdin.read().splitlines()
+    name = "standard input" if text == "-" else text[1:]
     try:
-        return Path(text[1:]).read_text(encoding="utf-8-sig").splitlines()
+        # Bytes, because a text of Python's is read by the locale, and would take a mark of the encoding for a letter.
+        said = sys.stdin.buffer.read() if text == "-" else Path(name).read_bytes()
+        return said.decode("utf-8-sig").splitlines()
     except OSError as error:
-        raise InputError(f"{text[1:]} cannot be read: {error.strerror}", hint="write --subject @FILE") from None
+        raise InputError(f"{name} cannot be read: {error.strerror}", hint="write --subject @FILE") from None
     except UnicodeDecodeError:
-        raise InputError(f"{text[1:]} is not text in UTF-8", hint="one identity=value on each line") from None
+        raise InputError(f"{name} is not text in UTF-8", hint="one identity=value on each line") from None
 
 
 def pairs_of(lines: Iterable[str]) -> Iterator[tuple[str, str]]:

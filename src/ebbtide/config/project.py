@@ -42,13 +42,15 @@ class _Strict(BaseModel):
 
 
 class CatalogSettings(BaseModel):
-    """One catalog. Further keys go to the engine as they are."""
+    """A catalog, by its name: letters, digits and `_`. Further keys go to the engine as they are."""
 
     model_config = ConfigDict(extra="allow", frozen=True, defer_build=True)
-    format: str
-    warehouse: str
-    type: str | None = None
-    shares_files: StrictBool = True
+    format: str = Field(description="`iceberg`, `delta`, `hudi` or `paimon`")
+    warehouse: str = Field(description="where the tables lie: a path from the project's folder, or a URI")
+    type: str | None = Field(None, description="of an Iceberg catalog: `jdbc`, `hadoop`, `rest`, `hive` or `glue`")
+    shares_files: StrictBool = Field(
+        True, description="`false`: no table outside of it references its files, so that others need not wait for it"
+    )
 
     @field_validator("format")
     @classmethod
@@ -66,8 +68,10 @@ class CatalogSettings(BaseModel):
 
 
 class SparkSettings(_Strict):
-    master: str = "local[*]"
-    conf: dict[str, str] = Field(default_factory=dict)
+    """What Spark runs on."""
+
+    master: str = Field("local[*]", description="Spark's master URL")
+    conf: dict[str, str] = Field(default_factory=dict, description="any of Spark's settings, by name")
 
     @field_validator("conf", mode="before")
     @classmethod
@@ -78,26 +82,37 @@ class SparkSettings(_Strict):
 
 
 class LedgerSettings(_Strict):
-    origin: str | None = None
-    checkpoint: str | None = None
+    """What the ledger is called, and where it is vouched for."""
+
+    origin: str | None = Field(
+        None,
+        description="the ledger's name, such as `example.org/acme`; it cannot be changed once the ledger has begun",
+    )
+    checkpoint: str | None = Field(
+        None, description="the copy of the last signed checkpoint, outside of the state; without it one for each user"
+    )
 
 
 class LineageSettings(_Strict):
-    sql: str | None = None
-    dbt: str | None = None
-    openlineage: str | None = None
-    names: dict[str, str] = Field(default_factory=dict)
+    """Where lineage is read, beside `lineage/`."""
+
+    sql: str | None = Field(None, description="the folder of models, in place of `lineage/`")
+    dbt: str | None = Field(None, description="a dbt project, its `target/` or its `manifest.json`")
+    openlineage: str | None = Field(None, description="a file or a folder of events")
+    names: dict[str, str] = Field(default_factory=dict, description="a name of others, and the dataset that it means")
 
 
 class Limits(_Strict):
     """How much one run may take. Shares count only where more than `min_bytes` would go."""
 
-    max_share: float = Field(0.3, strict=True, ge=0, le=1)
-    lake_max_share: float = Field(0.1, strict=True, ge=0, le=1)
-    min_bytes: int = Field(1 << 30, strict=True)
-    max_objects: int | None = Field(None, strict=True, ge=0)
-    erase_share: float = Field(0.01, strict=True, ge=0, le=1)
-    """How much of a table's rows one request may match, where that is more than a thousand rows."""
+    max_share: float = Field(0.3, strict=True, ge=0, le=1, description="most of one dataset's bytes")
+    lake_max_share: float = Field(0.1, strict=True, ge=0, le=1, description="most of the lake's bytes")
+    min_bytes: int = Field(1 << 30, strict=True, description="below this nothing is limited by share: `1GiB`, or bytes")
+    max_objects: int | None = Field(None, strict=True, ge=0, description="most objects, whatever their size")
+    erase_share: float = Field(
+        0.01, strict=True, ge=0, le=1,
+        description="most of a table's rows that one request may match, where that is more than a thousand rows",
+    )  # fmt: skip
 
     @field_validator("min_bytes", mode="before")
     @classmethod
@@ -115,14 +130,14 @@ class PlanSettings(_Strict):
     listed and referenced files are searched for orphans.
     """
 
-    in_process: int = Field(2_000_000, strict=True, ge=0)
+    in_process: int = Field(2_000_000, strict=True, ge=0, description="most rows that are planned without a JVM")
 
 
 class ErasureSettings(_Strict):
     """Requests younger than `cool_off` wait; files that an erasure replaced stay for `reader_window`."""
 
-    cool_off: str = "72h"
-    reader_window: str = "1h"
+    cool_off: str = Field("72h", description="how long a request can be taken back before anything is erased")
+    reader_window: str = Field("1h", description="how long readers in flight may still need files that were replaced")
 
     @field_validator("cool_off", "reader_window")
     @classmethod
@@ -133,15 +148,21 @@ class ErasureSettings(_Strict):
 
 
 class Warehouse(_Strict):
-    prefix: str
-    exclusive: StrictBool = False
+    """A place of tables, beside the locations of datasets."""
+
+    prefix: str = Field(description="a path from the project's folder, or a URI")
+    exclusive: StrictBool = Field(
+        False, description="`true`: nothing else lies there, so that what no catalog lists is seen"
+    )
 
 
 class _Ignore(_Strict):
-    dataset: str | None = None
-    catalog: str | None = None
-    reason: str = Field(min_length=1, pattern=r"\S")
-    until: str | None = None
+    """What nobody waits for while it cannot be read: a dataset, or a catalog that is gone. It goes into the ledger."""
+
+    dataset: str | None = Field(None, description="as `catalog.namespace.table`")
+    catalog: str | None = Field(None, description="the name of a catalog that the project no longer has")
+    reason: str = Field(min_length=1, pattern=r"\S", description="why")
+    until: str | None = Field(None, description="a date or an instant, UTC; not of a catalog")
 
     @field_validator("until", mode="before")
     @classmethod
@@ -165,19 +186,24 @@ class _Ignore(_Strict):
 
 
 class _ProjectFile(_Strict):
-    project: str
+    project: str = Field(description="its name")
     catalogs: dict[str, CatalogSettings]
-    state: str = "sqlite:///.ebbtide/state.db"
-    inventory: str = ".ebbtide/inventory"
+    state: str = Field(
+        "sqlite:///.ebbtide/state.db", description="the state's database: `sqlite:///path` or `postgresql://…`"
+    )
+    inventory: str = Field(".ebbtide/inventory", description="the folder of what the last scan found")
     spark: SparkSettings = Field(default_factory=SparkSettings)
-    clock: Literal["real", "simulated"] = "real"
+    clock: Literal["real", "simulated"] = Field(
+        "real",
+        description="`simulated`: a rehearsal, in which `--as-of` is the time; every entry of the ledger says so",
+    )
     ledger: LedgerSettings = Field(default_factory=LedgerSettings)
     lineage: LineageSettings = Field(default_factory=LineageSettings)
     limits: Limits = Field(default_factory=Limits)
     plan: PlanSettings = Field(default_factory=PlanSettings)
     erasure: ErasureSettings = Field(default_factory=ErasureSettings)
     warehouses: list[Warehouse] = Field(default_factory=list)
-    tick: str = "1d"
+    tick: str = Field("1d", description="how often `run` runs, which promises count with: `12h`, `1d`, `1w`")
     ignore: list[_Ignore] = Field(default_factory=list)
 
     @field_validator("tick")

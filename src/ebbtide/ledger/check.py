@@ -18,7 +18,7 @@ What cannot be read is exit 2, what is read and false exit 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ebbtide.errors import EbbtideError, ProofError
@@ -28,7 +28,7 @@ from ebbtide.ledger.claims import check_claims
 from ebbtide.ledger.dsse import STATEMENT_TYPE
 from ebbtide.ledger.keys import Trust
 from ebbtide.ledger.leaf import Body
-from ebbtide.ledger.note import Verified
+from ebbtide.ledger.note import Checkpoint, Note, Verified
 from ebbtide.ledger.summary import ASSERTED, WITNESSED, moment, summarise
 from ebbtide.ledger.tree import verify_inclusion
 from ebbtide.model.canonical import dumps
@@ -71,16 +71,55 @@ class Report(NamedTuple):
 def check(data: bytes, trust: Trust, *, opening: Opening | None = None, simulated: bool = False) -> Report:
     """Check the bytes of a certificate against trusted keys. Never raises for what the certificate holds."""
     checking = _Checking(trust, opening, simulated=simulated)
-    steps: list[CheckStep] = []
-    failed: EbbtideError | None = None
-    for number, (name, step) in enumerate(checking.steps(data), 1):
+    steps, failed = take(checking.steps(data))
+    return Report(steps, failed, checking.request, None if failed else checking.time)
+
+
+def take(steps: Iterable[tuple[str, Callable[[], str]]]) -> tuple[tuple[CheckStep, ...], EbbtideError | None]:
+    """Take steps up to the first that fails: each says what it found, and the error is why the last did not hold."""
+    taken: list[CheckStep] = []
+    for number, (name, step) in enumerate(steps, 1):
         try:
-            steps.append(CheckStep(number, name, True, step()))
+            taken.append(CheckStep(number, name, True, step()))
         except EbbtideError as error:
-            failed = error
-            steps.append(CheckStep(number, name, False, error.message))
-            break
-    return Report(tuple(steps), failed, checking.request, None if failed else checking.time)
+            taken.append(CheckStep(number, name, False, error.message))
+            return tuple(taken), error
+    return tuple(taken), None
+
+
+def told_by_clock(simulated: Sequence[int], *, accepted: bool) -> str:
+    """Refuse entries that a simulated clock stamped, by their indexes, unless they were asked for."""
+    if not simulated:
+        return "real"
+    if not accepted:
+        raise ProofError(
+            "clock",
+            expected="a real one",
+            found=f"a simulated one in entry {simulated[0]}",
+            hint="it proves a rehearsal; --simulated checks it as such",
+        )
+    return f"simulated in {len(simulated)} entries, as asked for"
+
+
+def vouched(trust: Trust, note: Note, verified: Sequence[Verified], last: Body | None) -> tuple[str, str]:
+    """Who vouches for the time of a checkpoint over an entry, or over all: `asserted` or `witnessed`, and in words."""
+    seen = [(item.time, item.key) for item in verified if item.time is not None]
+    if not seen:
+        unknown = len(note.signatures) - len(verified)
+        ignored = f"; {unknown} signatures of keys not given" if unknown else ""
+        return ASSERTED, f"{ASSERTED} by {trust.origin}{ignored}"
+    time, key = min(seen)
+    # Canonical times sort as text. A simulated clock runs where it likes.
+    if last is not None and "simulated" not in last and str(last["at"]) > moment(time + _SKEW_SECONDS):
+        expected = f"not after {key.name} saw it, {moment(time)}"
+        raise ProofError("time of the last entry", expected=expected, found=str(last["at"]))
+    return WITNESSED, f"{WITNESSED} by {key.name}: in the ledger at {moment(time)}"
+
+
+def signed_by(checkpoint: Checkpoint, verified: Sequence[Verified]) -> str:
+    """Whose checkpoint it is, in words."""
+    names = ", ".join(f"{item.key.name}+{item.key.key_hash.hex()}" for item in verified if item.time is None)
+    return f"{checkpoint.origin} at {checkpoint.size} entries, signed by {names}"
 
 
 class _Checking:
@@ -114,7 +153,7 @@ class _Checking:
 
     def checkpoint(self) -> str:
         checkpoint, self.verified = self.trust.verify(self.certificate.proof.note)
-        return f"{checkpoint.origin} at {checkpoint.size} entries, signed by {_names(self.verified)}"
+        return signed_by(checkpoint, self.verified)
 
     def inclusion(self) -> str:
         proof, last = self.certificate.proof, self.certificate.entries[-1]
@@ -139,16 +178,7 @@ class _Checking:
             for entry, body in zip(self.certificate.entries, self.certificate.bodies, strict=True)
             if "simulated" in body
         ]
-        if not stamped:
-            return "real"
-        if not self.simulated:
-            raise ProofError(
-                "clock",
-                expected="a real one",
-                found=f"a simulated one in entry {stamped[0]}",
-                hint="it proves a rehearsal; --simulated checks it as such",
-            )
-        return f"simulated in {len(stamped)} entries, as asked for"
+        return told_by_clock(stamped, accepted=self.simulated)
 
     def summary(self) -> str:
         certificate = self.certificate
@@ -176,21 +206,9 @@ class _Checking:
         return f"signed by {key.name}+{key.key_hash.hex()}, a key of this ledger"
 
     def witnesses(self) -> str:
-        seen = [(item.time, item.key) for item in self.verified if item.time is not None]
-        if not seen:
-            unknown = len(self.certificate.proof.note.signatures) - len(self.verified)
-            return f"{ASSERTED} by {self.trust.origin}" + (
-                f"; {unknown} signatures of keys not given" if unknown else ""
-            )
-        time, key = min(seen)
-        written = str(self.certificate.last["at"])
-        # Canonical times sort as text. A simulated clock runs where it likes.
-        if "simulated" not in self.certificate.last and written > moment(time + _SKEW_SECONDS):
-            raise ProofError(
-                "time of the last entry", expected=f"not after {key.name} saw it, {moment(time)}", found=written
-            )
-        self.time = WITNESSED
-        return f"{WITNESSED} by {key.name}: in the ledger at {moment(time)}"
+        certificate = self.certificate
+        self.time, said = vouched(self.trust, certificate.proof.note, self.verified, certificate.last)
+        return said
 
     def opens(self, opening: Opening) -> str:
         if opening.request != self.request:
@@ -199,7 +217,3 @@ class _Checking:
         if found != expected:
             raise ProofError("commitments", expected=", ".join(expected), found=", ".join(found))
         return f"opens {len(found)} commitments: {', '.join(item.type for item in opening.identifiers)}"
-
-
-def _names(verified: tuple[Verified, ...]) -> str:
-    return ", ".join(f"{item.key.name}+{item.key.key_hash.hex()}" for item in verified if item.time is None)

@@ -110,7 +110,7 @@ def export(
     """
     checkpoint = Checkpoint.parse(note.text)
     size = checkpoint.size
-    _check_hashes(size, get, checkpoint.root)
+    check_hashes(size, get, checkpoint.root)
     earlier = {before for before in sizes if 0 < before <= size}
     bundles = entry_bundles(size, entries, get, earlier, minimum_index=minimum_index)
     written = 0
@@ -127,7 +127,7 @@ def _widths(level: int, number: int, sizes: Collection[int]) -> list[int]:
     return sorted({count % TILE_WIDTH for count in counts if count // TILE_WIDTH == number and count % TILE_WIDTH})
 
 
-def _check_hashes(size: int, get: Get, root: bytes) -> None:
+def check_hashes(size: int, get: Get, root: bytes) -> None:
     """Refuse unless the hashes of every tile follow from the leaves, and these are the ones that were signed."""
     head = NOTHING
     for start in range(0, size, TILE_WIDTH):

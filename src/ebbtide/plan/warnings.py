@@ -25,7 +25,7 @@ _MOST_NAMES = 3
 def warnings(among: DuckDBPyConnection, policies: PolicySet, world: World) -> list[str]:
     """A line for every policy that selects no dataset, or no branch of those that it selects.
 
-    Then for whatever else names tables of which there is none. By label, a floor may well wait for its first table.
+    Then for whatever else names tables of which there is none. By label, both may well wait for their first table.
     """
     with beside(among) as engine:
         load_tables(engine, replace(world, former=None))
@@ -83,6 +83,8 @@ def _nearest(missed: list[Policy], engine: DuckDBPyConnection) -> Iterable[tuple
     properties = _properties(engine, {key for policy in missed for key in policy.select.properties or ()})
     for policy in missed:
         select = policy.select
+        if _waits(select, labels):
+            continue
         wanted = [(name, names) for name in select.tables or ()]
         wanted += [(label, labels) for label in (*(select.any_labels or ()), *(select.all_labels or ()))]
         for key, value in (select.properties or {}).items():
@@ -90,6 +92,21 @@ def _nearest(missed: list[Policy], engine: DuckDBPyConnection) -> Iterable[tuple
             wanted.append((f"{key}={value}", pairs) if pairs else (key, sorted(properties)))
         there = f"; formats there are: {', '.join(formats) or 'none'}" if _lacks_format(select, formats) else ""
         yield policy, _close(wanted) + there
+
+
+def _waits(select: Select, labels: list[str]) -> bool:
+    """Whether a selection by labels alone, or of everything, has nothing mistyped in it: it waits for its first table.
+
+    Which labels there are is checked when policies are read. So only one of another classifier may have been meant.
+    """
+    if select.model_fields_set - {"any_labels", "all_labels", "tables", "exclude"} or select.tables not in (
+        None, ("**",)
+    ):  # fmt: skip
+        return False
+    wanted = {*(select.any_labels or ()), *(select.all_labels or ())}
+    classifiers = {label.partition(".")[0] for label in wanted}
+    others = [label for label in labels if label.partition(".")[0] not in classifiers]
+    return not _close((label, others) for label in wanted)
 
 
 def _lacks_format(select: Select, formats: list[str]) -> bool:

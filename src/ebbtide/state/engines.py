@@ -125,7 +125,10 @@ def _sqlite(url: URL, *, begin: str, pragmas: tuple[str, ...]) -> Engine:
         except OperationalError as error:
             if not is_locked(error.orig):
                 raise
-            _logger.warning("another process writes to the state at %s: waiting up to %d s", url.database, BUSY_SECONDS)
+            _logger.warning(
+                "another process writes to the state at %s (`ebbtide runs list` shows which): waiting up to %d s",
+                url.database, BUSY_SECONDS,
+            )  # fmt: skip
             _wait_for(connection, BUSY_SECONDS - first)
             connection.exec_driver_sql(begin)
         finally:

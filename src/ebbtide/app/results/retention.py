@@ -152,6 +152,32 @@ class RunResult(Shown):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class OpenMark(Object):
+    """What is scheduled for deletion: by which policy, when its grace ends, and what it waits for."""
+
+    policy: str
+    because: str
+    rows: int | None
+    bytes: int
+    marked_at: str
+    grace_until: str
+    past_grace: bool
+    waits_for: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class OpenUnmark(Shown):
+    """What a person rescued and nobody released."""
+
+    dataset: str
+    object: str
+    until: str | None
+    reason: str | None
+    actor: str
+    created_at: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Unmark(Shown):
     """An object that no policy removes until it is released, or until a time, and the marks that this closed."""
 
