@@ -126,7 +126,7 @@ def _after(
 
 
 def _people(variant: Variant) -> set[object]:
-    """Every value of everybody who is planted and asks, as rows have it. A place that a format has not may have rows."""
+    """Every value of everybody who asks, as rows have it: there may be rows for a place that the format has not."""
     found: set[object] = set()
     for place in filter(variant.planted, PLACES):
         values = values_of(variant.id, place)

@@ -15,6 +15,7 @@ from ebbtide.formats.base import Depth
 from ebbtide.formats.erasing import Erased, Erasure, Fate, History
 from ebbtide.formats.paimon import FORMAT
 from ebbtide.formats.paimon.erase import ERASING
+from ebbtide.formats.paimon.java import open_rewriter
 from ebbtide.model.dataset import Catalog, Reading, TableHandle
 from ebbtide.model.paths import normalise
 from ebbtide.model.removal import FileDeletion
@@ -319,6 +320,31 @@ def test_rows_that_only_a_delete_hides_go_from_the_bytes(driver: PaimonDriver) -
     assert sorted(row["name"] for row in stored.collect()) == ["bob", "cy"]
     driver.append(lake.table, [(2, "bea", "a")])
     assert lake.names() == ["bea", "cy"], "what comes later still wins"
+
+
+def test_a_key_that_only_a_manifest_still_names_goes(driver: PaimonDriver) -> None:
+    lake = Erasing(driver, driver.create("er_key_name", variant="key", properties={"primary-key": "name"}), Gone("zoe"))
+    driver.append(lake.table, [ANN, BOB, (9, "zoe", "a")])
+    driver.delete(lake.table, "name = 'zoe'")
+    driver.compact(lake.table)
+    rewriter = open_rewriter(lake.asked().found, driver.catalog, driver.spark)
+    assert "zoe" in str(rewriter.told("describe", rewriter.open("main"))["files"])
+    lake.all()
+    said = str(rewriter.told("describe", rewriter.open("main")))
+    assert "zoe" not in said
+    assert "ann" in said
+    assert lake.names() == ["ann", "bob"]
+
+
+@pytest.mark.deep
+def test_a_bucket_of_many_files_is_written_anew(driver: PaimonDriver) -> None:
+    lake = made(driver, "er_many", "key", **{"target-file-size": "1 kb"})
+    rows = driver.spark.range(100, 4600).selectExpr("id", "concat('n', id)", "'a'")
+    rows.createOrReplaceTempView("er_many_rows")
+    driver.spark.sql(f"INSERT INTO {lake.table.sql} SELECT * FROM er_many_rows")
+    lake.all()
+    assert len([file for file in lake.data() if "day=a" in file]) > 1
+    assert (len(lake.names()), "ann" in lake.names()) == (4502, False)
 
 
 @pytest.mark.deep

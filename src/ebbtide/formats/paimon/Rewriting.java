@@ -16,6 +16,7 @@ import java.util.UUID;
 
 import org.apache.hadoop.conf.Configuration;
 import org.apache.paimon.CoreOptions;
+import org.apache.paimon.KeyValue;
 import org.apache.paimon.KeyValueFileStore;
 import org.apache.paimon.Snapshot;
 import org.apache.paimon.catalog.CatalogContext;
@@ -23,10 +24,13 @@ import org.apache.paimon.data.BinaryRow;
 import org.apache.paimon.data.BinaryString;
 import org.apache.paimon.data.Decimal;
 import org.apache.paimon.data.InternalRow;
+import org.apache.paimon.data.serializer.InternalRowSerializer;
+import org.apache.paimon.deletionvectors.DeletionVector;
 import org.apache.paimon.fs.FileIO;
 import org.apache.paimon.fs.Path;
 import org.apache.paimon.index.IndexFileMeta;
 import org.apache.paimon.io.DataFileMeta;
+import org.apache.paimon.io.KeyValueFileReaderFactory;
 import org.apache.paimon.manifest.FileKind;
 import org.apache.paimon.manifest.IndexManifestEntry;
 import org.apache.paimon.manifest.ManifestEntry;
@@ -35,6 +39,7 @@ import org.apache.paimon.manifest.ManifestFileMeta;
 import org.apache.paimon.manifest.ManifestList;
 import org.apache.paimon.operation.FileStoreCommitImpl;
 import org.apache.paimon.options.Options;
+import org.apache.paimon.reader.RecordReader;
 import org.apache.paimon.schema.SchemaManager;
 import org.apache.paimon.schema.TableSchema;
 import org.apache.paimon.stats.SimpleStats;
@@ -140,13 +145,13 @@ public class Rewriting {
     /**
      * What there is: `id` of the snapshot, or null; `files`, each [name, path below the root, bytes, bucket, bounds], a
      * bucket being a number of this answer; `hiding`, lists of files whose deletion vectors share an index file;
-     * whether there is a `key`; the bounds of what manifests say `more` than what is live; and the columns that
+     * the columns of its `key`; the bounds of what manifests say `more` than what is live; and the columns that
      * `statistics` have. Bounds are a map of a column to lists of [type, low, high].
      */
     public String describe(State state) {
         Map answer = new LinkedHashMap();
         answer.put("id", state.snapshot == null ? null : Long.valueOf(state.snapshot.id()));
-        answer.put("key", Boolean.valueOf(state.hasKey()));
+        answer.put("key", new ArrayList(state.table.schema().trimmedPrimaryKeys()));
         Map buckets = new HashMap();
         List files = new ArrayList();
         Set live = new HashSet();
@@ -227,6 +232,10 @@ public class Rewriting {
         Map schemas = new HashMap();
         SchemaManager manager = new SchemaManager(state.files, state.root, state.table.coreOptions().branch());
         RowType partitions = state.table.schema().logicalPartitionType();
+        Map names = new HashMap();
+        for (Object field : state.table.schema().fields()) {
+            names.put(Integer.valueOf(((DataField) field).id()), ((DataField) field).name());
+        }
         List found = new ArrayList();
         for (Object item : entries) {
             ManifestEntry entry = (ManifestEntry) item;
@@ -237,27 +246,32 @@ public class Rewriting {
             }
             TableSchema schema = (TableSchema) schemas.get(id);
             SimpleStats stats = entry.file().valueStats();
-            add(one, schema.logicalRowType(), stats.minValues(), stats.maxValues());
+            add(one, names, schema.logicalRowType(), stats.minValues(), stats.maxValues());
             if (!schema.primaryKeys().isEmpty()) {
-                add(one, schema.logicalTrimmedPrimaryKeysType(), entry.file().minKey(), entry.file().maxKey());
+                RowType keys = schema.logicalTrimmedPrimaryKeysType();
+                add(one, names, keys, entry.file().minKey(), entry.file().maxKey());
             }
-            add(one, partitions, entry.partition(), entry.partition());
+            add(one, names, partitions, entry.partition(), entry.partition());
             found.add(one);
         }
         return found;
     }
 
-    private static void add(Map found, RowType type, BinaryRow low, BinaryRow high) {
+    /** Adds the bounds of columns by the `names` that their ids have today: a name may have been another column's. */
+    private static void add(Map found, Map names, RowType type, BinaryRow low, BinaryRow high) {
         boolean fits = low.getFieldCount() == type.getFieldCount() && high.getFieldCount() == type.getFieldCount();
         InternalRow.FieldGetter[] getters = type.fieldGetters();
         for (int i = 0; i < getters.length; i++) {
+            Object name = names.get(Integer.valueOf(((DataField) type.getFields().get(i)).id()));
+            if (name == null) {
+                continue;
+            }
             List one = new ArrayList();
             Object least = fits ? getters[i].getFieldOrNull(low) : null;
             Object most = fits ? getters[i].getFieldOrNull(high) : null;
             one.add(kind(least));
             one.add(kind(least).isEmpty() ? null : String.valueOf(least));
             one.add(kind(least).isEmpty() || most == null ? null : String.valueOf(most));
-            String name = ((DataField) type.getFields().get(i)).name();
             // Bounds of keys and of partitions are whole; where a column has two, either may tell.
             List all = found.containsKey(name) ? (List) found.get(name) : new ArrayList();
             all.add(one);
@@ -355,6 +369,52 @@ public class Rewriting {
         return any ? found : null;
     }
 
+    /**
+     * Those of these files whose first or last key is not what the manifest says: Paimon's compaction keeps the key
+     * that it read last, which may be one that it just dropped.
+     */
+    public String misnamed(State state, String names) {
+        Set wanted = new HashSet(lines(names));
+        StringBuilder found = new StringBuilder();
+        KeyValueFileStore store = (KeyValueFileStore) state.table.store();
+        KeyValueFileReaderFactory.Builder builder = store.newReaderFactoryBuilder();
+        InternalRowSerializer serializer = new InternalRowSerializer(builder.keyType());
+        for (Object item : state.entries) {
+            ManifestEntry entry = (ManifestEntry) item;
+            DataFileMeta file = entry.file();
+            if (wanted.contains(file.fileName())) {
+                try {
+                    KeyValueFileReaderFactory factory =
+                            builder.build(entry.partition(), entry.bucket(), DeletionVector.emptyFactory());
+                    BinaryRow[] keys = keys(serializer, factory.createRecordReader(
+                            file.schemaId(), file.fileName(), file.fileSize(), file.level()));
+                    if (keys[0] != null && !(keys[0].equals(file.minKey()) && keys[1].equals(file.maxKey()))) {
+                        found.append(file.fileName()).append('\n');
+                    }
+                } catch (Throwable error) {
+                    throw broken("the keys of a file cannot be read", error);
+                }
+            }
+        }
+        return found.toString();
+    }
+
+    private static BinaryRow[] keys(InternalRowSerializer serializer, RecordReader reader) throws Throwable {
+        BinaryRow[] found = new BinaryRow[2];
+        try {
+            for (RecordReader.RecordIterator batch = reader.readBatch(); batch != null; batch = reader.readBatch()) {
+                for (Object row = batch.next(); row != null; row = batch.next()) {
+                    found[1] = serializer.toBinaryRow(((KeyValue) row).key()).copy();
+                    found[0] = found[0] == null ? found[1] : found[0];
+                }
+                batch.releaseBatch();
+            }
+        } finally {
+            reader.close();
+        }
+        return found;
+    }
+
     /** The table that a state is of. */
     public FileStoreTable table(State state) {
         return state.table;
@@ -415,7 +475,7 @@ public class Rewriting {
 
     /** Puts what was written in the place of files, on top of the very head that was opened; false where it moved. */
     public boolean replace(State state, List messages, String names) {
-        Change change = new Change(state, messages, new HashSet(lines(names)));
+        Change change = change(state, messages, names);
         List files = new ArrayList(change.gone);
         files.addAll(change.added);
         return commit(state.table, state.snapshot, files, change.indexes, null, Snapshot.CommitKind.OVERWRITE);
@@ -449,7 +509,7 @@ public class Rewriting {
 
     /** The text of a tag that has what was written in the place of files; its id and its times are as before. */
     public String tagged(State state, List messages, String names) {
-        Change change = new Change(state, messages, new HashSet(lines(names)));
+        Change change = change(state, messages, names);
         List live = new ArrayList(change.kept);
         live.addAll(change.added);
         ManifestFile manifests = state.table.store().manifestFileFactory().create();
@@ -519,6 +579,16 @@ public class Rewriting {
                     new Path(root, "branch/branch-" + branch + "/snapshot/EARLIEST"), String.valueOf(id));
         } catch (Throwable error) {
             throw broken("where a branch begins cannot be written", error);
+        }
+    }
+
+    /** The change; where it may not be made, what was written goes again. */
+    private Change change(State state, List messages, String names) {
+        try {
+            return new Change(state, messages, new HashSet(lines(names)));
+        } catch (Failed error) {
+            abort(state, messages);
+            throw error;
         }
     }
 

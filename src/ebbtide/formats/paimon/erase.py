@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from ebbtide.errors import RefusedError
@@ -151,8 +152,8 @@ def _rewrite(work: Rewriting, now: _Now, erasure: Erasure) -> dict[str, str]:
     work.look(opened.values())
     wanting = {target for target, each in opened.items() if work.theirs(each) or work.says_more(each)}
     for target in heads:
-        # A branch that shows a snapshot of main's would keep main from letting it end.
-        borrows = target.branch != MAIN and now.lines.heads().get(target.branch, "").startswith(f"{MAIN}/")
+        # A branch that shows a snapshot of another one would keep that one from letting it end.
+        borrows = not now.lines.heads().get(target.branch, "").startswith(f"{target.branch}/")
         if target in wanting or (borrows and wanting):
             work.head(opened[target], anyway=borrows)
     return _rewrite_tags(work, now, erasure, {target: opened[target] for target in tags}, tags)
@@ -207,10 +208,11 @@ def _end_on_branches(
     """Snapshots of branches end: their files go by name, what readers begin with is told first."""
     found, failed = erasure.found, dict[str, str]()
     for line in now.lines.lines:
-        gone = [n for n in sorted(line.snapshots) if now.lines.id_of(line.name, n) in ending]
+        ids = {now.lines.id_of(line.name, n): n for n in sorted(line.snapshots)}
+        gone = [ids[id_] for id_ in takewhile(ending.__contains__, ids)]
         if line.name == MAIN or not gone:
             continue
-        if gone != list(range(min(line.snapshots), gone[-1] + 1)) or line.head in gone:
+        if line.head in gone:
             raise RefusedError(f"{found.id}: the versions of branch {line.name} are others by now; nothing was removed")
         places = {f"{found.location}/branch/branch-{line.name}/snapshot/snapshot-{n}" for n in gone}
         if not places <= named:

@@ -12,7 +12,7 @@ Levels of its own: what is written for a bucket is as if it was compacted.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -58,7 +58,7 @@ class Opened:
     target: Target
     state: Any
     id: int | None
-    key: bool
+    key: Sequence[str]
     files: Mapping[str, LiveFile]
     sharing: Sequence[Collection[str]]
     more: Sequence[Bounds]
@@ -101,7 +101,7 @@ class Rewriting:
             target, state, said["id"], said["key"], files, said["hiding"], said["more"], frozenset(said["statistics"])
         )
 
-    def look(self, opened: Iterable[Opened]) -> None:
+    def look(self, opened: Collection[Opened]) -> None:
         """Find out which files of theirs hold somebody: one job for all of them."""
         from pyspark.sql import functions as F
 
@@ -120,6 +120,25 @@ class Rewriting:
             rows = reduce(lambda one, other: one.unionByName(other), frames).distinct().collect()
             new |= {row[0].rpartition("/")[2]: True for row in rows}
         self.hits |= new
+        for each in opened:
+            self._look_at_keys(each)
+
+    def _look_at_keys(self, opened: Opened) -> None:
+        """A file that holds nobody may still be said to begin or end with somebody's key."""
+        columns = set(opened.key).intersection(self.people.columns)
+        asked = [
+            name
+            for name, file in opened.files.items()
+            if not self.hits[name] and any(self._names_one(column, file.bounds) for column in columns)
+        ]
+        if asked:
+            wrong: str = self.rewriter.ask("misnamed", opened.state, "\n".join(asked))
+            self.hits |= dict.fromkeys(wrong.split(), True)
+
+    def _names_one(self, column: str, bounds: Bounds) -> bool:
+        """Whether a bound of a column may be a value of theirs, whole."""
+        low_and_high = [_typed(*pair) for pair in bounds.get(column, ())]
+        return any(self.people.may_lie(column, bound, bound) for pair in low_and_high for bound in pair)
 
     def theirs(self, opened: Opened) -> frozenset[str]:
         """The files of a target that hold somebody."""
@@ -172,17 +191,18 @@ class Rewriting:
         def attempt() -> bool:
             now = self.open(opened.target)
             self.look([now])
-            text = self.like.get((number, at))
-            if text is not None:
-                text = self.rewriter.ask("like", now.state, text)
-            else:
-                names = self.theirs(now)
-                gone = now.with_others(names)
-                messages = self._written(now, gone)
+            names = self.theirs(now)
+            gone = now.with_others(names)
+            known = self.like.get((number, at))
+            messages = self._written(now, gone if known is None else frozenset())
+            if known is None:
                 text = self.rewriter.ask("tagged", now.state, messages, "\n".join(sorted(gone)))
-                self._count(now, names, messages)
+            else:
+                text = self.rewriter.ask("like", now.state, known)
             if not self.rewriter.ask("retag", now.state, text):
+                self.rewriter.ask("abort", now.state, messages)
                 raise WriterWasFasterError
+            self._count(now, names, messages)
             self.like[number, at] = text
             return True
 
