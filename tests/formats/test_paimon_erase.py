@@ -24,7 +24,7 @@ from tests.conformance.drivers.paimon import PaimonDriver
 from tests.tiers import deep_after_first
 
 ANN, BOB, CY, DOT = (1, "ann", "a"), (2, "bob", "a"), (3, "cy", "b"), (4, "dot", "b")
-PARTITIONED = {"append": {}, "key": {}, "vectors": {"deletion-vectors.enabled": "true"}}
+KINDS = {"append": {}, "key": {}, "vectors": {"deletion-vectors.enabled": "true"}, "dynamic": {"bucket": "-1"}}
 
 
 @dataclass
@@ -128,13 +128,13 @@ def driver(spark: SparkSession, catalogs: Mapping[str, Catalog]) -> PaimonDriver
 def made(driver: PaimonDriver, name: str, kind: str = "append", **more: str) -> Erasing:
     """A file with Ann and Bob, and one of another partition with neither."""
     variant = "key" if kind != "append" else "append"
-    table = driver.create(name, variant=variant, partitioned=True, properties={**PARTITIONED[kind], **more})
+    table = driver.create(name, variant=variant, partitioned=True, properties={**KINDS[kind], **more})
     driver.append(table, [ANN, BOB])
     driver.append(table, [CY])
     return Erasing(driver, table)
 
 
-@pytest.mark.parametrize("kind", deep_after_first("append", "key", "vectors"))
+@pytest.mark.parametrize("kind", deep_after_first(*KINDS))
 def test_a_person_goes_and_a_file_without_one_is_the_very_same(driver: PaimonDriver, kind: str) -> None:
     lake = made(driver, f"er_{kind}", kind)
     if kind == "vectors":
@@ -352,11 +352,11 @@ def test_a_bucket_of_many_files_is_written_anew(driver: PaimonDriver) -> None:
     "options",
     [
         {"merge-engine": "partial-update"},
-        {"bucket": "-1"},
+        {"bucket": "-1", "primary-key": "id"},
         {"changelog-producer": "input", "changelog.num-retained.min": "50", "changelog.num-retained.max": "50",
          "changelog.time-retained": "10 d"},
     ],
-    ids=["merge-engine", "dynamic buckets", "changelogs"],
+    ids=["merge-engine", "keys that move", "changelogs"],
 )  # fmt: skip
 def test_what_was_not_proved_is_refused_as_a_whole(
     driver: PaimonDriver, options: Mapping[str, str], request: pytest.FixtureRequest

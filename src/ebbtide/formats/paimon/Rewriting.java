@@ -145,8 +145,8 @@ public class Rewriting {
     /**
      * What there is: `id` of the snapshot, or null; `files`, each [name, path below the root, bytes, bucket, bounds], a
      * bucket being a number of this answer; `hiding`, lists of files whose deletion vectors share an index file;
-     * the columns of its `key`; the bounds of what manifests say `more` than what is live; and the columns that
-     * `statistics` have. Bounds are a map of a column to lists of [type, low, high].
+     * the columns of its `key`; the bounds of what manifests say `more` than what is live; whether a key's bucket
+     * is `fixed`; and the columns that `statistics` have. Bounds are a map of a column to lists of [type, low, high].
      */
     public String describe(State state) {
         Map answer = new LinkedHashMap();
@@ -177,6 +177,7 @@ public class Rewriting {
         answer.put("hiding", together(state));
         answer.put("more", bounds(state, dead(state, live)));
         Statistics known = statistics(state);
+        answer.put("fixed", Boolean.valueOf(state.table.bucketMode() != BucketMode.HASH_DYNAMIC));
         answer.put("statistics", known == null ? new ArrayList() : new ArrayList(known.colStats().keySet()));
         return JsonSerdeUtil.toFlatJson(answer);
     }
@@ -196,7 +197,10 @@ public class Rewriting {
         if (options.rowkindField().isPresent()) {
             return "a column of it says which rows are deleted (rowkind.field)";
         }
-        return table.bucketMode() == BucketMode.HASH_FIXED ? null : "its buckets are not fixed";
+        BucketMode mode = table.bucketMode();
+        return mode == BucketMode.HASH_FIXED || mode == BucketMode.HASH_DYNAMIC
+                ? null
+                : "a key of it may move from partition to partition";
     }
 
     /** Files with a deletion vector, each list those that share an index file: that goes as a whole. */
@@ -614,6 +618,9 @@ public class Rewriting {
             Map fresh = new LinkedHashMap();
             for (Object item : messages) {
                 CommitMessageImpl message = (CommitMessageImpl) item;
+                if (!message.indexIncrement().isEmpty()) {
+                    throw new Failed("a key would come to a bucket that it was not in");
+                }
                 Object key = bucket(message.partition(), message.bucket());
                 if (!message.newFilesIncrement().newFiles().isEmpty()) {
                     if (state.hasKey() && !totals.containsKey(key)) {

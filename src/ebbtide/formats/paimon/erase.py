@@ -173,6 +173,8 @@ def _rewrite_tags(
                 )
         elif (why := erasure.kept.get(id_, tag_stays(erasure.history))) is not None:
             retained[_named(target)] = why
+        elif not opened[target].fixed and work.theirs(opened[target]):
+            retained[_named(target)] = "only the head has an index of its dynamic buckets"
         else:
             todo.append(target)
     if todo:

@@ -63,6 +63,8 @@ class Opened:
     sharing: Sequence[Collection[str]]
     more: Sequence[Bounds]
     statistics: frozenset[str]
+    fixed: bool
+    """Whether a row's key says its bucket. Otherwise an index does, and only that of the head is at hand."""
 
     def with_others(self, names: Collection[str]) -> frozenset[str]:
         """What has to be read again where these files do: whole buckets of a key, all that an index file is about."""
@@ -98,8 +100,9 @@ class Rewriting:
         said = self.rewriter.told("describe", state)
         files = {name: LiveFile(*rest) for name, *rest in said["files"]}
         return Opened(
-            target, state, said["id"], said["key"], files, said["hiding"], said["more"], frozenset(said["statistics"])
-        )
+            target, state, said["id"], said["key"], files, said["hiding"], said["more"],
+            frozenset(said["statistics"]), said["fixed"],
+        )  # fmt: skip
 
     def look(self, opened: Collection[Opened]) -> None:
         """Find out which files of theirs hold somebody: one job for all of them."""
