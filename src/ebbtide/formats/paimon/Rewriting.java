@@ -146,9 +146,10 @@ public class Rewriting {
      * What there is: `id` of the snapshot, or null; `files`, each [name, path below the root, bytes, bucket, bounds], a
      * bucket being a number of this answer; `hiding`, lists of files whose deletion vectors share an index file;
      * the columns of its `key`; the bounds of what manifests say `more` than what is live; whether a key's bucket
-     * is `fixed`; and the columns that `statistics` have. Bounds are a map of a column to lists of [type, low, high].
+     * is `fixed`; and the columns that `statistics` have. Bounds are a map of each of these columns to lists of [type, low, high].
      */
-    public String describe(State state) {
+    public String describe(State state, String columns) {
+        Set named = new HashSet(lines(columns));
         Map answer = new LinkedHashMap();
         answer.put("id", state.snapshot == null ? null : Long.valueOf(state.snapshot.id()));
         answer.put("key", new ArrayList(state.table.schema().trimmedPrimaryKeys()));
@@ -156,7 +157,7 @@ public class Rewriting {
         List files = new ArrayList();
         Set live = new HashSet();
         FileStorePathFactory paths = state.table.store().pathFactory();
-        Iterator bounds = bounds(state, state.entries).iterator();
+        Iterator bounds = bounds(state, state.entries, named).iterator();
         for (Object item : state.entries) {
             ManifestEntry entry = (ManifestEntry) item;
             Object key = bucket(entry.partition(), entry.bucket());
@@ -175,7 +176,7 @@ public class Rewriting {
         }
         answer.put("files", files);
         answer.put("hiding", together(state));
-        answer.put("more", bounds(state, dead(state, live)));
+        answer.put("more", bounds(state, dead(state, live), named));
         Statistics known = statistics(state);
         answer.put("fixed", Boolean.valueOf(state.table.bucketMode() != BucketMode.HASH_DYNAMIC));
         answer.put("statistics", known == null ? new ArrayList() : new ArrayList(known.colStats().keySet()));
@@ -232,13 +233,15 @@ public class Rewriting {
         return found;
     }
 
-    private static List bounds(State state, List entries) {
+    private static List bounds(State state, List entries, Set columns) {
         Map schemas = new HashMap();
         SchemaManager manager = new SchemaManager(state.files, state.root, state.table.coreOptions().branch());
         RowType partitions = state.table.schema().logicalPartitionType();
         Map names = new HashMap();
         for (Object field : state.table.schema().fields()) {
-            names.put(Integer.valueOf(((DataField) field).id()), ((DataField) field).name());
+            if (columns.contains(((DataField) field).name())) {
+                names.put(Integer.valueOf(((DataField) field).id()), ((DataField) field).name());
+            }
         }
         List found = new ArrayList();
         for (Object item : entries) {

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from ebbtide.formats.erasing import Foreseen, History
+from ebbtide.formats.erasing import Fate, Foreseen, History
 from ebbtide.formats.paimon.lines import MAIN, Line, Lines
 
 ERASER = "ebbtide-erasure-"
@@ -57,13 +57,19 @@ def ends_of(lines: Lines, asked: Asked) -> Ends:
             id_ = lines.id_of(line.name, number)
             reason = _stays(line, lines, number, left, asked.history)
             first = lines.id_of(line.name, end)
-            found.stays[id_] = reason or _ORDER.format(first, found.stays[first])
-        left |= {lines.id_of(line.name, n): f"branch {line.name} holds it" for n in line.snapshots if n >= end}
+            found.stays[id_] = reason or _after(first, found.stays[first])
+        held = {lines.id_of(line.name, n): f"branch {line.name} holds it" for n in line.snapshots if n >= end}
+        left = held | left
     kept = _kept_by_tags(lines)
     for line in lines.lines:
         found.ids |= {lines.id_of(line.name, number) for number in found.numbers[line.name]}
     found.ids -= kept | {lines.id_of(line.name, n) for line in lines.lines for n in _remaining(line, found)}
     return found
+
+
+def _after(first: str, why: str) -> str:
+    """Why what comes after a version that stays has to stay; a floor is one for all of them."""
+    return why if why.startswith("floor:") else _ORDER.format(first, why)
 
 
 def _remaining(line: Line, found: Ends) -> Collection[int]:
@@ -106,8 +112,6 @@ def _stays(line: Line, lines: Lines, number: int, left: Mapping[str, str], histo
 
 def foreseen(lines: Lines, asked: Asked, ids: Collection[str]) -> dict[str, Foreseen]:
     """What becomes of each of these versions."""
-    from ebbtide.formats.erasing import Fate
-
     ends = ends_of(lines, asked)
     heads = set(lines.heads().values())
     tags = {lines.id_of_commit(line.name, tag) for line in lines.lines for tag in line.tags.values()}
@@ -130,8 +134,6 @@ def foreseen(lines: Lines, asked: Asked, ids: Collection[str]) -> dict[str, Fore
 
 
 def _of_tag(history: History) -> Foreseen:
-    from ebbtide.formats.erasing import Fate
-
     if tag_stays(history):
         return Foreseen(Fate.STAYS, tag_stays(history))
     return Foreseen(Fate.REWRITTEN)

@@ -97,7 +97,7 @@ class Rewriting:
 
     def open(self, target: Target) -> Opened:
         state = self.rewriter.open(target.branch, target.tag)
-        said = self.rewriter.told("describe", state)
+        said = self.rewriter.told("describe", state, self._columns())
         files = {name: LiveFile(*rest) for name, *rest in said["files"]}
         return Opened(
             target, state, said["id"], said["key"], files, said["hiding"], said["more"],
@@ -175,8 +175,7 @@ class Rewriting:
                 raise WriterWasFasterError
             if not (done or anyway or self.says_more(now)):
                 return False
-            columns = "\n".join(sorted({column.partition(".")[0] for column in self.people.columns}))
-            if not self.rewriter.ask("cleanse", now.state, columns):
+            if not self.rewriter.ask("cleanse", now.state, self._columns()):
                 raise WriterWasFasterError
             return True
 
@@ -210,6 +209,10 @@ class Rewriting:
             return True
 
         retry_on_conflict(f"{self.found.id} tag {opened.target.tag}", (), attempt)
+
+    def _columns(self) -> str:
+        """The columns that may hold somebody, or hold what may; one a line."""
+        return "\n".join(sorted({column.partition(".")[0] for column in self.people.columns}))
 
     def _again(self, target: Target) -> Opened:
         now = self.open(target)
