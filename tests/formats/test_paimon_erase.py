@@ -15,7 +15,7 @@ from ebbtide.formats.base import Depth
 from ebbtide.formats.erasing import Erased, Erasure, Fate, History
 from ebbtide.formats.paimon import FORMAT
 from ebbtide.formats.paimon.erase import ERASING
-from ebbtide.formats.paimon.java import open_rewriter
+from ebbtide.formats.paimon.java import Rewriter, open_rewriter
 from ebbtide.model.dataset import Catalog, Reading, TableHandle
 from ebbtide.model.paths import normalise
 from ebbtide.model.removal import FileDeletion
@@ -219,6 +219,66 @@ def test_what_died_before_or_in_a_purge_is_finished_by_the_next_call(driver: Pai
     assert lake.data().keys() <= {f.path for f in lake.reading().files}
 
 
+def with_refs(driver: PaimonDriver, name: str) -> Erasing:
+    """Ann on main, in a tag, and twice on a branch, which has a copy of its tag."""
+    lake = made(driver, name)
+    driver.create_tag(lake.table, "kept", "main/1")
+    driver.create_branch(lake.table, "side", "main/2")
+    driver.append(lake.table, [(5, "ann", "b")], branch="side")
+    return lake
+
+
+def is_erased(lake: Erasing) -> bool:
+    """Whether nothing is left but what everybody else reads."""
+    reading = lake.reading()
+    files = {f.path for f in reading.files if "/bucket-" in f.path or "/manifest/" in f.path}
+    there = {path for path in lake.disk() if "/bucket-" in path or "/manifest/" in path}
+    rows = (lake.names(), lake.names(branch="side"), lake.tagged("kept"))
+    return rows == (["bob", "cy"], ["bob", "cy"], ["bob"]) and files == there and reading.unknown == ()
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(("step", "time"), [("replace", 2), ("cleanse", 1), ("cleanse", 2), ("retag", 1), ("retag", 2)])
+def test_what_died_between_two_commits_is_finished(
+    driver: PaimonDriver, monkeypatch: pytest.MonkeyPatch, step: str, time: int
+) -> None:
+    lake, asked, ask = with_refs(driver, f"er_died_{step}_{time}"), [0], Rewriter.ask
+
+    def dies(self: Rewriter, question: str, *about: object) -> object:
+        asked[0] += question == step
+        if question == step and asked[0] == time:
+            raise KeyboardInterrupt
+        return ask(self, question, *about)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Rewriter, "ask", dies)
+        with pytest.raises(KeyboardInterrupt):
+            lake.erase()
+    assert lake.reading().unknown == ()
+    lake.all()
+    written = {path for path in lake.disk() if "/bucket-" in path or "/manifest/" in path}
+    orphans = written - {f.path for f in lake.reading().files}
+    for path in orphans:  # what the dead call wrote and did not commit
+        Path(path.removeprefix("file://")).unlink()
+    assert is_erased(lake)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("time", [1, 2, 3, 4])
+def test_a_purge_that_died_in_any_batch_is_finished(driver: PaimonDriver, time: int) -> None:
+    lake, batches = with_refs(driver, f"er_purge_{time}"), [0]
+
+    def lost() -> None:
+        batches[0] += 1
+        if batches[0] == time:
+            raise RefusedError("the lease is lost")
+
+    with pytest.raises(RefusedError):
+        lake.purge(lake.erase(), before_batch=lost)
+    lake.all()
+    assert is_erased(lake)
+
+
 @pytest.mark.deep
 @pytest.mark.parametrize("kind", ["append", "key"])
 def test_a_redaction_replaces_columns_and_keeps_rows(driver: PaimonDriver, kind: str) -> None:
@@ -328,9 +388,9 @@ def test_a_key_that_only_a_manifest_still_names_goes(driver: PaimonDriver) -> No
     driver.delete(lake.table, "name = 'zoe'")
     driver.compact(lake.table)
     rewriter = open_rewriter(lake.asked().found, driver.catalog, driver.spark)
-    assert "zoe" in str(rewriter.told("describe", rewriter.open("main"))["files"])
+    assert "zoe" in str(rewriter.told("describe", rewriter.open("main"), "name")["files"])
     lake.all()
-    said = str(rewriter.told("describe", rewriter.open("main")))
+    said = str(rewriter.told("describe", rewriter.open("main"), "name"))
     assert "zoe" not in said
     assert "ann" in said
     assert lake.names() == ["ann", "bob"]
