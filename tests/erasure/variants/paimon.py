@@ -13,6 +13,7 @@ from tests.erasure.people import WHO
 from tests.erasure.variants.rows import PARTITIONS, Made, Read, Row, Rows, reading
 
 _DATA = r"/bucket-\d+/data-.*\.parquet$"
+_CHANGELOGS = "changelog-*.parquet"
 _MANIFEST = r"^manifest/manifest-[^/]*-\d+$"
 _COMMON: dict[str, Cell] = {
     "data": planted("a row of the head", _DATA, "parquet", "data row", by="branch:main"),
@@ -140,9 +141,14 @@ class _Builder:
         )
 
     def _insert(self, how: str, rows: list[Row], *, part: str = "") -> None:
+        before = set(self._location.rglob(_CHANGELOGS))
         self._spark.createDataFrame(rows, self._rows.columns).coalesce(1).createOrReplaceTempView("planted_rows")
         self._spark.sql(f"INSERT {how} {self._part(part)} SELECT * FROM planted_rows")
         self._spark.catalog.dropTempView("planted_rows")
+        if how == "OVERWRITE":
+            # It commits none of the changelog files that it wrote. They are orphans: one is planted, and no erasure's.
+            for path in set(self._location.rglob(_CHANGELOGS)) - before:
+                path.unlink()
 
     def _call(self, procedure: str, arguments: str) -> None:
         name = quote_text(quote("db", self._name))

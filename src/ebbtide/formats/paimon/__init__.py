@@ -44,9 +44,9 @@ class Paimon:
         Capability.FORGETS: YES,
         Capability.SINGLE_FILES: YES,
         Capability.NEW_ROWS: YES,
-        Capability.REWRITES_FILES: no("Ebbtide does not erase people from Paimon tables yet"),
-        Capability.REWRITES_REFS: no("Ebbtide does not rewrite Paimon versions yet"),
-        Capability.CLEANSES_METADATA: no("Ebbtide does not cleanse Paimon metadata yet"),
+        Capability.REWRITES_FILES: YES,
+        Capability.REWRITES_REFS: YES,
+        Capability.CLEANSES_METADATA: YES,
         Capability.ODD_NAMES: YES,
     }
 

@@ -82,7 +82,7 @@ def _walk_run(
     since = dict.fromkeys(live, 0)
     stays: list[Stay] = []
     for position, commit in enumerate(run):
-        id_ = lines.id_of(line.name, commit.number)
+        id_ = lines.id_of_commit(line.name, commit)
         step = _Step(commit, *manifests.net([commit.delta]), _new_vectors(commit, vectors, manifests))
         vectors = manifests.vectors(commit.index)
         if id_ not in tracks.transactions:
@@ -107,13 +107,13 @@ def _walk_run(
         live.update(step.added)
         since.update(dict.fromkeys(step.added, position))
         tracks.referenced.update(live if commit is run[0] else step.added)
-        if commit.number == line.head:
+        if commit.number == line.head and not commit.apart:
             _check_head(subject, id_, commit, live, manifests)
             tracks.live.update(live)
             if line.name == MAIN:
                 tracks.current = dict(live)
     stays += [(path, first, len(run)) for path, first in since.items()]
-    tracks.stays.append(([lines.id_of(line.name, commit.number) for commit in run], stays))
+    tracks.stays.append(([lines.id_of_commit(line.name, commit) for commit in run], stays))
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ def expirable(lines: Lines, versions: Collection[str], earliest: Callable[[Line]
     found.gone.update(id_ for id_ in versions if id_ not in holders)
     for line in lines.lines:
         begin = earliest(line)
-        tagged = {commit.number for commit in line.tags.values()}
+        tagged = {commit.number for commit in line.tags.values() if not commit.apart}
         wanted = {n for n in line.snapshots if lines.id_of(line.name, n) in versions} - tagged
         if not wanted or begin is None:
             continue
@@ -112,7 +112,7 @@ def _add_changelogs(found: Expirable, line: Line, wanted: set[int]) -> None:
 
 def _reach(line: Line, lines: Lines, begin: int, wanted: set[int], holders: dict[str, list[str]]) -> tuple[int, str]:
     """How far expiry can go, and why no further."""
-    tagged = {commit.number for commit in line.tags.values()}
+    tagged = {commit.number for commit in line.tags.values() if not commit.apart}
     for number in range(begin, max(wanted) + 1):
         id_ = lines.id_of(line.name, number)
         others = [name for name in holders.get(id_, ()) if name != line.name]
@@ -131,9 +131,17 @@ def _reach(line: Line, lines: Lines, begin: int, wanted: set[int], holders: dict
 
 
 def expire(
-    changer: Changer, ranges: Collection[Range], named: Collection[str], before_batch: Callable[[], None]
+    changer: Changer,
+    ranges: Collection[Range],
+    named: Collection[str],
+    before_batch: Callable[[], None],
+    spared: Collection[str] = (),
 ) -> FileDeletion:
-    """Expire ranges in batches. Each is rehearsed first: where it would take an unnamed file, nothing goes."""
+    """Expire ranges in batches. Each is rehearsed first: where it would take an unnamed file, nothing goes.
+
+    Paimon knows nothing of branches: files that one still needs are `spared`. Expiry asks for them and does not get
+    them, and goes on.
+    """
     failed: dict[str, str] = {}
     because: list[str] = []
     for range_ in ranges:
@@ -143,14 +151,15 @@ def expire(
         if rehearsed["stopped"] is not None:
             because.append(rehearsed["stopped"])
             continue
-        if unnamed := rehearsed["unnamed"]:
+        if unnamed := [name for name in rehearsed["unnamed"] if name not in spared]:
             because.append(f"expiry would also take {unnamed[0]} ({len(unnamed)} in all), which the plan did not name")
             continue
         for begin, end in _batches(range_):
             before_batch()
             answer = take(range_.branch, begin, end, allowed)
             failed |= answer["failed"]
-            failed |= dict.fromkeys(answer["unnamed"], "kept: the plan did not name it")
+            strange = [name for name in answer["unnamed"] if name not in spared]
+            failed |= dict.fromkeys(strange, "kept: the plan did not name it")
             if answer["stopped"] is not None:
                 because.append(answer["stopped"])
                 break

@@ -50,7 +50,7 @@ def wanted_of(lines: Lines, *, files: bool) -> Wanted:
                 if files and commit.changelog is not None:
                     lists.add(commit.changelog)
                     opened.add(commit.changelog)
-                    own = lines.id_of(line.name, commit.number).rpartition("/")[0] == line.name
+                    own = lines.id_of_commit(line.name, commit).rpartition("/")[0] == line.name
                     needed |= {commit.changelog} if own and commit.number in line.snapshots else set()
         for commit in line.changelogs.values() if files else ():
             lists |= {commit.base, commit.delta}
@@ -103,7 +103,7 @@ def references(
     for line in lines.lines:
         for run in line.runs():
             for commit in run:
-                id_ = lines.id_of(line.name, commit.number)
+                id_ = lines.id_of_commit(line.name, commit)
                 found.at = bits[id_]
                 first = commit is run[0] and commit.number > 1
                 _add_commit(found, commit, id_, manifests, inherits=first, live=id_ in heads)
@@ -227,7 +227,7 @@ def _vectors(
         for run in line.runs():
             before: set[str] | None = set() if run[0].number == 1 else None
             for commit in run:
-                id_ = lines.id_of(line.name, commit.number)
+                id_ = lines.id_of_commit(line.name, commit)
                 here = {file.path: file for file in manifests.indexes.get(commit.index or "", ())}
                 for path, file in here.items():
                     by = None if before is None else id_

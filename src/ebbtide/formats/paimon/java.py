@@ -1,4 +1,5 @@
-"""Paimon's Java library, called in bulk: `Metadata.java` reads in the JVM and `Removal.java` changes there.
+"""Paimon's Java library, called in bulk: `Metadata.java` reads in the JVM, `Removal.java` and `Rewriting.java` change
+there.
 
 Each call answers with one JSON text.
 """
@@ -89,6 +90,44 @@ class Changer:
             raise EbbtideError(f"{self.subject}: the Spark session does not answer", hint=_AGAIN) from error
 
 
+@dataclass(frozen=True, slots=True)
+class Rewriter:
+    """What puts other files in the place of a table's files. A state is Java's own: a head or a tag that was opened."""
+
+    subject: str
+    location: str
+    options: Mapping[str, str]
+    java: Any
+    hadoop: Any
+
+    def refusal(self, branch: str) -> str | None:
+        """Why rows of a branch cannot be written anew."""
+        answer: str | None = self._at("refusal", branch)
+        return answer
+
+    def open(self, branch: str, tag: str = "") -> Any:
+        return self._at("open", branch, tag)
+
+    def begin(self, branch: str, number: int) -> None:
+        """Tell readers of a branch which of its snapshots is the first."""
+        self._at("begin", branch, number)
+
+    def ask(self, question: str, *about: object) -> Any:
+        """What `Rewriting.java` has by that name, of a state or of what was written."""
+        try:
+            return getattr(self.java, question)(*about)
+        except Py4JJavaError as error:
+            raise EbbtideError(f"{self.subject}: {question} failed: {_kind_of(error)}", hint=_AGAIN) from error
+        except Py4JError as error:
+            raise EbbtideError(f"{self.subject}: the Spark session does not answer", hint=_AGAIN) from error
+
+    def told(self, question: str, *about: object) -> dict[str, Any]:
+        return _answer(self.ask(question, *about))
+
+    def _at(self, question: str, *about: object) -> Any:
+        return self.ask(question, self.location, dict(self.options), self.hadoop, *about)
+
+
 _AGAIN = "look at the table's newest snapshot, then run it again: what was done is not done twice"
 
 
@@ -99,6 +138,13 @@ def _answer(text: str) -> dict[str, Any]:
 
 def _reason(error: Py4JJavaError) -> str:
     return str(error.java_exception.getMessage()).splitlines()[0]
+
+
+def _kind_of(error: Py4JJavaError) -> str:
+    """Our own sentence, or the name of what was thrown: words of Paimon's may quote values of people."""
+    thrown = error.java_exception
+    name = str(thrown.getClass().getSimpleName())
+    return str(thrown.getMessage()) if name == "Failed" else name
 
 
 _HINT = (
@@ -115,6 +161,10 @@ def open_library(found: TableHandle, catalog: Catalog, spark: SparkSession | Non
 
 def open_changer(found: TableHandle, catalog: Catalog, spark: SparkSession) -> Changer:
     return Changer(str(found.id), found.handle, catalog.options, *_java(spark, "Removal"))
+
+
+def open_rewriter(found: TableHandle, catalog: Catalog, spark: SparkSession) -> Rewriter:
+    return Rewriter(str(found.id), found.handle, catalog.options, *_java(spark, "Rewriting"))
 
 
 def _java(spark: SparkSession, name: str) -> tuple[Any, Any]:

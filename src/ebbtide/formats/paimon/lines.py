@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
@@ -18,6 +18,8 @@ from ebbtide.errors import UnreadableError
 from ebbtide.model.history import Ref, RefKind
 
 MAIN = "main"
+REWRITTEN = "ebbtide-rewritten-"
+"""How the commit user of a tag begins that an erasure rewrote: it is not the snapshot any more whose number it has."""
 # What Paimon 0.9 writes. Another field may point to files that this version knows nothing of (hazard 19).
 _FIELDS = {
     *("version", "id", "schemaId", "baseManifestList", "deltaManifestList", "changelogManifestList", "indexManifest"),
@@ -39,6 +41,9 @@ class Commit:
     statistics: str | None
     operation: str
     committed_at: datetime
+    user: str = ""
+    apart: bool = False
+    """Whether a tag holds it that was rewritten: no commit came before it, and none goes on from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +59,16 @@ class Line:
     """How long a tag asks to be kept, for tags that say so."""
 
     commits: Mapping[int, Commit] = field(default_factory=dict)
+    rewritten: Mapping[int, Commit] = field(default_factory=dict)
+    """What tags hold that were rewritten, by the number of the snapshot that they were made of."""
 
     @property
     def head(self) -> int | None:
         return max(self.snapshots, default=None)
 
     def runs(self) -> Iterator[list[Commit]]:
-        """The commits, oldest first, in stretches without a gap."""
+        """The commits, oldest first, in stretches without a gap; what was rewritten, each by itself."""
+        yield from ([commit] for _, commit in sorted(self.rewritten.items()))
         run: list[Commit] = []
         for number in sorted(self.commits):
             if run and run[-1].number != number - 1:
@@ -84,6 +92,14 @@ class Lines:
     def id_of(self, branch: str, number: int) -> str:
         return self.ids.get((branch, number), f"{branch}/{number}")
 
+    def id_of_commit(self, branch: str, commit: Commit) -> str:
+        """The same, also of what a tag holds that was rewritten: a branch's copy of main's is the same one."""
+        if not commit.apart:
+            return self.id_of(branch, commit.number)
+        mains = next((line.rewritten.get(commit.number) for line in self.lines if line.name == MAIN), None)
+        owner = MAIN if mains is not None and mains.delta == commit.delta else branch
+        return f"{owner}/rewritten/{commit.number}"
+
     def changelogs(self) -> Iterator[tuple[str, Commit]]:
         """The changelogs that outlived their snapshots, with their native ids: a line beside each branch's own."""
         for line in self.lines:
@@ -92,6 +108,8 @@ class Lines:
 
     def parent_of(self, id_: str) -> str | None:
         branch, _, number = id_.rpartition("/")
+        if "/" in branch:
+            return None
         return None if number == "1" else self.id_of(branch, int(number) - 1)
 
     def heads(self) -> dict[str, str]:
@@ -105,7 +123,7 @@ class Lines:
         tags: dict[str, str] = {}
         for line in self.lines:
             for name, commit in sorted(line.tags.items()):
-                id_ = self.id_of(line.name, commit.number)
+                id_ = self.id_of_commit(line.name, commit)
                 if line.name == MAIN:
                     tags[name] = id_
                 elif tags.get(name) != id_:
@@ -149,8 +167,13 @@ def _line(subject: str, name: str, folder: Mapping[str, Mapping[str, str]], unkn
 
     snapshots, tags, changelogs = numbered("snapshot"), commits("tag"), numbered("changelog")
     together: dict[int, Commit] = dict(snapshots)
+    rewritten: dict[int, Commit] = {}
     for tag, commit in tags.items():
-        if together.setdefault(commit.number, commit).delta != commit.delta:
+        known = together
+        if commit.user.startswith(REWRITTEN) and not _is(snapshots.get(commit.number), commit):
+            tags[tag] = commit = replace(commit, apart=True)
+            known = rewritten
+        if not _is(known.setdefault(commit.number, commit), commit):
             raise _broken(subject, f"{place}tag/tag-{tag}", f"snapshot {commit.number} is another commit by now")
     return Line(
         name,
@@ -167,7 +190,13 @@ def _line(subject: str, name: str, folder: Mapping[str, Mapping[str, str]], unkn
             if (kept := _kept_for(subject, f"{place}tag/tag-{key}", text))
         },
         together,
+        rewritten,
     )
+
+
+def _is(one: Commit | None, other: Commit) -> bool:
+    """Whether both are the same commit: its delta list has a name that no other one has."""
+    return one is not None and one.delta == other.delta
 
 
 def _commit(subject: str, path: str, text: str, unknown: set[str]) -> Commit:
@@ -186,6 +215,7 @@ def _commit(subject: str, path: str, text: str, unknown: set[str]) -> Commit:
             said.get("statistics"),
             _text(said, "commitKind"),
             datetime.fromtimestamp(int(said["timeMillis"]) / 1000, UTC),
+            str(said.get("commitUser") or ""),
         )
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise _broken(subject, path, f"{error} is missing or wrong") from error

@@ -64,7 +64,7 @@ def _readers(lines: Lines) -> dict[str, tuple[str, Mapping[str, str]]]:
     found: dict[str, tuple[str, Mapping[str, str]]] = {}
     for line in lines.lines:
         for name, commit in line.tags.items():
-            found.setdefault(lines.id_of(line.name, commit.number), (line.name, {"scan.tag-name": name}))
+            found.setdefault(lines.id_of_commit(line.name, commit), (line.name, {"scan.tag-name": name}))
     for line in lines.lines:
         for number in line.snapshots:
             found[lines.id_of(line.name, number)] = (line.name, {"scan.snapshot-id": str(number)})
