@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import pytest
 from pyspark.sql import SparkSession
@@ -33,7 +34,7 @@ Key = tuple[str, str, Who]
 """Place, type and who."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Known:
     """A planted table, and the files (with the layers) that hold each value: whole, or cut as bounds are."""
 
@@ -42,6 +43,11 @@ class Known:
     cut: Mapping[Key, set[tuple[str, str]]]
     hidden: frozenset[str]
     """Files whose names hold somebody's value."""
+
+    @cached_property
+    def rows(self) -> Mapping[str, list[str]]:
+        """What its head, branches, tags and versions read; asked for before anybody is erased."""
+        return self.made.rows()
 
 
 Know = Callable[[Variant], Known]
@@ -150,6 +156,7 @@ def erased(
             variants = [each for each in asked.values() if each.format == variant.format]
             for each in variants:
                 searched(each)
+                assert known(each).rows
             tables = {each.id: known(each).made for each in variants}
             done.update(erase_all(planted_lake(variant.format), tables))
         return done[variant.id]

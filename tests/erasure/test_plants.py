@@ -39,7 +39,7 @@ def test_ghosts_are_nowhere(variant: Variant, known: Know) -> None:
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.id)
 def test_every_head_branch_tag_and_version_can_be_read(variant: Variant, known: Know) -> None:
     """What was planted broke no table: later tests compare what these read before and after."""
-    rows = known(variant).made.rows()
+    rows = known(variant).rows
     assert {"main"} < set(rows)
     assert all(rows[name] for name in ("main", "kept", "side") if name in rows)
 
