@@ -61,7 +61,9 @@ def erase_all(tide: Tide, tables: Mapping[str, Made]) -> dict[str, Erased]:
     requests = _file_requests(tide, tables)
     for day in (1, _SEARCHED_FROM):
         for hours in (0, 3):
-            tide.app.erase.run(at_once=True, as_of=tide.at(day + hours / 24))
+            did = tide.app.erase.run(at_once=True, as_of=tide.at(day + hours / 24))
+            print("RUN", day, hours, did.exit_code, [(d.state, d.because, d.files) for d in did.datasets], did.failed)
+            print("RUN", [(p.decision, p.because, [(r.ref, r.rows, r.fate, r.because) for r in p.refs], p.files, len(p.requests)) for p in did.plan.places], [(r.decision, r.because) for r in did.plan.requests][:3])
         found = tide.app.erase.verify(*requests.values(), as_of=tide.at(day + 0.5))
     grades = {each.id: each.grade for each in found}
     return {id_: _after(tide, made, before[id_], requests, grades) for id_, made in tables.items()}
@@ -126,9 +128,11 @@ def _after(
 
 
 def _people(variant: Variant) -> set[object]:
-    """Every value of everybody who is planted, as rows have it."""
+    """Every value of everybody who is planted, as rows have it. Who is written where the variant has no such place is
+    asked for by no request, and stays.
+    """
     found: set[object] = set()
-    for place in PLACES:
+    for place in filter(variant.planted, PLACES):
         values = values_of(variant.id, place)
         found |= {values.text, values.bigint, values.decimal, str(values.uuid), values.uuid.bytes}
     return found

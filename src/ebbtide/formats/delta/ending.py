@@ -31,7 +31,6 @@ _PROVED = frozenset(
         "columnMapping",
         "deletionVectors",
         "domainMetadata",
-        "generatedColumns",
         "inCommitTimestamp",
         "inCommitTimestamp-preview",
         "invariants",
@@ -40,6 +39,7 @@ _PROVED = frozenset(
         "vacuumProtocolCheck",
     }
 )
+_FILES, _FEED = "floor:delta.deletedFileRetentionDuration", "delta.enableChangeDataFeed"
 _GOES = (Role.DATA, Role.DELETION_VECTOR, Role.CHANGE_DATA, Role.REMOVED)
 
 
@@ -90,11 +90,26 @@ def course_of(table: Replayed, erasure: Erasure) -> Course:
     if configuration.get("delta.enableExpiredLogCleanup", "").lower() == "false":
         return Course(versions[0], (), "floor:delta.enableExpiredLogCleanup=false")
     kept = {int(id_): why for id_, why in erasure.kept.items() if id_.isdecimal() and int(id_) in table.commits}
+    kept = {version: why for version, why in kept.items() if not (why.startswith(_FILES) and _as_head(table, version))}
     if not kept:
         return Course(None, tuple(str(version) for version in versions[:-1]))
     first = min(kept)
     why = f"{kept[first]} (of version {first}; Delta's log ends only as a whole before a version)"
     return Course(first, tuple(str(version) for version in versions if version < first), why, kept)
+
+
+def has_feed(table: Replayed) -> bool:
+    """Whether rows that a version took away may be read by the feed of its changes."""
+    return any(each.configuration.get(_FEED, "").lower() == "true" for each in table.outcome.metadata)
+
+
+def _as_head(table: Replayed, version: int) -> bool:
+    """Whether a version needs no file that the head does not need. The head itself is such a one, and counts as kept by
+    the floor: it was not superseded yet. What that floor keeps is files, and none of a version like this goes.
+    """
+    if table.commits[version].changes or (has_feed(table) and table.commits[version].removes):
+        return False
+    return not any(table.commits[later].removes for later in range(version + 1, max(table.commits) + 1))
 
 
 def live_at(table: Replayed, version: int) -> dict[str, DataFile]:
@@ -116,14 +131,15 @@ def versions_with(table: Replayed, files: Collection[str]) -> set[int]:
 
 
 def needed_from(table: Replayed, first: int | None) -> set[str]:
-    """What the head needs, and every version from `first` on, the change feeds of these included."""
-    head = max(table.commits)
-    needed = {path for file in live_at(table, head if first is None else first).values() for path in parts_of(file)}
-    for version in range(head if first is None else first, head + 1):
+    """What the head needs; and every version from `first` on, where there is one, and the feeds of their changes."""
+    if first is None:
+        return {path for file in table.outcome.live.values() for path in parts_of(file)}
+    needed, feed = {path for file in live_at(table, first).values() for path in parts_of(file)}, has_feed(table)
+    for version in range(first, max(table.commits) + 1):
         commit = table.commits[version]
-        named = commit.adds.values() if first is None else (*commit.adds.values(), *commit.removes.values())
+        named = (*commit.adds.values(), *(commit.removes.values() if feed else ()))
         needed |= {path for file in named for path in parts_of(file)}
-        needed |= {change.path for change in commit.changes if first is not None}
+        needed |= {change.path for change in commit.changes}
     return needed
 
 

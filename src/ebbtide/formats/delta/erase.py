@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
-from ebbtide.formats.delta.ending import cannot, course_of, files_that_go, needed_from, versions_with
+from ebbtide.formats.delta.ending import cannot, course_of, files_that_go, has_feed, needed_from, versions_with
 from ebbtide.formats.delta.java import JavaTable
 from ebbtide.formats.delta.log import FOLDER
 from ebbtide.formats.delta.read import Replayed, replayed
 from ebbtide.formats.delta.remove import free_files
 from ebbtide.formats.delta.rewrite import rewrite
-from ebbtide.formats.delta.truncate import Truncation, mend
+from ebbtide.formats.delta.truncate import Truncation, mend, say_nothing
 from ebbtide.formats.erasing import Erased, Erasing, Erasure, Fate, Foreseen, Intend
 from ebbtide.model.dataset import Catalog
 from ebbtide.model.paths import is_inside
@@ -50,9 +50,14 @@ class _Erasing:
         table = replayed(erasure.found, catalog)
         if (why := cannot(table)) is not None:
             return Erased(version=_head(table), retained=_retained(table, erasure.files, lambda _: why, head=True))
-        mend(table, JavaTable(erasure.found.location, catalog, spark))  # before the rewriting, which reads anew
+        java = JavaTable(erasure.found.location, catalog, spark)
+        mend(table, java)
         done = rewrite(erasure, catalog, spark, intend)
         table = replayed(erasure.found, catalog)
+        if has_feed(table) and table.commits[max(table.commits)].removes:
+            # The feed of this version shows what it took away. A floor would keep it until something follows it.
+            say_nothing(table.subject, java)
+            table = replayed(erasure.found, catalog)
         course = course_of(table, erasure)
         if course.ending:
             # These go with the versions that need them, and nothing says of them later that they were the table's.

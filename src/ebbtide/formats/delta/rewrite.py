@@ -36,12 +36,14 @@ class Rewritten:
 
 def rewrite(erasure: Erasure, catalog: Catalog, spark: SparkSession, intend: Intend) -> Rewritten:
     """Rewrite every live file that holds somebody; where there is none, nothing is committed."""
-    work = _Work(erasure, catalog, JavaTable(erasure.found.location, catalog, spark), intend)
+    table, subject = JavaTable(erasure.found.location, catalog, spark), str(erasure.found.id)
+    work = _Work(erasure, catalog, table, intend)
     try:
-        return retry_on_conflict(str(erasure.found.id), CONFLICTS, work.attempt)
+        done = retry_on_conflict(subject, CONFLICTS, work.attempt)
     except ConflictError:
         work.discard()
         raise
+    return done
 
 
 @dataclass(slots=True)

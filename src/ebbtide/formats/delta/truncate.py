@@ -44,7 +44,7 @@ class Truncation:
         what could not be removed.
         """
         table = self._read()
-        if first is None and _says_nothing(table):
+        if first is None and self._is_done(table):
             return {}
         if first is not None and not any(_is_before(entry, first) for entry in table.log.entries):
             return {}
@@ -64,11 +64,19 @@ class Truncation:
     def _read(self) -> Replayed:
         return replayed(self.erasure.found, self.catalog)
 
+    def _is_done(self, table: Replayed) -> bool:
+        """Whether all that is left of the log is a checkpoint, and a commit that names no file and nobody."""
+        if len(table.commits) > 1 or (table.outcome.tombstones and is_partitioned_by_people(table, self.erasure)):
+            return False
+        ((version, commit),) = table.commits.items()
+        empty = not (commit.adds or commit.removes or commit.changes or commit.metadata)
+        older = any(_is_before(entry, version) for entry in table.log.entries)
+        return empty and commit.operation == _NEUTRAL and not older
+
     def _new_head(self, table: Replayed) -> int:
         """A new version without a trace of anybody, and its checkpoint."""
-        subject = table.subject
         if not is_partitioned_by_people(table, self.erasure):
-            version = retry_on_conflict(subject, CONFLICTS, lambda: self.java.begin().commit_nothing())
+            version = say_nothing(table.subject, self.java)
             self.java.checkpoint(version)
             return version
         # The checkpoint would remember for a while which files were removed, with their partitions.
@@ -114,6 +122,11 @@ class Truncation:
         return found - kept
 
 
+def say_nothing(subject: str, java: JavaTable) -> int:
+    """A new version, the same as the one before it."""
+    return retry_on_conflict(subject, CONFLICTS, lambda: java.begin().commit_nothing())
+
+
 def _is_before(entry: StoredObject, version: int) -> bool:
     of = version_of(entry)
     return of is not None and of < version
@@ -121,16 +134,6 @@ def _is_before(entry: StoredObject, version: int) -> bool:
 
 def _by_version(entry: StoredObject) -> tuple[int, str]:
     return version_of(entry) or 0, entry.path
-
-
-def _says_nothing(table: Replayed) -> bool:
-    """Whether all that is left of the log is a checkpoint, and a commit that names no file and nobody."""
-    if len(table.commits) > 1 or table.outcome.tombstones:
-        return False
-    ((version, commit),) = table.commits.items()
-    empty = not (commit.adds or commit.removes or commit.changes or commit.metadata)
-    older = any(_is_before(entry, version) for entry in table.log.entries)
-    return empty and commit.operation == _NEUTRAL and not older
 
 
 def is_partitioned_by_people(table: Replayed, erasure: Erasure) -> bool:
