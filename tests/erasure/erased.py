@@ -61,9 +61,7 @@ def erase_all(tide: Tide, tables: Mapping[str, Made]) -> dict[str, Erased]:
     requests = _file_requests(tide, tables)
     for day in (1, _SEARCHED_FROM):
         for hours in (0, 3):
-            did = tide.app.erase.run(at_once=True, as_of=tide.at(day + hours / 24))
-            print("RUN", day, hours, did.exit_code, [(d.state, d.because, d.files) for d in did.datasets], did.failed)
-            print("RUN", [(p.decision, p.because, [(r.ref, r.rows, r.fate, r.because) for r in p.refs], p.files, len(p.requests)) for p in did.plan.places], [(r.decision, r.because) for r in did.plan.requests][:3])
+            tide.app.erase.run(at_once=True, as_of=tide.at(day + hours / 24))
         found = tide.app.erase.verify(*requests.values(), as_of=tide.at(day + 0.5))
     grades = {each.id: each.grade for each in found}
     return {id_: _after(tide, made, before[id_], requests, grades) for id_, made in tables.items()}

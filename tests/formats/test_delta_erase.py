@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from ebbtide.config.subjects import Identities, Subject
 from ebbtide.erasure.batch import Batch
@@ -22,7 +22,7 @@ from ebbtide.errors import ConflictError
 from ebbtide.formats.base import Depth
 from ebbtide.formats.delta import FORMAT
 from ebbtide.formats.delta.erase import ERASING
-from ebbtide.formats.delta.java import Attempt
+from ebbtide.formats.delta.java import Attempt, LiveFile
 from ebbtide.formats.delta.truncate import Truncation
 from ebbtide.formats.erasing import Erased, Erasure, Fate, History
 from ebbtide.inventory.spans import Spans
@@ -182,6 +182,31 @@ def test_only_files_with_somebody_change_and_no_byte_of_them_is_left(make: Make)
     assert case.ids() == [1, 2, 3, 4, 9]
 
 
+def test_files_whose_bounds_leave_nobody_out_are_the_only_ones_looked_through(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = make(partitioned=True, properties={"delta.columnMapping.mode": "name"})
+    long = "w" * 40
+    case.driver.append(case.table, [(WHO - 1, "x", DAY), (WHO + 1, long, DAY)])
+    looked: set[str] = set()
+    rows = Attempt.rows
+
+    def spied(self: Attempt, files: Collection[LiveFile], *, hidden: bool) -> DataFrame:
+        looked.update(file.file.path for file in files)
+        return rows(self, files, hidden=hidden)
+
+    monkeypatch.setattr(Attempt, "rows", spied)
+    unsearched = replace(case.erasure(), files=frozenset())
+    assert case.erase(unsearched).rewritten_files == 1
+    assert looked == case.files_with(WHO, WHO + 1) - {file.path for file in case.read().files if file.live} | (
+        case.files_with(WHO + 1)
+    )
+    assert case.ids() == [1, 2, 3, 4, WHO - 1, WHO + 1]
+    people = Batch(case.driver.spark, [[Identifier("user_id", long)]], {"name": ("user_id",)}, IDENTITIES)
+    assert case.erase(replace(unsearched, people=people)).rewritten_files == 1, "a cut bound leaves nobody out"
+    assert case.ids() == [1, 2, 3, 4, WHO - 1]
+
+
 def test_nobody_found_commits_nothing(make: Make) -> None:
     case = make()
     before, versions = case.stats(), case.versions()
@@ -235,10 +260,12 @@ Meanwhile = Callable[[Callable[[], None]], None]
 
 def test_an_append_meanwhile_stays_and_its_rows_of_the_person_go(make: Make, meanwhile: Meanwhile) -> None:
     case = make()
-    left = [lambda: case.driver.append(case.table, [(5, "e", DAY), (WHO, "w", DAY)])]
-    meanwhile(lambda: left.pop()() if left else None)
-    case.run(case.erasure())
-    assert (case.ids(), case.files_with(WHO)) == ([1, 2, 3, 4, 5], set())
+    # Of the second one nothing goes: what was written for the attempt before is what is committed.
+    left = [[(6, "f", DAY)], [(5, "e", DAY), (WHO, "w", DAY)]]
+    meanwhile(lambda: case.driver.append(case.table, left.pop()) if left else None)
+    erased = case.run(case.erasure())
+    assert erased.rewritten_files == 2
+    assert (case.ids(), case.files_with(WHO)) == ([1, 2, 3, 4, 5, 6], set())
     live = {file.path for file in case.read().files if file.live}
     assert case.stored().keys() <= live, "nothing is left of the attempt that failed"
 

@@ -56,6 +56,8 @@ def cannot(table: Replayed) -> str | None:
         return "floor:delta.appendOnly=true"
     if is_set("delta.enableRowTracking"):
         return "the table tracks rows (delta.enableRowTracking), and a rewritten file would give them new ids"
+    if metadata.generated:
+        return "erasing was not proved for tables with generated columns or identities"
     if unproved := sorted((protocol.reader_features | protocol.writer_features) - _PROVED):
         return f"erasing was not proved for tables with the feature {unproved[0]!r}"
     unknown = next(unknown_of(table.log, runs_of(table.log), protocol, metadata), None)

@@ -54,7 +54,7 @@ class _Erasing:
         mend(table, java)
         done = rewrite(erasure, catalog, spark, intend)
         table = replayed(erasure.found, catalog)
-        if has_feed(table) and table.commits[max(table.commits)].removes:
+        if (done.gone or erasure.files) and has_feed(table) and table.commits[max(table.commits)].removes:
             # The feed of this version shows what it took away. A floor would keep it until something follows it.
             say_nothing(table.subject, java)
             table = replayed(erasure.found, catalog)

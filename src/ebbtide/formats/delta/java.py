@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType
 
 from ebbtide.errors import RefusedError
-from ebbtide.formats.delta.actions import DataFile, Metadata, data_file, metadata
+from ebbtide.formats.delta.actions import DataFile, Metadata, data_file, metadata, resolve
 from ebbtide.model.dataset import Catalog
 from ebbtide.model.paths import local_path, normalise
 from ebbtide.spark.session import activate, parts_of, quote, quote_text, sibling
@@ -65,6 +65,21 @@ class Attempt:
         while files.hasNext():
             java = files.next()
             yield LiveFile(java, data_file(json.loads(java.json())["add"], self._location))
+
+    def bounds(self, columns: Collection[str]) -> dict[str, dict[str, tuple[str | None, str | None]]]:
+        """The lowest and highest value of these columns in each live file that says them, by physical names."""
+        from pyspark.sql import DataFrame
+        from pyspark.sql import functions as F
+
+        texts = StructType([StructField(name, StringType()) for name in columns])
+        said = StructType([StructField("minValues", texts), StructField("maxValues", texts)])
+        files = DataFrame(self._transaction.snapshot().allFiles().toDF(), self._spark)
+        found: dict[str, dict[str, tuple[str | None, str | None]]] = {}
+        for path, stats in files.select("path", F.from_json("stats", said)).collect():
+            low, high = (stats[0], stats[1]) if stats is not None else (None, None)
+            if low is not None and high is not None:
+                found[resolve(path, self._location)] = {name: (low[name], high[name]) for name in columns}
+        return found
 
     def remove(self, files: Collection[LiveFile]) -> None:
         """Commit the removal of exactly these files. No predicate is recorded: there was none."""

@@ -16,10 +16,12 @@ from ebbtide.formats.conflicts import retry_on_conflict
 from ebbtide.formats.delta.java import CONFLICTS, Attempt, JavaTable, LiveFile
 from ebbtide.formats.delta.read import replayed
 from ebbtide.formats.delta.replay import parts_of
+from ebbtide.formats.delta.skipping import Skipping
 from ebbtide.formats.erasing import Erasure, Intend, People
 from ebbtide.formats.versions import PART, decoded
 from ebbtide.model.dataset import Catalog
 from ebbtide.model.paths import is_inside, normalise
+from ebbtide.spark.session import quote
 from ebbtide.storage.remove import remove_files
 
 if TYPE_CHECKING:
@@ -67,7 +69,9 @@ class _Work:
         live = {each.file.path: each for each in attempt.live_files()}
         if self.written and all(each.file.path in live for each in self.written):
             return self.told  # the answer of the commit was lost, and not the commit
-        self._look(attempt, [each for path, each in live.items() if path not in self.looked])
+        fresh = [each for path, each in live.items() if path not in self.looked]
+        self._look(attempt, self._candidates(attempt, fresh))
+        self.looked |= live.keys()
         gone = [each for path, each in sorted(live.items()) if path in self.hits]
         if not gone:
             self.discard()
@@ -85,14 +89,28 @@ class _Work:
         attempt.replace(gone, self.written)
         return self.told
 
+    def _candidates(self, attempt: Attempt, files: Collection[LiveFile]) -> list[LiveFile]:
+        """Files in which a search found somebody, and of others those that may hold somebody by their bounds."""
+        known, skipping = self.erasure.files, Skipping(self.erasure.people, attempt.metadata)
+        others = any(each.file.path not in known for each in files)
+        bounds = attempt.bounds(columns) if others and (columns := skipping.columns) else {}
+        return [
+            each
+            for each in files
+            if each.file.path in known or skipping.may_hold(each.file, bounds.get(each.file.path, {}))
+        ]
+
     def _look(self, attempt: Attempt, files: Collection[LiveFile]) -> None:
         from pyspark.sql import functions as F
 
         if not files:
             return
-        rows = attempt.rows(files, hidden=True).withColumn(PART, F.input_file_name())
-        self.hits |= {decoded(name) for name in _parts_with(self.erasure.people, rows)}
-        self.looked |= {each.file.path for each in files}
+        people, rows = self.erasure.people, attempt.rows(files, hidden=True).withColumn(PART, F.input_file_name())
+        narrow = rows.select(PART, *_columns_of(people, rows))
+        found = {decoded(row[PART]) for row in people.among(narrow).select(PART).distinct().collect()}
+        if hits := [each for each in files if each.file.path in found]:
+            rows = attempt.rows(hits, hidden=True).withColumn(PART, F.input_file_name())
+            self.hits |= {decoded(name) for name in _parts_that_change(people, rows)}
 
     def _let_go(self, gone: Collection[LiveFile], stays: Collection[LiveFile]) -> dict[str, int]:
         """What the commit lets go of, by size: of a shallow clone nothing that is its source's."""
@@ -113,15 +131,25 @@ class _Work:
             remove_files(mine - has.keys(), self.catalog.options, _nothing, self.erasure.places)
 
 
-def _parts_with(people: People, rows: DataFrame) -> list[str]:
-    """The files with rows that would not stay as they are: a redacted row is still about somebody."""
+def _columns_of(people: People, rows: DataFrame) -> list[str]:
+    """The top columns that may hold somebody: only these are read of files in which nobody is."""
+    paths = [path.lower() for path in people.columns]
+    return [
+        quote(name)
+        for name in rows.columns
+        if any(path == name.lower() or path.startswith(f"{name.lower()}.") for path in paths)
+    ]
+
+
+def _parts_that_change(people: People, rows: DataFrame) -> list[str]:
+    """The files with rows that are not to stay as they are: a row that was redacted is still about somebody."""
     from pyspark.sql import functions as F
 
     theirs = people.among(rows)
 
     def shown(frame: DataFrame) -> DataFrame:
-        inside = F.to_json(F.struct(*(F.col(f"`{name.replace('`', '``')}`") for name in frame.columns)))
-        return frame.select(F.col(PART), inside.alias("row"))
+        whole = F.to_json(F.struct(*(F.col(quote(name)) for name in frame.columns)))
+        return frame.select(F.col(PART), whole.alias("row"))
 
     changed = shown(theirs).exceptAll(shown(people.without(theirs)))
     return [row[PART] for row in changed.select(PART).distinct().collect()]
