@@ -7,7 +7,7 @@ that data changed, as it did: streams and change feeds must not take it for a co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -41,11 +41,10 @@ def rewrite(erasure: Erasure, catalog: Catalog, spark: SparkSession, intend: Int
     table, subject = JavaTable(erasure.found.location, catalog, spark), str(erasure.found.id)
     work = _Work(erasure, catalog, table, intend)
     try:
-        done = retry_on_conflict(subject, CONFLICTS, work.attempt)
+        return retry_on_conflict(subject, CONFLICTS, work.attempt)
     except ConflictError:
         work.discard()
         raise
-    return done
 
 
 @dataclass(slots=True)
@@ -74,8 +73,10 @@ class _Work:
         self.looked |= live.keys()
         gone = [each for path, each in sorted(live.items()) if path in self.hits]
         if not gone:
+            # Where nothing was left to write, an answer that was lost looks like this.
+            done = Rewritten() if self.written else self.told
             self.discard()
-            return Rewritten()
+            return done
         # The schema is part of it: rows are written anew where somebody changed it meanwhile.
         source = (attempt.metadata, tuple(each.file for each in gone))
         if source != self.source:
@@ -128,7 +129,7 @@ class _Work:
         mine, self.written, self.source = {each.file.path for each in self.written}, [], None
         if mine:
             has = replayed(self.erasure.found, self.catalog).outcome.data
-            remove_files(mine - has.keys(), self.catalog.options, _nothing, self.erasure.places)
+            remove_files(mine - has.keys(), self.catalog.options, lambda: self.intend({}), self.erasure.places)
 
 
 def _columns_of(people: People, rows: DataFrame) -> list[str]:
@@ -153,6 +154,3 @@ def _parts_that_change(people: People, rows: DataFrame) -> list[str]:
 
     changed = shown(theirs).exceptAll(shown(people.without(theirs)))
     return [row[PART] for row in changed.select(PART).distinct().collect()]
-
-
-_nothing: Callable[[], None] = lambda: None  # noqa: E731
