@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
-from ebbtide.formats.base import Depth
 from ebbtide.formats.delta.actions import DataFile
-from ebbtide.formats.delta.read import Replayed, read_table
+from ebbtide.formats.delta.read import Replayed
 from ebbtide.formats.delta.replay import parts_of, runs_of, undo
 from ebbtide.formats.delta.support import unknown_of
 from ebbtide.formats.erasing import Erasure, History
-from ebbtide.model.dataset import Catalog, FileRef, Role
 from ebbtide.model.paths import is_inside
 from ebbtide.spark.session import profile
 
@@ -40,7 +37,6 @@ _PROVED = frozenset(
     }
 )
 _FILES, _FEED = "floor:delta.deletedFileRetentionDuration", "delta.enableChangeDataFeed"
-_GOES = (Role.DATA, Role.DELETION_VECTOR, Role.CHANGE_DATA, Role.REMOVED)
 
 
 def cannot(table: Replayed) -> str | None:
@@ -92,7 +88,8 @@ def course_of(table: Replayed, erasure: Erasure) -> Course:
     if configuration.get("delta.enableExpiredLogCleanup", "").lower() == "false":
         return Course(versions[0], (), "floor:delta.enableExpiredLogCleanup=false")
     kept = {int(id_): why for id_, why in erasure.kept.items() if id_.isdecimal() and int(id_) in table.commits}
-    kept = {version: why for version, why in kept.items() if not (why.startswith(_FILES) and _as_head(table, version))}
+    last = max((version for version in versions if table.commits[version].removes), default=-1)
+    kept = {v: why for v, why in kept.items() if not (why.startswith(_FILES) and _is_as_the_head(table, v, last))}
     if not kept:
         return Course(None, tuple(str(version) for version in versions[:-1]))
     first = min(kept)
@@ -105,13 +102,12 @@ def has_feed(table: Replayed) -> bool:
     return any(each.configuration.get(_FEED, "").lower() == "true" for each in table.outcome.metadata)
 
 
-def _as_head(table: Replayed, version: int) -> bool:
+def _is_as_the_head(table: Replayed, version: int, last_removal: int) -> bool:
     """Whether a version needs no file that the head does not need. The head itself is such a one, and counts as kept by
     the floor: it was not superseded yet. What that floor keeps is files, and none of a version like this goes.
     """
-    if table.commits[version].changes or (has_feed(table) and table.commits[version].removes):
-        return False
-    return not any(table.commits[later].removes for later in range(version + 1, max(table.commits) + 1))
+    feed = table.commits[version].changes or (has_feed(table) and table.commits[version].removes)
+    return not feed and version >= last_removal
 
 
 def live_at(table: Replayed, version: int) -> dict[str, DataFile]:
@@ -145,14 +141,10 @@ def needed_from(table: Replayed, first: int | None) -> set[str]:
     return needed
 
 
-def files_that_go(table: Replayed, erasure: Erasure, catalog: Catalog, first: int | None) -> dict[str, int]:
-    """The table's own files that only versions need which end, with their sizes, and what was removed before them."""
-    now, needed = datetime.now(UTC), needed_from(table, first)
+def changes_before(table: Replayed, version: int) -> dict[str, int]:
+    """The table's own files of change data of versions before one, with their sizes.
 
-    def goes(file: FileRef) -> bool:
-        over = file.kept_until is None or file.kept_until <= now
-        own = file.role in _GOES and is_inside(file.path, table.location)
-        return own and not file.live and over and file.path not in needed
-
-    reading = read_table(erasure.found, catalog, Depth.FILES)
-    return {file.path: file.bytes or 0 for file in reading.files if goes(file)}
+    Nobody but the feeds of these versions reads them, and nothing tells them from strays when their commits are gone.
+    """
+    changes = [change for at, commit in table.commits.items() if at < version for change in commit.changes]
+    return {change.path: change.bytes or 0 for change in changes if is_inside(change.path, table.location)}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
-from ebbtide.formats.delta.ending import cannot, course_of, files_that_go, has_feed, needed_from, versions_with
+from ebbtide.formats.delta.ending import cannot, changes_before, course_of, has_feed, needed_from, versions_with
 from ebbtide.formats.delta.java import JavaTable
 from ebbtide.formats.delta.log import FOLDER
 from ebbtide.formats.delta.read import Replayed, replayed
@@ -59,9 +59,8 @@ class _Erasing:
             say_nothing(table.subject, java)
             table = replayed(erasure.found, catalog)
         course = course_of(table, erasure)
-        if course.ending:
-            # These go with the versions that need them, and nothing says of them later that they were the table's.
-            intend(files_that_go(table, erasure, catalog, course.first))
+        if changes := changes_before(table, max(table.commits) if course.first is None else course.first):
+            intend(changes)
         return Erased(
             version=_head(table), rewritten_files=len(done.gone), written_bytes=sum(done.made.values()),
             ending=course.ending, retained=_retained(table, erasure.files | done.gone, course.stays),
@@ -90,12 +89,10 @@ class _Erasing:
         failed |= {path: _OUTSIDE for path in named if not is_inside(path, table.location)}
         going = named - failed.keys()
         if course.first is None:
-            changes = {change.path for commit in table.commits.values() for change in commit.changes}
-            all_that_go = files_that_go(table, erasure, catalog, None)
-            feeds = {path: size for path, size in all_that_go.items() if path in changes and path not in going}
-            # Change data that came since: no checkpoint knows of it, and nobody else ever references it.
-            intend(feeds)
-            going |= feeds.keys()
+            # The head ends, too, for one that says nothing, and so does what a writer committed since.
+            changes = changes_before(table, max(table.commits) + 1)
+            intend(changes)
+            going |= changes.keys()
         removal = Removal(found=erasure.found, files=dict.fromkeys(going, 0), places=erasure.places)
         failed |= free_files(removal, sorted(going), catalog, spark, before_batch).failed
         failed |= Truncation(erasure, catalog, java, intend, before_batch).run(course.first)
