@@ -43,9 +43,9 @@ class Delta:
         Capability.FORGETS: no("Delta's log lists a version until the log itself is cleaned"),
         Capability.SINGLE_FILES: YES,
         Capability.NEW_ROWS: YES,
-        Capability.REWRITES_FILES: no("Ebbtide does not erase people from Delta tables yet"),
-        Capability.REWRITES_REFS: no("Ebbtide does not rewrite Delta versions yet"),
-        Capability.CLEANSES_METADATA: no("Ebbtide does not cleanse Delta metadata yet"),
+        Capability.REWRITES_FILES: YES,
+        Capability.REWRITES_REFS: no("Ebbtide does not change commits of Delta's log: versions end"),
+        Capability.CLEANSES_METADATA: YES,
         Capability.ODD_NAMES: YES,
     }
 

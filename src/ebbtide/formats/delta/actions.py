@@ -28,6 +28,7 @@ _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?
 _B85 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
 _Z85_TO_B85 = str.maketrans(_Z85, _B85)
 _UUID_CHARS = 20
+_GENERATED = ('"delta.generationExpression"', '"delta.identity.')
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,8 @@ class Metadata:
     names: Mapping[str, str]
     partition_columns: tuple[str, ...]
     configuration: Mapping[str, str]
+    generated: bool = False
+    """Whether some column has values that Delta makes: generated ones, identities."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +167,7 @@ def metadata(body: Mapping[str, Any]) -> Metadata:
         names=logical_names(schema),
         partition_columns=tuple(body.get("partitionColumns") or ()),
         configuration=dict(body.get("configuration") or ()),
+        generated=any(name in body["schemaString"] for name in _GENERATED),
     )
 
 

@@ -34,9 +34,7 @@ def read_checkpoint(store: Store, location: str, parts: Sequence[StoredObject], 
     `UnreadableError`.
     """
     rows = [row for part in parts for row in _rows(store, part.path, subject)]
-    folder = f"{location}/{FOLDER}/_sidecars"
-    sidecars = [row["sidecar"]["path"] for row in rows if row.get("sidecar")]
-    rows += [row for path in sidecars for row in _rows(store, resolve(path, folder), subject)]
+    rows += [row for path in _sidecars(rows, location) for row in _rows(store, path, subject)]
     try:
         files = (data_file(row["add"], location) for row in rows if row.get("add") and row["add"].get("path"))
         adds = {file.path: file for file in files}
@@ -52,6 +50,16 @@ def read_checkpoint(store: Store, location: str, parts: Sequence[StoredObject], 
         )
     except (ValueError, KeyError, TypeError) as error:
         raise corrupt(subject, parts[0].path, error) from error
+
+
+def sidecars_of(store: Store, location: str, parts: Sequence[StoredObject], subject: str) -> frozenset[str]:
+    """The files beside a checkpoint that are parts of it."""
+    return frozenset(_sidecars([row for part in parts for row in _rows(store, part.path, subject)], location))
+
+
+def _sidecars(rows: Iterable[Mapping[str, Any]], location: str) -> list[str]:
+    folder = f"{location}/{FOLDER}/_sidecars"
+    return [resolve(row["sidecar"]["path"], folder) for row in rows if row.get("sidecar")]
 
 
 def _rows(store: Store, path: str, subject: str) -> Iterable[Mapping[str, Any]]:

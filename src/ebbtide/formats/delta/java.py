@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType
 
-from ebbtide.formats.delta.actions import DataFile, Metadata, data_file, metadata
+from ebbtide.errors import RefusedError
+from ebbtide.formats.delta.actions import DataFile, Metadata, data_file, metadata, resolve
 from ebbtide.model.dataset import Catalog
 from ebbtide.model.paths import local_path, normalise
-from ebbtide.spark.session import activate, parts_of, quote, sibling
+from ebbtide.spark.session import activate, parts_of, quote, quote_text, sibling
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -51,8 +52,9 @@ class LiveFile:
 class Attempt:
     """One of Delta's optimistic transactions, which has read the whole table: any write after that is a conflict."""
 
-    def __init__(self, transaction: Any, jvm: Any, location: str) -> None:
-        self._transaction, self._jvm, self._location = transaction, jvm, location
+    def __init__(self, transaction: Any, spark: SparkSession, location: str) -> None:
+        self._transaction, self._spark, self._location = transaction, spark, location
+        self._jvm: Any = spark._jvm
 
     @property
     def metadata(self) -> Metadata:
@@ -64,15 +66,74 @@ class Attempt:
             java = files.next()
             yield LiveFile(java, data_file(json.loads(java.json())["add"], self._location))
 
+    def bounds(self, columns: Collection[str]) -> dict[str, dict[str, tuple[str | None, str | None]]]:
+        """The lowest and highest value of these columns in each live file that says them, by physical names."""
+        from pyspark.sql import DataFrame
+        from pyspark.sql import functions as F
+
+        texts = StructType([StructField(name, StringType()) for name in columns])
+        said = StructType([StructField("minValues", texts), StructField("maxValues", texts)])
+        files = DataFrame(self._transaction.snapshot().allFiles().toDF(), self._spark)
+        found: dict[str, dict[str, tuple[str | None, str | None]]] = {}
+        for path, stats in files.select("path", F.from_json("stats", said)).collect():
+            low, high = (stats[0], stats[1]) if stats is not None else (None, None)
+            if low is not None and high is not None:
+                found[resolve(path, self._location)] = {name: (low[name], high[name]) for name in columns}
+        return found
+
     def remove(self, files: Collection[LiveFile]) -> None:
         """Commit the removal of exactly these files. No predicate is recorded: there was none."""
-        actions = self._jvm.java.util.ArrayList()
-        for file in files:
-            actions.add(file.java.remove())
+        self._commit([file.java.remove() for file in files])
+
+    def rows(self, files: Collection[LiveFile], *, hidden: bool) -> DataFrame:
+        """The rows of exactly these files; those that vectors hide only where they are asked for."""
+        from pyspark.sql import DataFrame
+
+        java = [_without(self._jvm, file.java, "deletionVector") if hidden else file.java for file in files]
+        snapshot, none = self._transaction.snapshot(), self._jvm.scala.Option.empty()
+        frame = self._transaction.deltaLog().createDataFrame(snapshot, self._seq(java), False, none)
+        return DataFrame(frame, self._spark)
+
+    def write(self, rows: DataFrame) -> list[LiveFile]:
+        """Write rows as files that no version has yet."""
+        files: Any = rows
+        actions, written = self._transaction.writeFiles(files._jdf).iterator(), []
+        while actions.hasNext():
+            java = actions.next()
+            said = json.loads(java.json())
+            if "add" not in said:
+                raise RefusedError("Delta would write rows into files beside the data: nothing was changed")
+            written.append(LiveFile(java, data_file(said["add"], self._location)))
+        return written
+
+    def replace(self, files: Collection[LiveFile], by: Collection[LiveFile]) -> None:
+        """Commit files in the place of others. What is said of those that go is where they are, and no bounds."""
+        gone = [_without(self._jvm, file.java.remove(), "stats") for file in files]
+        self._commit([*gone, *(file.java for file in by)])
+
+    def commit_nothing(self) -> int:
+        """A version that says nothing: the same files as the one before it."""
+        return self._commit([])
+
+    def _commit(self, actions: Collection[Any]) -> int:
         delta = self._jvm.org.apache.spark.sql.delta
         # Delta's own operations want the numbers of their statement; this one is for commits by its interface.
         operation = getattr(getattr(delta, "DeltaOperations$ManualUpdate$"), "MODULE$")
-        self._transaction.commit(self._jvm.org.apache.spark.api.python.PythonUtils.toSeq(actions), operation)
+        return int(self._transaction.commit(self._seq(actions), operation))
+
+    def _seq(self, items: Collection[Any]) -> Any:
+        listed = self._jvm.java.util.ArrayList()
+        for item in items:
+            listed.add(item)
+        return self._jvm.org.apache.spark.api.python.PythonUtils.toSeq(listed)
+
+
+def _without(jvm: Any, action: Any, name: str) -> Any:
+    """One of Delta's actions without one of its fields."""
+    said = json.loads(action.json())
+    for body in said.values():
+        body.pop(name, None)
+    return getattr(getattr(jvm.org.apache.spark.sql.delta.actions, "Action$"), "MODULE$").fromJson(json.dumps(said))
 
 
 class JavaTable:
@@ -98,7 +159,7 @@ class JavaTable:
         return str(transaction.metadata().id()) if transaction.readVersion() >= 0 else None
 
     def begin(self) -> Attempt:
-        return Attempt(self._transaction(self.place), self._jvm, self._location)
+        return Attempt(self._transaction(self.place), self._spark, self._location)
 
     def _transaction(self, place: str) -> Any:
         # Delta reads checkpoints in the name of this thread's session, and a thread of a sweep has none of its own.
@@ -119,6 +180,24 @@ class JavaTable:
             files.add(action.fromJson(json.dumps({"add": add})))
         listed = self._jvm.org.apache.spark.api.python.PythonUtils.toSeq(files)
         return DataFrame(log.createDataFrame(log.update(False, none, none), listed, False, none), self._spark)
+
+    def checkpoint(self, version: int) -> None:
+        """Let Delta write a checkpoint of this version. Tombstones that are past their retention are not in it."""
+        activate(self._spark)
+        none = self._jvm.scala.Option.empty()
+        log = self._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(self._spark._jsparkSession, self.place)
+        head = log.update(False, none, none)
+        log.checkpoint(head if head.version() == version else log.getSnapshotAt(version, none, none), none)
+
+    def set_properties(self, properties: Mapping[str, str | None]) -> None:
+        """Set properties of the table, or unset those that are None."""
+        given = ", ".join(
+            f"{quote_text(key)} = {quote_text(value)}" for key, value in properties.items() if value is not None
+        )
+        if given:
+            self._spark.sql(f"ALTER TABLE {self.name} SET TBLPROPERTIES ({given})")
+        if none := ", ".join(quote_text(key) for key, value in properties.items() if value is None):
+            self._spark.sql(f"ALTER TABLE {self.name} UNSET TBLPROPERTIES IF EXISTS ({none})")
 
     def forget(self) -> None:
         """Drop what the engine remembers of a table that is gone."""

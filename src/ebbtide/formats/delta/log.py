@@ -21,6 +21,7 @@ _CHECKPOINT = re.compile(r"^(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})|\.([0-9a
 _UNPUBLISHED = re.compile(r"^(\d{20})\.[0-9a-fA-F-]{36}\.json$")
 # What writers rename into place, `.00000000000000000012.json.<uuid>.tmp`, and Hadoop's checksum of it.
 _TEMPORARY = re.compile(r"(?s)^.+\.tmp(?:\.crc)?$")
+_VERSION = re.compile(r"(?s)^\.?(\d{20})\.")
 _REMOTE_READERS = 16
 
 _In = TypeVar("_In")
@@ -73,6 +74,17 @@ def _checkpoints(entries: Iterable[StoredObject]) -> dict[int, tuple[StoredObjec
         if len(found) == wanted:
             whole.setdefault(version, tuple(found))
     return whole
+
+
+def version_of(entry: StoredObject) -> int | None:
+    """The version that a file directly in the log is of, what writers left of it included; None of any other file."""
+    match = _VERSION.match(entry.name) if entry.path.endswith(f"/{FOLDER}/{entry.name}") else None
+    return int(match.group(1)) if match else None
+
+
+def is_checkpoint(entry: StoredObject) -> bool:
+    """Whether it is a checkpoint, or a part of one, but no sidecar."""
+    return bool(_CHECKPOINT.match(entry.name))
 
 
 def role_of(entry: StoredObject) -> Role:

@@ -72,10 +72,10 @@ def delete_files(
         raise RefusedError(f"{removal.found.id}: the log goes by Delta's own cleanup only")
     if log.head is None:
         return FileDeletion(because="there is no Delta table any more")
-    return _free_files(removal, sorted(paths), catalog, spark, before_batch)
+    return free_files(removal, sorted(paths), catalog, spark, before_batch)
 
 
-def _free_files(
+def free_files(
     removal: Removal, paths: list[str], catalog: Catalog, spark: SparkSession, before_batch: Callable[[], None]
 ) -> FileDeletion:
     """VACUUM by list; what it leaves and the current version does not need is removed by its name (hazard 5)."""

@@ -73,7 +73,7 @@ class Replay:
     def enter(self, file: DataFile, first: int | None, *, referenced: bool = True) -> None:
         """A file becomes live, or gets another deletion vector."""
         self.live[file.path] = file
-        self.missing.update(path for path in _parts(file) if self.is_missing(path))
+        self.missing.update(path for path in parts_of(file) if self.is_missing(path))
         life = self.data.setdefault(file.path, Life(file.bytes, first, referenced=False))
         life.rows, life.values = file.rows, file.values
         life.referenced |= referenced
@@ -144,7 +144,7 @@ def _replay_run(
     outcome.tombstones += checkpoint.tombstones if checkpoint else ()
     # Without an anchor the undoing still finds what the run's commits removed: those files were there before.
     for version in reversed(range(run.start, (run.stop if anchor is None else anchor + 1))):
-        _undo(state, commits[version])
+        undo(state, commits[version])
     outcome.live.clear()
     outcome.live_vectors.clear()
     outcome.missing.clear()
@@ -160,7 +160,7 @@ def _replay_run(
         walk.step(version, version - 1 if version else None, commits[version])
 
 
-def _undo(state: dict[str, DataFile], commit: Actions) -> None:
+def undo(state: dict[str, DataFile], commit: Actions) -> None:
     """Take one commit back. Adds without new data beside no remove at all only brought new statistics."""
     for path, file in commit.adds.items():
         if file.data_change or commit.removes:
@@ -237,7 +237,7 @@ class _Walk:
                 self.outcome.landed[file.values] = version
 
 
-def _parts(file: DataFile) -> tuple[str, ...]:
+def parts_of(file: DataFile) -> tuple[str, ...]:
     """The files that reading one data file needs."""
     return (file.path, file.vector.path) if file.vector and file.vector.path else (file.path,)
 

@@ -1,0 +1,169 @@
+"""Delta's log is cut off behind a checkpoint, as its protocol has it under "Metadata Cleanup".
+
+Delta's own cleanup goes up to the last checkpoint, whoever wrote it meanwhile, and could so end a version that is kept.
+Here files go by their names, the oldest versions first: what dies in between leaves a log without a gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ebbtide.errors import EbbtideError, UnreadableError
+from ebbtide.formats.conflicts import retry_on_conflict
+from ebbtide.formats.delta.checkpoint import read_checkpoint, sidecars_of
+from ebbtide.formats.delta.ending import live_at
+from ebbtide.formats.delta.java import CONFLICTS, JavaTable
+from ebbtide.formats.delta.log import is_checkpoint, version_of
+from ebbtide.formats.delta.read import Replayed, replayed
+from ebbtide.formats.erasing import Erasure, Intend
+from ebbtide.model.dataset import Catalog
+from ebbtide.storage.files import StoredObject
+from ebbtide.storage.remove import remove_files
+
+_RETENTION = "delta.deletedFileRetentionDuration"
+_WAS = "ebbtide.was.deletedFileRetentionDuration"
+"""What the table's own setting was, for as long as it is another one: whoever dies then leaves it to be put back."""
+_BATCH = 1000  # one call of the store: files of one go in order
+_NEUTRAL = "Manual Update"
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """A table whose log is cut off."""
+
+    erasure: Erasure
+    catalog: Catalog
+    java: JavaTable
+    intend: Intend
+    before_batch: Callable[[], None]
+
+    def run(self, first: int | None) -> dict[str, str]:
+        """Let everything of the log go that lies before version `first`, or before a new head that says nothing. Gives
+        what could not be removed.
+        """
+        table = self._read()
+        if first is None and self._is_done(table):
+            return {}
+        if first is not None and not any(_is_before(entry, first) for entry in table.log.entries):
+            return {}
+        version = self._new_head(table) if first is None else first
+        if first is not None:
+            self.java.checkpoint(version)
+        going = self._proved(version)
+        self.intend({entry.path: entry.bytes for entry in going})
+        failed: dict[str, str] = {}
+        for start in range(0, len(going), _BATCH):
+            if not failed:
+                paths = [entry.path for entry in going[start : start + _BATCH]]
+                failed = remove_files(paths, self.catalog.options, self.before_batch, self.erasure.places)
+        self.java.forget()
+        return failed
+
+    def _read(self) -> Replayed:
+        return replayed(self.erasure.found, self.catalog)
+
+    def _is_done(self, table: Replayed) -> bool:
+        """Whether all that is left of the log is a checkpoint, and a commit that names no file and nobody."""
+        if len(table.commits) > 1 or (table.outcome.tombstones and is_partitioned_by_people(table, self.erasure)):
+            return False
+        ((version, commit),) = table.commits.items()
+        empty = not (commit.adds or commit.removes or commit.changes or commit.metadata)
+        older = any(_is_before(entry, version) for entry in table.log.entries)
+        return empty and commit.operation == _NEUTRAL and not older
+
+    def _new_head(self, table: Replayed) -> int:
+        """A new version without a trace of anybody, and its checkpoint."""
+        if not is_partitioned_by_people(table, self.erasure):
+            version = say_nothing(table.subject, self.java)
+            self.java.checkpoint(version)
+            return version
+        # The checkpoint would remember for a while which files were removed, with their partitions.
+        with _no_tombstones(table, self.java):
+            version = max(self._read().commits)
+            self.java.checkpoint(version)
+        return version
+
+    def _proved(self, version: int) -> list[StoredObject]:
+        """What goes, oldest first, once the checkpoint is proved to stand for all of it."""
+        table = self._read()
+        parts, live = table.log.checkpoints.get(version, ()), live_at(table, version)
+        found = read_checkpoint(table.store, table.location, parts, table.subject) if parts else None
+        same = found is not None and {path: file.vector for path, file in found.adds.items()} == {
+            path: file.vector for path, file in live.items()
+        }
+        if found is None or not same or found.metadata is None or found.protocol is None:
+            raise EbbtideError(
+                f"{table.subject}: the checkpoint of version {version} does not hold what the log says",
+                hint="nothing of the log was removed; the next run tries again",
+            )
+        going = [entry for entry in table.log.entries if _is_before(entry, version)]
+        sidecars = self._sidecars(table, going)
+        return [*(each for each in table.log.entries if each.path in sidecars), *sorted(going, key=_by_version)]
+
+    def _sidecars(self, table: Replayed, going: list[StoredObject]) -> frozenset[str]:
+        """Parts of checkpoints that go, and of none that stays. One that no checkpoint names may be in the making."""
+        if not any("/_sidecars/" in entry.path for entry in table.log.entries):
+            return frozenset()
+
+        def of(entry: StoredObject) -> frozenset[str]:
+            return sidecars_of(table.store, table.location, (entry,), table.subject)
+
+        leaving = {entry.path for entry in going}
+        staying = [each for each in table.log.entries if is_checkpoint(each) and each.path not in leaving]
+        kept = frozenset[str]().union(*(of(entry) for entry in staying))
+        found = frozenset[str]()
+        for entry in filter(is_checkpoint, going):
+            try:
+                found |= of(entry)
+            except UnreadableError:
+                continue  # it goes, and what cannot be read names nothing
+        return found - kept
+
+
+def say_nothing(subject: str, java: JavaTable) -> int:
+    """A new version, the same as the one before it."""
+    return retry_on_conflict(subject, CONFLICTS, lambda: java.begin().commit_nothing())
+
+
+def _is_before(entry: StoredObject, version: int) -> bool:
+    of = version_of(entry)
+    return of is not None and of < version
+
+
+def _by_version(entry: StoredObject) -> tuple[int, str]:
+    return version_of(entry) or 0, entry.path
+
+
+def is_partitioned_by_people(table: Replayed, erasure: Erasure) -> bool:
+    """Whether a column that may hold somebody is, or was, one of those that the table is partitioned by."""
+    columns = {name.lower() for metadata in table.outcome.metadata for name in metadata.partition_columns}
+    paths = [path.lower() for path in erasure.people.columns]
+    return any(path == name or path.startswith(f"{name}.") for path in paths for name in columns)
+
+
+@contextmanager
+def _no_tombstones(table: Replayed, java: JavaTable) -> Iterator[None]:
+    """The table remembers no removed file for as long as this is open."""
+    was = table.outcome.metadata[-1].configuration.get(_RETENTION, "")
+    given: dict[str, str | None] = {_RETENTION: "interval 0 seconds", _WAS: was}
+    retry_on_conflict(table.subject, CONFLICTS, lambda: java.set_properties(given))
+    try:
+        yield
+    finally:
+        _put_back(table.subject, java, was)
+
+
+def mend(table: Replayed, java: JavaTable) -> bool:
+    """Put back what an erasure changed for a moment that died in it. Gives whether there was anything."""
+    was = table.outcome.metadata[-1].configuration.get(_WAS)
+    if was is not None:
+        _put_back(table.subject, java, was)
+    return was is not None
+
+
+def _put_back(subject: str, java: JavaTable, was: str) -> None:
+    # The note goes last, and only where the setting is as it was.
+    retry_on_conflict(subject, CONFLICTS, lambda: java.set_properties({_RETENTION: was or None}))
+    retry_on_conflict(subject, CONFLICTS, lambda: java.set_properties({_WAS: None}))
