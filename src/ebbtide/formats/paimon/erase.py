@@ -1,4 +1,4 @@
-"""Erasing people from one Paimon table (spec §4, `formats.erasing`).
+"""Erasing people from one Paimon table (spec §4; `formats.erasing`).
 
 `erase` rewrites what holds somebody in heads and tags (`rewrite.py`) and says which snapshots end (`ends.py`); they
 cannot be rewritten under their ids, because Paimon 0.9 has no such thing and each stands on the one before. `purge`
