@@ -154,8 +154,9 @@ class _Run:
         eraser = Eraser(
             look.gathering, self.ledger, self.lease, self.context.run, self._check, window.exact, acts.asked
         )
+        redacted = {name for name, terms in look.gathering.terms.items() if terms.method == "redact"}
         owner = Requests(
-            acts.by_act, acts.steps, frozenset(hold.id for hold in look.holds), eraser.done, acts.taken_over
+            acts.by_act, redacted, frozenset(hold.id for hold in look.holds), eraser.done, acts.taken_over
         )
         before = marked_partitions(self.project, self.ledger, look.inventory, {act.dataset for act in acts.acts})
         engine = Engine(self._lake(), self.ledger, self.lease, self.context, {KIND: eraser})
