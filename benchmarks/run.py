@@ -21,6 +21,7 @@ from benchmarks import (
     commands,
     erase_filing,
     erase_find,
+    erase_run,
     erase_verify,
     hottier_drain,
     labels,
@@ -45,6 +46,7 @@ BENCHMARKS: dict[str, Callable[[Path], Iterator[Result]]] = {
     "orphans": orphans.main,
     "erase-find": erase_find.main,
     "erase-verify": erase_verify.main,
+    "erase-run": erase_run.main,
     "hottier-drain": hottier_drain.main,
 }
 SMOKE: dict[str, Callable[[Path], Iterator[Result]]] = {

@@ -171,5 +171,8 @@ def _files(location: Path) -> dict[str, tuple[int, int]]:
 
 
 def _is_data(path: str) -> bool:
+    """Files of deletes are none: they go with the last data file that they are for."""
     name = path.rpartition("/")[2]
-    return name.endswith((".parquet", ".orc")) and not path.startswith(("_delta_log/", "metadata/", ".hoodie/", "_"))
+    if not name.endswith((".parquet", ".orc")) or name.endswith("-deletes.parquet"):
+        return False
+    return not path.startswith(("_delta_log/", "metadata/", ".hoodie/", "_"))

@@ -154,9 +154,8 @@ class _Run:
         eraser = Eraser(
             look.gathering, self.ledger, self.lease, self.context.run, self._check, window.exact, acts.asked
         )
-        owner = Requests(
-            acts.by_act, acts.steps, frozenset(hold.id for hold in look.holds), eraser.done, acts.taken_over
-        )
+        redacted = {name for name, terms in look.gathering.terms.items() if terms.method == "redact"}
+        owner = Requests(acts.by_act, redacted, frozenset(hold.id for hold in look.holds), eraser.done, acts.taken_over)
         before = marked_partitions(self.project, self.ledger, look.inventory, {act.dataset for act in acts.acts})
         engine = Engine(self._lake(), self.ledger, self.lease, self.context, {KIND: eraser})
         carried = engine.carry_out(owner, acts.acts)
@@ -243,15 +242,16 @@ def _going_on(ledger: Ledger, look: Look, now: datetime) -> Iterator[tuple[OpenE
 
 def _unacted(look: Look, going: Sequence[str], at: datetime) -> list[ErasurePlace]:
     """Places that no act works on now, and what could not be reached, for every request that goes on."""
-    found = []
-    for step in look.plan.places:
-        if step.decision in _STATES and not (step.decision is Decision.WAIT and _is_begun(look, step.dataset)):
-            state = _STATES[step.decision]
-            found += [
-                ErasurePlace(request=each, place=step.dataset, kind=DATASET, state=state, because=step.because,
-                             until=step.until, updated_at=at)
-                for each in step.requests
-            ]  # fmt: skip
+    begun = {(act.dataset, each) for act in look.open_acts if act.act in look.paused for each in act.requests}
+    found = [
+        ErasurePlace(request=each, place=step.dataset, kind=DATASET, state=_STATES[step.decision],
+                     because=step.because, until=step.until, updated_at=at)
+        for step in look.plan.places
+        if step.decision in _STATES
+        for each in step.requests
+        # Where an act of before waits there for readers, what is said of it counts for those whom it is about.
+        if step.decision is not Decision.WAIT or (step.dataset, each) not in begun
+    ]  # fmt: skip
     said = {(place.request, place.place) for place in found}
     found += [place for place in _stopped(look, at) if (place.request, place.place) not in said]
     found += places_of_copies(look.plan.copies, at=at)
@@ -276,8 +276,3 @@ def _stopped(look: Look, at: datetime) -> Iterator[ErasurePlace]:
                     request=request, place=act.dataset, kind=DATASET, state=_STATES[decision],
                     because=f"{because}; files that were replaced stay", until=until, updated_at=at,
                 )  # fmt: skip
-
-
-def _is_begun(look: Look, dataset: str) -> bool:
-    """Whether an act of before waits there for readers: what is said of it counts."""
-    return any(each.dataset == dataset and each.act in look.paused for each in look.open_acts)

@@ -30,7 +30,6 @@ class Acts:
     acts: list[Act] = field(default_factory=list)
     by_act: dict[str, tuple[str, ...]] = field(default_factory=dict)
     asked: dict[str, Asked] = field(default_factory=dict)
-    steps: dict[str, PlaceStep] = field(default_factory=dict)
     taken_over: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def begin(self, step: PlaceStep, earlier: Iterable[OpenErasure], *, free_from: datetime) -> None:
@@ -38,7 +37,6 @@ class Acts:
         assert step.decision is Decision.ERASE
         left = list(earlier)
         act = self._add(new_id(), step.dataset, step.requests, _files_of(left), free_from, paused=False)
-        self.steps[step.dataset] = step
         self.taken_over[act.id] = tuple(each.act for each in left)
 
     def go_on(self, earlier: OpenErasure, requests: Collection[str]) -> None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from ebbtide.acts.act import Act, ActResult, Phase
-from ebbtide.erasure.plan import PlaceStep
 from ebbtide.formats.erasing import Erased
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.ledger.ledger import Step
@@ -62,7 +61,7 @@ class Requests:
     """
 
     by_act: Mapping[str, tuple[str, ...]]
-    steps: Mapping[str, PlaceStep]
+    redacted: Collection[str]
     known_holds: Collection[str]
     done: Mapping[str, Erased]
     taken_over: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -128,8 +127,7 @@ class Requests:
             more = f" and {len(erased.retained) - 1} more" if len(erased.retained) > 1 else ""
             floor = all(each.startswith("floor:") for each in erased.retained.values())
             return PlaceState.WAITING if floor else PlaceState.RETAINED, f"{ref}{more}: {why}", {}
-        step = self.steps.get(result.act.dataset)
-        if step is not None and step.method == "redact":
+        if result.act.dataset in self.redacted:
             return PlaceState.REDACTED, "its columns were replaced in every version", {}
         return PlaceState.REMOVED, "no file that held them is left", {}
 

@@ -33,7 +33,7 @@ def retry_on_conflict(subject: str, conflicts: Collection[str], attempt: Callabl
         except WriterWasFasterError:
             pass
         except (Py4JJavaError, PySparkException) as error:
-            names = list(_causes(error))
+            names = list(causes(error))
             if not set(conflicts).intersection(names):
                 # Messages of the engine may quote values; its exceptions' names do not.
                 raise EbbtideError(
@@ -46,7 +46,7 @@ def retry_on_conflict(subject: str, conflicts: Collection[str], attempt: Callabl
     )
 
 
-def _causes(error: Py4JJavaError | PySparkException) -> Iterator[str]:
+def causes(error: BaseException) -> Iterator[str]:
     """The simple names of an engine's exception and of what caused it."""
     java: Any = error.java_exception if isinstance(error, Py4JJavaError) else getattr(error, "_origin", None)
     while java is not None:

@@ -1,7 +1,8 @@
 """What keeps an erasure from datasets and from single versions of them, by the steps that retention plans with.
 
 A version is kept by what would keep it from a policy without any age: a rescue, a floor of the format, a consumer, a
-savepoint. Heads and tags are no reason here: an erasure rewrites what they show.
+savepoint. Heads and tags are no reason here: an erasure rewrites what they show. Neither is that a version is staged:
+it may not end before it is published, but it may be rewritten, and a format that cannot says so itself.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ebbtide.plan.promise_bound import TICK
 from ebbtide.plan.sections import load_facts
 from ebbtide.plan.world import Orders, World
 
-_KEEPS = (Code.FLOOR, Code.STAGED)
+_KEEPS = (Code.FLOOR,)
 _AT_ONCE = Policy(
     name="erasure",
     select=Select(tables=("**",)),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ebbtide.formats.base import Depth
 from ebbtide.formats.iceberg.discover import discover
 from ebbtide.formats.iceberg.read import read
-from ebbtide.model.capabilities import YES, Capability, Support, no
+from ebbtide.model.capabilities import YES, Capability, Support
 from ebbtide.model.dataset import Catalog, NotFound, Reading, TableHandle
 from ebbtide.model.ids import DatasetId
 from ebbtide.model.removal import Committed, FileDeletion, Removal
@@ -22,9 +22,6 @@ class Iceberg:
     reads_in_tasks = True
     capabilities: Mapping[Capability, Support] = {
         **dict.fromkeys(Capability, YES),
-        Capability.REWRITES_FILES: no("Ebbtide does not erase people from Iceberg tables yet"),
-        Capability.REWRITES_REFS: no("Ebbtide does not rewrite Iceberg versions yet"),
-        Capability.CLEANSES_METADATA: no("Ebbtide does not cleanse Iceberg metadata yet"),
     }
 
     def discover(self, catalog: Catalog) -> Iterable[TableHandle | NotFound]:

@@ -37,12 +37,26 @@ class Base:
     def location(self) -> str:
         return self.files.location
 
+    @property
+    def branches(self) -> dict[str, int]:
+        """The heads of branches; that of `main` in a table whose metadata names none."""
+        table = self.files.table
+        found = {name: ref.snapshot_id for name, ref in table.refs.items() if ref.snapshot_ref_type == "branch"}
+        if table.current_snapshot_id not in (None, -1):
+            found.setdefault("main", int(table.current_snapshot_id or 0))
+        return found
+
 
 class JavaTable:
     def __init__(self, found: TableHandle, catalog: Catalog, table: Any, jvm: Any) -> None:
         self.found, self._catalog = found, catalog
         self._table, self._jvm = table, jvm
         self._then = MetadataFiles(found, catalog)
+
+    @property
+    def java(self) -> Any:
+        """Iceberg's own table, as it was refreshed last."""
+        return self._table
 
     def refresh(self) -> Base:
         """Read the table's state anew. Refuses where `gc.enabled=false` says that its files may belong to others."""
@@ -127,6 +141,69 @@ class JavaTable:
         if found != paths:
             raise UnreadableError(str(self.found.id), f"{len(paths - found)} live files are in no manifest of {branch}")
         overwrite.commit()
+
+    def overwrite(
+        self, branch: str, head: int, files: Collection[Any], deletes: Collection[Any], new: Collection[Any]
+    ) -> None:
+        """One commit on a branch that takes these files and deletes out of it and these in: objects of Iceberg's own.
+
+        Fails when one of the files is gone, or had rows deleted, since `head`; what was appended since stays.
+        """
+        overwrite = self._table.newOverwrite()
+        overwrite.toBranch(branch)
+        overwrite.validateFromSnapshot(head)
+        overwrite.validateNoConflictingDeletes()
+        sets = self._jvm.org.apache.iceberg.util
+        out, gone = sets.DataFileSet.create(), sets.DeleteFileSet.create()
+        for file in files:
+            out.add(file)
+        for delete in deletes:
+            gone.add(delete)
+        overwrite.deleteFiles(out, gone)
+        for file in new:
+            overwrite.addFile(file)
+        overwrite.commit()
+
+    def delete_files_of(self, base: Base, head: int) -> list[Any]:
+        """Every live delete file of a version, those that apply to nothing any more, too."""
+        found = []
+        iceberg, io = self._jvm.org.apache.iceberg, self._table.io()
+        for manifest in base.java.snapshot(head).deleteManifests(io):
+            reader = iceberg.ManifestFiles.readDeleteManifest(manifest, io, base.java.specsById())
+            try:
+                entries = reader.iterator()
+                while entries.hasNext():
+                    found.append(entries.next().copy())
+            finally:
+                reader.close()
+        return found
+
+    def replace_metadata(self, base: Base, document: str) -> None:
+        """Metadata as a text, instead of `base`: what Iceberg's builder offers no change for. Refused when the table
+        changed since `base`.
+        """
+        parser = self._jvm.org.apache.iceberg.TableMetadataParser
+        self._table.operations().commit(base.java, parser.fromJson(document))
+
+    def document(self, base: Base) -> str:
+        return str(self._jvm.org.apache.iceberg.TableMetadataParser.toJson(base.java))
+
+    def place_of(self, name: str) -> str:
+        """Where a new metadata file of this name belongs."""
+        return str(self._table.operations().metadataFileLocation(name))
+
+    def described(self, spec_id: int, files: Collection[Any]) -> bytes:
+        """A manifest that adds these files, in memory: how Iceberg describes them."""
+        iceberg = self._jvm.org.apache.iceberg
+        now = self._table.operations().current()
+        out = iceberg.inmemory.InMemoryOutputFile("described.avro")
+        writer = iceberg.ManifestFiles.write(now.formatVersion(), now.spec(spec_id), out, None)
+        try:
+            for file in files:
+                writer.add(file)
+        finally:
+            writer.close()
+        return bytes(out.toByteArray())
 
 
 def open_table(found: TableHandle, catalog: Catalog, spark: SparkSession) -> JavaTable | None:

@@ -62,6 +62,21 @@ class MetadataFiles:
             self._entries[path] = self._read(path, lambda: avro.entries(self._bytes(path), manifest))
         return self._entries[path]
 
+    def content(self, path: str) -> bytes:
+        """A file as it is stored."""
+        return self._read(path, lambda: self._bytes(path))
+
+    def write(self, path: str, content: bytes) -> None:
+        """A file of metadata that is new."""
+        with self._io.new_output(path).create() as stream:
+            stream.write(content)
+
+    def beside(self, table: TableMetadata) -> MetadataFiles:
+        """The same place with other metadata, which need not be written yet. What was opened stays open."""
+        other = MetadataFiles(self.found, self._catalog)
+        other.table, other._entries = table, self._entries
+        return other
+
     def _text(self, path: str) -> str:
         content = self._bytes(path)
         # As pyiceberg and Iceberg know it: by the name.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 
 from pyiceberg.table.snapshots import Operation, Snapshot
@@ -29,11 +29,11 @@ def refs_of(files: MetadataFiles) -> tuple[Ref, ...]:
 
 def transactions_of(files: MetadataFiles, refs: tuple[Ref, ...]) -> tuple[Transaction, ...]:
     snapshots = sorted(files.table.snapshots, key=lambda s: (s.sequence_number or 0, s.timestamp_ms))
-    staged = _staged(snapshots, refs)
+    staged = staged_of(snapshots, refs)
     return tuple(_transaction(files, snapshot, snapshots, snapshot.snapshot_id in staged) for snapshot in snapshots)
 
 
-def _staged(snapshots: list[Snapshot], refs: tuple[Ref, ...]) -> set[int]:
+def staged_of(snapshots: Sequence[Snapshot], refs: tuple[Ref, ...]) -> set[int]:
     """Snapshots that were written but not published: they have a `wap.id`, and neither a ref nor a copy of theirs."""
     parents = {s.snapshot_id: s.parent_snapshot_id for s in snapshots}
     reached: set[int] = set()

@@ -6,14 +6,13 @@ found is read again, once for each set of deletes that some version has for it.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Collection, Iterator
 from typing import Any
 
 from ebbtide.errors import UnreadableError
 from ebbtide.formats.iceberg.java import load_table
+from ebbtide.formats.iceberg.staging import Staging, deletes_of
 from ebbtide.formats.versions import PART, Look, Retained, Stored
-from ebbtide.model.paths import normalise
 
 
 class _Table:
@@ -24,53 +23,21 @@ class _Table:
         if found is None:
             id_ = str(look.retained.found.id)
             raise UnreadableError(id_, "its catalog does not list it any more", hint="scan again")
-        self._spark, self._until, self._table = look.spark, look.until, found
-        self._jvm: Any = look.spark._jvm
+        self._staging = Staging(look.spark, found, look.until)
 
     def tasks(self, snapshot: str) -> Iterator[tuple[str, Any]]:
-        """The data files of a version, each with the deletes that apply to it."""
-        if self._table.snapshot(int(snapshot)) is None:
-            return  # it went since the scan: its files, too, or another version has them
-        planned = self._table.newScan().useSnapshot(int(snapshot)).planFiles()
-        try:
-            tasks = planned.iterator()
-            while tasks.hasNext():
-                task = tasks.next()
-                yield normalise(task.file().location()), task
-        finally:
-            planned.close()
+        """The data files of a version; none where it went since: then its files went, or another version has them."""
+        return self._staging.tasks(int(snapshot))
 
     def bare(self, task: Any) -> Any:
-        """The same file without its deletes."""
-        iceberg, gateway = self._jvm.org.apache.iceberg, self._spark.sparkContext._gateway
-        none = gateway.new_array(iceberg.DeleteFile, 0)  # type: ignore[union-attr]
-        schema = iceberg.SchemaParser.toJson(self._table.schema())
-        spec = iceberg.PartitionSpecParser.toJson(task.spec())
-        always = iceberg.expressions.ResidualEvaluator.unpartitioned(iceberg.expressions.Expressions.alwaysTrue())
-        return iceberg.BaseFileScanTask(task.file(), none, schema, spec, always)
+        return self._staging.bare(task)
 
     def staged(self, tasks: Collection[Any], held: dict[str, int]) -> Stored:
         """The rows of these tasks; of each file no more than one."""
         from pyspark.sql import functions as F
 
-        name, items = str(uuid.uuid4()), self._jvm.java.util.ArrayList()
-        for task in tasks:
-            items.add(task)
-        manager = self._jvm.org.apache.iceberg.spark.ScanTaskSetManager.get()
-        self._cache().add(name, self._table)
-        self._until.callback(self._cache().remove, name)
-        manager.stageTasks(self._table, name, items)
-        self._until.callback(manager.removeTasks, self._table, name)
-        frame = self._spark.read.format("iceberg").option("scan-task-set-id", name).load(name)
+        frame = self._staging.read(self._staging.stage(tasks))
         return Stored(frame.withColumn(PART, F.input_file_name()), held)
-
-    def _cache(self) -> Any:
-        """py4j does not find the static `get()` beside the instance's `get(String)`: it is asked for by reflection."""
-        lang: Any = self._jvm.java.lang
-        gateway: Any = self._spark.sparkContext._gateway
-        loader = lang.Thread.currentThread().getContextClassLoader()
-        cache = lang.Class.forName("org.apache.iceberg.spark.SparkTableCache", True, loader)
-        return cache.getMethod("get", gateway.new_array(lang.Class, 0)).invoke(None, gateway.new_array(lang.Object, 0))
 
 
 class _Iceberg:
@@ -95,7 +62,7 @@ class _Iceberg:
         table, found = _Table(look), dict[tuple[str, ...], tuple[str, Any, int]]()
         for position in retained.positions(bits):
             for path, task in table.tasks(retained.ids[position]):
-                deletes = tuple(sorted(_names(task))) if path in parts else ()
+                deletes = deletes_of(task) if path in parts else ()
                 if deletes:
                     _, first, before = found.get((path, *deletes), (path, task, 0))
                     found[(path, *deletes)] = (path, first, before | 1 << position)
@@ -115,12 +82,6 @@ class _Iceberg:
             )
             for layer in layers
         )
-
-
-def _names(task: Any) -> Iterator[str]:
-    """The deletes of a task. Several vectors may lie in one file."""
-    for delete in task.deletes():
-        yield f"{delete.location()}@{delete.contentOffset()}"
 
 
 def _any_of(retained: Retained, parts: Collection[str]) -> int:

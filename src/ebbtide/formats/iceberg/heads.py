@@ -1,0 +1,117 @@
+"""Rewriting the heads of branches without people: one overwrite for each, of exactly the files that hold somebody.
+
+An overwrite takes the deletes of these files with it, lets appends go on beside it, and is refused where a writer
+deleted from them or compacted them meanwhile (erasing.md). It is looked through again until nothing of them came since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pyiceberg.table.snapshots import Snapshot
+
+from ebbtide.errors import ConflictError
+from ebbtide.formats.conflicts import ATTEMPTS, retry_on_conflict
+from ebbtide.formats.erasing import Erasure, Intend
+from ebbtide.formats.iceberg.going import going_from, key_of
+from ebbtide.formats.iceberg.java import CONFLICTS, Base, JavaTable
+from ebbtide.formats.iceberg.rewrite import Rewriter, locations
+from ebbtide.formats.iceberg.staging import Staging
+from ebbtide.formats.iceberg.survey import Survey
+from ebbtide.formats.iceberg.traces import Traces
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+Discard = Callable[[BaseException, Collection[str]], None]
+"""Removes new files that a commit which failed this way did not take."""
+
+
+@dataclass(slots=True)
+class Known:
+    """What was looked through: `hits` hold somebody, all others of `seen` hold nobody."""
+
+    seen: set[str]
+    hits: set[str]
+    rewritten: set[str] = field(default_factory=set)
+    written_bytes: int = 0
+
+    def look(self, rewriter: Rewriter, tasks: Mapping[str, Any]) -> None:
+        """Look through what nobody looked through yet."""
+        fresh = {path: task for path, task in tasks.items() if path not in self.seen}
+        self.hits |= rewriter.found_in(fresh)
+        self.seen |= fresh.keys()
+
+
+@dataclass(frozen=True, slots=True)
+class Heads:
+    table: JavaTable
+    erasure: Erasure
+    spark: SparkSession
+    known: Known
+    intend: Intend
+    discard: Discard
+
+    def rewrite(self) -> None:
+        """Every branch, until none of them holds anybody."""
+        for branch in sorted(self.table.refresh().branches):
+            subject = f"{self.table.found.id} on {branch}"
+            for _ in range(ATTEMPTS):
+                if not retry_on_conflict(subject, CONFLICTS, lambda branch=branch: self._rewrite(branch)):  # type: ignore[misc]
+                    break
+            else:
+                raise ConflictError(
+                    f"{subject}: rows of these people came again {ATTEMPTS} times", hint="run again when it is quieter"
+                )
+
+    def _rewrite(self, branch: str) -> bool:
+        """One commit; False where there is nothing to do."""
+        base = self.table.refresh()
+        head = base.branches.get(branch)
+        if head is None:
+            return False
+        snapshot = base.files.table.snapshot_by_id(head)
+        assert snapshot is not None
+        survey = Survey(base.files, Traces(self.erasure.people, base.files.table))
+        there = survey.data[head]
+        if there <= self.known.seen and not there & self.known.hits and not survey.deleting(snapshot):
+            return False
+        rewriter = Rewriter(self.spark, self.table.java, self.erasure.people)
+        with ExitStack() as until:
+            tasks = dict(Staging(self.spark, self.table.java, until).tasks(head))
+        self.known.look(rewriter, tasks)
+        going = self._going(base, survey, snapshot, tasks)
+        if not going.files and not going.deletes:
+            return False
+        self.intend(going.sizes)
+        new = rewriter.left_of([tasks[path] for path in going.files])
+        try:
+            self.table.overwrite(branch, head, [tasks[path].file() for path in going.files], going.deletes, new)
+        except BaseException as error:
+            self.discard(error, locations(new))
+            raise
+        self.known.seen |= set(locations(new))
+        self.known.rewritten |= set(going.files)
+        self.known.written_bytes += sum(int(file.fileSizeInBytes()) for file in new)
+        return True
+
+    def _going(self, base: Base, survey: Survey, snapshot: Snapshot, tasks: Mapping[str, Any]) -> _Going:
+        going = going_from(survey, snapshot, tasks, self.known.hits)
+        gone = dict(going.deletes)
+        if going.deleting - {path for path, _ in gone}:  # keys that no file has any more
+            every = {key_of(each): each for each in self.table.delete_files_of(base, snapshot.snapshot_id)}
+            gone |= {key: each for key, each in every.items() if key[0] in going.deleting}
+        sizes = {path: int(tasks[path].file().fileSizeInBytes()) for path in going.files}
+        sizes |= {path: int(each.fileSizeInBytes()) for (path, _), each in gone.items()}
+        return _Going(list(going.files), list(gone.values()), sizes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Going:
+    files: list[str]
+    deletes: list[Any]
+    sizes: Mapping[str, int]

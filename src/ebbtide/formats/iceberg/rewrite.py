@@ -1,0 +1,105 @@
+"""Finding people in data files of Iceberg tables, and writing these files again without them; nothing is committed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ebbtide.errors import ProofError
+from ebbtide.formats.erasing import People
+from ebbtide.formats.iceberg.staging import Staging
+from ebbtide.model.paths import normalise
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_FROM, _AT, _ROWS = "__ebbtide_from", "__ebbtide_at", "__ebbtide_rows"
+_NUMBERED = re.compile(r"(\d+)-\d+-")
+
+
+@dataclass(frozen=True, slots=True)
+class Rewriter:
+    """One table in a session, and those who are to leave it."""
+
+    spark: SparkSession
+    table: Any
+    people: People
+
+    def found_in(self, tasks: Mapping[str, Any]) -> set[str]:
+        """Those of these files that hold one of them, rows that deletes hide included."""
+        from pyspark.sql import functions as F
+
+        if not tasks:
+            return set()
+        with ExitStack() as until:
+            staging = Staging(self.spark, self.table, until)
+            rows = staging.read(staging.stage([staging.bare(task) for task in tasks.values()]))
+            theirs = self.people.among(rows.withColumn(_FROM, F.input_file_name()))
+            return {normalise(row[0]) for row in theirs.select(_FROM).distinct().collect()} & tasks.keys()
+
+    def left_of(self, tasks: Collection[Any]) -> list[Any]:
+        """New files with what is to be left of these, which deletes leave."""
+        made: list[Any] = []
+        for spec_id, some in _by_spec(tasks).items():
+            with ExitStack() as until:
+                staging = Staging(self.spark, self.table, until)
+                name = staging.stage(some)
+                rows = staging.read(name, whole_files=True)
+                made += staging.write(self.people.without(rows), name, spec_id)
+        return made
+
+    def left_of_each(self, tasks: Mapping[str, Any]) -> dict[str, list[Any]]:
+        """The same, by the file that each of the new ones stands for."""
+        made: dict[str, list[Any]] = {path: [] for path in tasks}
+        for spec_id, some in _by_spec(tasks.values()).items():
+            with ExitStack() as until:
+                staging = Staging(self.spark, self.table, until)
+                name = staging.stage(some)
+                rows = staging.read(name, whole_files=True)
+                came_from = self._came_from(rows)
+                counted: dict[int, int] = {}
+                for file in staging.write(self.people.without(rows), name, spec_id):
+                    at = _number_of(str(file.location()))
+                    source, _ = came_from.get(at, ("", 0))
+                    made.setdefault(source, []).append(file)
+                    counted[at] = counted.get(at, 0) + int(file.recordCount())
+                if counted != {at: rows for at, (_, rows) in came_from.items()} or "" in made:
+                    raise ProofError(
+                        "files that were written anew", expected="the rows of each file of before", found="others"
+                    )
+        return made
+
+    def _came_from(self, rows: DataFrame) -> dict[int, tuple[str, int]]:
+        """By the number of a partition of Spark: the file that is in it, and how many of its rows are to be left."""
+        from pyspark.sql import functions as F
+
+        left = self.people.without(rows.withColumn(_FROM, F.input_file_name()))
+        counted = (
+            left.select(_FROM, F.spark_partition_id().alias(_AT)).groupBy(_FROM, _AT).agg(F.count("*").alias(_ROWS))
+        )
+        found: dict[int, tuple[str, int]] = {}
+        for row in counted.collect():
+            if row[_AT] in found:
+                raise ProofError("a partition of Spark", expected="one file", found="several")
+            found[row[_AT]] = (normalise(row[_FROM]), row[_ROWS])
+        return found
+
+
+def locations(files: Iterable[Any]) -> list[str]:
+    return [normalise(str(file.location())) for file in files]
+
+
+def _number_of(location: str) -> int:
+    """The partition of Spark that wrote a file, by which Iceberg's writers name it."""
+    named = _NUMBERED.match(location.rpartition("/")[2])
+    return int(named[1]) if named else -1
+
+
+def _by_spec(tasks: Iterable[Any]) -> dict[int, list[Any]]:
+    found: dict[int, list[Any]] = {}
+    for task in tasks:
+        found.setdefault(int(task.spec().specId()), []).append(task)
+    return found

@@ -1,0 +1,140 @@
+"""Which versions of an Iceberg table hold some data files, and what an erasure may make of each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property
+
+from pyiceberg.table.metadata import TableMetadata
+from pyiceberg.table.snapshots import Snapshot
+
+from ebbtide.formats.erasing import Erasure, Fate, Foreseen, History
+from ebbtide.formats.iceberg.avro import Content, Manifest, Status
+from ebbtide.formats.iceberg.edits import Container, entries_of
+from ebbtide.formats.iceberg.metadata import MetadataFiles
+from ebbtide.formats.iceberg.traces import Traces
+from ebbtide.formats.iceberg.transactions import refs_of, staged_of
+from ebbtide.model.dataset import Catalog
+from ebbtide.model.paths import normalise
+
+IN_PLACE = ("jdbc", "hadoop")
+"""Catalogs in which versions were seen to be rewritten under their ids. A REST catalog is sent changes only."""
+_EQUALITY, _PATH = int(Content.EQUALITY_DELETES), 100
+
+
+class Survey:
+    """The versions of one table as its metadata has them. Every manifest is opened once."""
+
+    def __init__(self, files: MetadataFiles, traces: Traces) -> None:
+        self.files, self.traces = files, traces
+        self._live: dict[str, frozenset[str]] = {}
+        self._deleting: dict[str, frozenset[str]] = {}
+
+    @property
+    def table(self) -> TableMetadata:
+        return self.files.table
+
+    @cached_property
+    def data(self) -> dict[int, frozenset[str]]:
+        """The live data files of each version, by their one spelling."""
+        return {each.snapshot_id: frozenset(self._data_of(each)) for each in self.table.snapshots}
+
+    @cached_property
+    def every(self) -> frozenset[str]:
+        return frozenset[str]().union(*self.data.values())
+
+    def deleting(self, snapshot: Snapshot) -> frozenset[str]:
+        """The live files of equality deletes of a version that may hold somebody."""
+        found = frozenset[str]()
+        for manifest in self.files.manifests(snapshot):
+            if not manifest.holds_data:
+                found |= self._deleting_of(manifest)
+        return found
+
+    def called(self, snapshot: Snapshot) -> frozenset[str]:
+        """The live data files of a version whose partition may be called by somebody: their paths name it."""
+        if not self.traces.by_partition:
+            return frozenset()
+        return frozenset(
+            entry.path
+            for manifest in self.files.manifests(snapshot)
+            if manifest.holds_data
+            for entry in self.files.entries(manifest)
+            if entry.status is not Status.DELETED and self.traces.in_values(manifest.spec_id, entry.values)
+        )
+
+    def holding(self, hits: Collection[str]) -> set[int]:
+        """The versions that hold one of these data files, or a delete by the key of somebody."""
+        wanted = frozenset(hits)
+        return {
+            each.snapshot_id
+            for each in self.table.snapshots
+            if self.data[each.snapshot_id] & wanted or self.deleting(each)
+        }
+
+    def _data_of(self, snapshot: Snapshot) -> Iterator[str]:
+        for manifest in self.files.manifests(snapshot):
+            if manifest.holds_data:
+                if manifest.path not in self._live:
+                    entries = self.files.entries(manifest)
+                    self._live[manifest.path] = frozenset(e.path for e in entries if e.status is not Status.DELETED)
+                yield from self._live[manifest.path]
+
+    def _deleting_of(self, manifest: Manifest) -> frozenset[str]:
+        if manifest.path not in self._deleting:
+            live = (
+                entry
+                for entry in entries_of(Container.of(self.files.content(manifest.path)))
+                if entry.status != Status.DELETED and entry.get(134) == _EQUALITY
+            )
+            self._deleting[manifest.path] = frozenset(
+                normalise(entry.get(_PATH)) for entry in live if self.traces.in_deleting(entry)
+            )
+        return self._deleting[manifest.path]
+
+
+def fates(survey: Survey, holding: Collection[int], erasure: Erasure, catalog: Catalog) -> Mapping[int, Foreseen]:
+    """What becomes of each version; the head of a branch is a version of before once the branch was rewritten."""
+    table, tags = survey.table, _tags(survey.table)
+    staged = staged_of(table.snapshots, refs_of(survey.files))
+    found: dict[int, Foreseen] = {}
+    for snapshot in table.snapshots:
+        id_ = snapshot.snapshot_id
+        if id_ not in holding:
+            found[id_] = Foreseen(Fate.CLEAN)
+        elif (why := erasure.kept.get(str(id_))) is not None:
+            found[id_] = Foreseen(Fate.STAYS, why)
+        else:
+            found[id_] = _fate(snapshot, table, erasure.history, id_ in tags, catalog)
+            if id_ in staged and found[id_].fate is Fate.EXPIRES:
+                found[id_] = Foreseen(Fate.STAYS, "it is staged: before it is published it may not end")
+    return found
+
+
+def _fate(snapshot: Snapshot, table: TableMetadata, history: History, tagged: bool, catalog: Catalog) -> Foreseen:
+    if history is History.REFUSE:
+        return Foreseen(Fate.STAYS, "its table says that versions stay until retention takes them")
+    wanted = history is History.REWRITE or (history is History.REFS and tagged)
+    why = _not_in_place(snapshot, table, catalog) if wanted else None
+    if wanted and why is None:
+        return Foreseen(Fate.REWRITTEN)
+    if tagged:
+        return Foreseen(Fate.STAYS, why or "its table says that tags are not rewritten")
+    return Foreseen(Fate.EXPIRES, why)
+
+
+def _not_in_place(snapshot: Snapshot, table: TableMetadata, catalog: Catalog) -> str | None:
+    """Why a version cannot be rewritten under its id."""
+    type_ = catalog.type or "hadoop"
+    if type_ not in IN_PLACE:
+        return f"a catalog of the type {type_} does not let a version be rewritten under its id"
+    if "encryption.key-id" in table.properties:
+        return "the table is encrypted"
+    of = snapshot.schema_id
+    if of != table.current_schema_id and not (of is None and len(table.schemas) == 1):
+        return "it has another schema than the table has now"
+    return None
+
+
+def _tags(table: TableMetadata) -> set[int]:
+    return {ref.snapshot_id for ref in table.refs.values() if ref.snapshot_ref_type == "tag"}
