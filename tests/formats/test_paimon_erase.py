@@ -1,4 +1,4 @@
-"""Erasing people from Paimon tables: each test is named after what must hold (spec §4, `formats.erasing`)."""
+"""Erasing people from Paimon tables: each test is named after what must hold (spec §4; `formats.erasing`)."""
 
 from __future__ import annotations
 

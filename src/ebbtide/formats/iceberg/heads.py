@@ -1,7 +1,7 @@
 """Rewriting the heads of branches without people: one overwrite for each, of exactly the files that hold somebody.
 
 An overwrite takes the deletes of these files with it, lets appends go on beside it, and is refused where a writer
-deleted from them or compacted them meanwhile (erasing.md). It is looked through again until nothing of them came since.
+deleted from them or compacted them meanwhile. It is looked through again until nothing of them came since.
 """
 
 from __future__ import annotations
