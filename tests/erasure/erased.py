@@ -57,6 +57,8 @@ class _Before:
 def erase_all(tide: Tide, tables: Mapping[str, Made]) -> dict[str, Erased]:
     """Everybody's request in one batch."""
     _declare(tide, tables)
+    for made in tables.values():
+        made.before_erasing()
     before = {id_: _before(made) for id_, made in tables.items()}
     requests = _file_requests(tide, tables)
     for day in (1, _SEARCHED_FROM):

@@ -169,7 +169,8 @@ class _Builder:
         self._rows.write_orphan(lane / "orphan-0_0-1-1_20990101000000000.parquet")
         self._note()
         main = reading(self._spark, self._sql)
-        return Made(self._variant, self._catalog, self._location, self._sql, {"main": main, **refs})
+        refs = {"main": main, **refs}
+        return Made(self._variant, self._catalog, self._location, self._sql, refs, self._roll_back)
 
     def _write(self, operation: str, rows: list[Row]) -> None:
         settings = _QUIET | _TABLE | _OPTIONS[self._variant.name]
@@ -197,6 +198,16 @@ class _Builder:
         last = self._timeline()[-1]
         last.unlink()
         last.with_name(f".{last.name}.crc").unlink(missing_ok=True)
+
+    def _roll_back(self) -> None:
+        """What Hudi's next writer does with a commit that was never completed. Nobody is erased before: Ebbtide cannot
+        tell it from one that a writer is at work on.
+        """
+        client = self._hudi.client.SparkRDDWriteClient(self._context, self._config({}))
+        for path in (self._location / ".hoodie" / "timeline").glob("*.inflight"):
+            if not list(path.parent.glob(f"{path.name.partition('.')[0]}_*")):
+                assert client.rollback(path.name.partition(".")[0])
+        client.close()
 
     @property
     def _java(self) -> Any:

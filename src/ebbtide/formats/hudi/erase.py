@@ -1,0 +1,236 @@
+"""Erasing people from one Hudi table (spec §4; `formats.erasing`).
+
+1. `erase` deletes their rows by Hudi's keys, or writes them redacted in their place, and gives a new slice to every
+   group whose slice keeps what its readers do not see. Then it looks again: what a writer brought meanwhile goes, too.
+2. `purge` lets the history up to the last version that holds somebody end, and builds the indexes anew.
+
+Hudi rewrites no version: older ones end. A savepoint keeps its files, and the timeline the paths of partitions.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ebbtide.errors import ConflictError, RefusedError
+from ebbtide.formats.base import Depth
+from ebbtide.formats.conflicts import ATTEMPTS, WriterWasFasterError, retry_on_conflict
+from ebbtide.formats.erasing import Erased, Erasing, Erasure, Fate, Foreseen, History, Intend
+from ebbtide.formats.hudi import rewrite
+from ebbtide.formats.hudi.cleanse import end_versions, finish_clean, index_anew, indexed
+from ebbtide.formats.hudi.head import Theirs, theirs_in_head
+from ebbtide.formats.hudi.holding import Hits, Line, in_savepoints, in_versions, named_before
+from ebbtide.formats.hudi.read import read
+from ebbtide.formats.hudi.untried import cannot_redact, in_partitions, untried
+from ebbtide.model.dataset import Catalog
+from ebbtide.model.removal import FileDeletion
+from ebbtide.storage.files import open_store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_CONFLICTS = ("HoodieWriteConflictException", "HoodieHeartbeatException")
+_PAUSE = 0.2
+SAVED = "a savepoint keeps its files: delete it, and the next run takes them"
+OLDEST_FIRST = "it holds nobody, and Hudi ends the oldest versions first"
+UNCHANGED = "versions of this dataset are not to be changed"
+
+
+@dataclass(slots=True)
+class _Work:
+    """What the commits of one call did, over all of its attempts."""
+
+    hits: Hits = field(default_factory=Hits)
+    files: int = 0
+    bytes: int = 0
+
+
+class _Hudi(Erasing):
+    def foresee(self, erasure: Erasure, catalog: Catalog, spark: SparkSession) -> Mapping[str, Foreseen]:
+        line = _line(erasure, catalog, spark)
+        if (reason := untried(line, erasure, spark)) is not None:
+            return dict.fromkeys(line.readable, Foreseen(Fate.STAYS, reason))
+        hits = named_before(line, erasure.files)
+        if line.hides:  # only its rows could tell; of a table that is asked about, all may hold somebody
+            hits |= Hits(versions=frozenset(line.readable))
+        return _foreseen(line, hits, erasure)
+
+    def erase(self, erasure: Erasure, catalog: Catalog, spark: SparkSession, intend: Intend) -> Erased:
+        found = erasure.found
+        line = _line(erasure, catalog, spark)
+        if (reason := untried(line, erasure, spark)) is not None:
+            return Erased(version=line.head, retained={"branch:main": reason})
+        work = _Work(named_before(line, erasure.files))
+        if line.hides:
+            work.hits |= in_versions(found, erasure.people, line.readable, spark)
+        work.hits |= in_savepoints(line, erasure.people, spark)
+        retry_on_conflict(str(found.id), _CONFLICTS, lambda: _attempt(erasure, catalog, spark, intend, work))
+        line = _line(erasure, catalog, spark)
+        ending, retained = _history(line, work.hits, erasure)
+        if (kept := in_partitions(line, erasure.people, spark)) is not None:
+            retained["timeline"] = kept
+        if freed := line.freed(ending):
+            intend(freed)
+        return Erased(
+            version=line.head, rewritten_files=work.files, written_bytes=work.bytes, ending=ending, retained=retained
+        )
+
+    def purge(
+        self,
+        erasure: Erasure,
+        erased: Erased,
+        paths: Collection[str],
+        catalog: Catalog,
+        spark: SparkSession,
+        before_batch: Callable[[], None],
+        intend: Intend,
+    ) -> FileDeletion:
+        found = erasure.found
+        line = _line(erasure, catalog, spark)
+        if (reason := untried(line, erasure, spark) or finish_clean(found, spark, before_batch)) is not None:
+            return FileDeletion(because=reason)
+        ending = _still_may(line, erased.ending, erasure)
+        going = line.freed(ending).keys() & set(paths)
+        failed: dict[str, str] = {}
+        if going:
+            begins = line.reading.transactions[line.first_that_stays(ending)].id
+            failed = end_versions(found, begins, going, spark, before_batch)
+        if indexed(found, spark):
+            before_batch()
+            intend(_index_files(erasure, catalog))
+            index_anew(found, spark)
+        return FileDeletion(failed=failed)
+
+
+def _line(erasure: Erasure, catalog: Catalog, spark: SparkSession) -> Line:
+    reading = read(erasure.found, catalog, Depth.FILES, spark)
+    properties = reading.properties
+    merged = properties.get("hoodie.table.type") == "MERGE_ON_READ"
+    return Line(erasure.found, reading, merged or properties.get("hoodie.table.cdc.enabled", "").lower() == "true")
+
+
+def _foreseen(line: Line, hits: Hits, erasure: Erasure) -> dict[str, Foreseen]:
+    """The head's own version ends, too, where it holds somebody: another one takes its place."""
+    ending, retained = _history(line, hits, erasure)
+    holding = {line.reading.transactions[position].id for position in line.holding(hits)}
+    fates: dict[str, Foreseen] = {}
+    for id_ in line.readable:
+        why = retained.get(f"version:{id_}") or retained.get(f"tag:{id_}")
+        if id_ == line.head:
+            fates[id_] = Foreseen(Fate.REWRITTEN if id_ in holding else Fate.CLEAN)
+        elif why is not None:
+            fates[id_] = Foreseen(Fate.STAYS, why)
+        elif id_ in ending or line.head in holding:
+            fates[id_] = Foreseen(Fate.EXPIRES, None if id_ in holding else OLDEST_FIRST)
+        else:
+            fates[id_] = Foreseen(Fate.CLEAN)
+    return fates
+
+
+def _history(line: Line, hits: Hits, erasure: Erasure) -> tuple[tuple[str, ...], dict[str, str]]:
+    """The versions that end, and what holds somebody and stays, each with why."""
+    holding = {line.reading.transactions[position].id for position in line.holding(hits)}
+    prefix = line.ending(hits, erasure.kept)
+    ending = () if erasure.history is History.REFUSE else prefix.versions
+    held_by_savepoint = line.saved(hits)
+    retained = {f"tag:{id_}": SAVED for id_ in held_by_savepoint}
+    for id_ in holding - held_by_savepoint - set(ending) - {line.head}:
+        otherwise = UNCHANGED if erasure.history is History.REFUSE else prefix.sent_back.get(id_)
+        retained[f"version:{id_}"] = erasure.kept.get(id_) or otherwise or "Hudi ends the oldest versions first"
+    return ending, retained
+
+
+def _still_may(line: Line, ending: Collection[str], erasure: Erasure) -> tuple[str, ...]:
+    """Of versions that were to end, the oldest up to one that is held by now."""
+    may: list[str] = []
+    for transaction in line.reading.transactions:
+        if transaction.id in erasure.kept or transaction.id == line.head:
+            break
+        if transaction.id in ending:
+            may.append(transaction.id)
+    return tuple(may)
+
+
+def _attempt(erasure: Erasure, catalog: Catalog, spark: SparkSession, intend: Intend, work: _Work) -> None:
+    """Take them out of the head as it is now. Where somebody is in it again afterwards, a writer was faster."""
+    found = erasure.found
+    if rewrite.finish(found, spark):
+        work.files += 1
+    _wait_for_writers(erasure, spark)
+    theirs = theirs_in_head(found, erasure.people, spark)
+    work.hits |= theirs.hits
+    if theirs.is_somebody:
+        _commit(erasure, catalog, spark, intend, work, theirs)
+    _new_slices(erasure, catalog, spark, intend, work)
+    if theirs.is_somebody and theirs_in_head(found, erasure.people, spark).is_somebody:
+        raise WriterWasFasterError
+
+
+def _commit(
+    erasure: Erasure, catalog: Catalog, spark: SparkSession, intend: Intend, work: _Work, theirs: Theirs
+) -> None:
+    """Delete or redact. It is looked at what Hudi's index did not find: it would not find it again, either."""
+    found, line = erasure.found, _line(erasure, catalog, spark)
+    if reason := theirs.cannot or (cannot_redact(found, theirs, spark) if theirs.redacted is not None else None):
+        raise RefusedError(f"{found.id}: {reason}; nothing was changed")
+    intend(line.live_in(theirs.hits.groups))
+    if theirs.redacted is not None:
+        rewrite.upsert(found, theirs.redacted, spark)
+    else:
+        rewrite.delete_keys(found, theirs.keys, spark)
+    after = _line(erasure, catalog, spark)
+    new = {path: span for path, span in after.spans.items() if span.live and path not in line.spans}
+    work.files += len(theirs.hits.files) or len(theirs.hits.groups)
+    work.bytes += sum(span.bytes for span in new.values())
+    left = theirs_in_head(found, erasure.people, spark)
+    if left.keys & theirs.keys and left.oldest < (after.head or ""):
+        raise RefusedError(
+            f"{found.id}: Hudi did not find all rows by their keys: its index does not look into log files",
+            hint="compact the table, then run again",
+        )
+
+
+def _new_slices(erasure: Erasure, catalog: Catalog, spark: SparkSession, intend: Intend, work: _Work) -> None:
+    line = _line(erasure, catalog, spark)
+    groups = line.hidden_in(work.hits.groups) if line.hides else frozenset()
+    if not groups:
+        return
+    intend(line.live_in(groups))
+    merged = line.reading.properties.get("hoodie.table.type") == "MERGE_ON_READ"
+    if merged:
+        rewrite.compact(erasure.found, groups, spark)
+        line = _line(erasure, catalog, spark)
+        groups = line.hidden_in(groups)
+    if groups:
+        intend(line.live_in(groups))
+        rewrite.cluster(erasure.found, groups, spark)
+        line = _line(erasure, catalog, spark)
+    if line.hidden_in(groups):
+        raise WriterWasFasterError
+    work.files += len(groups)
+
+
+def _wait_for_writers(erasure: Erasure, spark: SparkSession) -> None:
+    """Nothing is begun beside another writer, nor beside what one left: which of them it is cannot be told."""
+    for n in range(ATTEMPTS):
+        busy = rewrite.pending(erasure.found, spark)
+        if not busy:
+            return
+        time.sleep(_PAUSE * 2**n)
+    id_, action = busy[0]
+    raise ConflictError(
+        f"{erasure.found.id}: instant {id_} ({action}) is not completed; nothing was changed",
+        hint="wait for its writer, or roll it back where that one died",
+    )
+
+
+def _index_files(erasure: Erasure, catalog: Catalog) -> dict[str, int]:
+    """The files of the metadata table that go for good. Those of its making have names that come again."""
+    folder = f"{erasure.found.location}/.hoodie/metadata"
+    entries = open_store(folder, catalog.options).list(folder, recursive=True)
+    return {each.path: each.bytes for each in entries if not each.is_folder and "_2" in each.name}
+
+
+ERASING = _Hudi()
