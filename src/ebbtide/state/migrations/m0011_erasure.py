@@ -19,7 +19,7 @@ STATEMENTS = (
     "CREATE INDEX erasure_places_act ON erasure_places (act)",
     """
     CREATE TABLE erasure_acts (
-        act TEXT NOT NULL PRIMARY KEY REFERENCES acts (id),
+        act TEXT NOT NULL PRIMARY KEY REFERENCES acts (id) DEFERRABLE INITIALLY DEFERRED,
         dataset TEXT NOT NULL,
         free_from TEXT NOT NULL
     )
