@@ -154,7 +154,10 @@ def _read(read: Read, without: set[object] | None = None) -> Rows:
         names = [name for name in frame.columns if not name.startswith("_hoodie")]
         rows = [tuple(map(_plain, row)) for row in frame.select(*(f"`{name}`" for name in names)).collect()]
     except PySparkException as error:
-        if re.search("snapshot|version|instant|time travel|file|exist", str(error), re.IGNORECASE) is None:
+        if (
+            re.search("snapshot|version|instant|time travel|timestamp as of|file|exist", str(error), re.IGNORECASE)
+            is None
+        ):
             raise
         return None
     gone = without or set()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from ebbtide.model.dataset import Catalog
 from ebbtide.spark.session import quote, quote_text
@@ -168,7 +168,7 @@ class _Builder:
         lane = next(self._location.glob("p_text=-/p_bigint=0/*/*"))
         self._rows.write_orphan(lane / "orphan-0_0-1-1_20990101000000000.parquet")
         self._note()
-        main = reading(self._spark, self._sql)
+        main = self._refreshed(reading(self._spark, self._sql))
         refs = {"main": main, **refs}
         return Made(self._variant, self._catalog, self._location, self._sql, refs, self._roll_back)
 
@@ -272,6 +272,15 @@ class _Builder:
         notes = {f"note.{who}": self._rows.note("metadata property", who) for who in WHO[:2]}
         folder = self._hudi.storage.StoragePath(f"{self._link}/.hoodie")
         self._hudi.common.table.HoodieTableConfig.update(client.getStorage(), folder, self._properties(notes))
+
+    def _refreshed(self, read: Read) -> Read:
+        """A session keeps the list of files that it read first."""
+
+        def anew() -> DataFrame:
+            self._spark.catalog.refreshTable(self._sql)
+            return read()
+
+        return anew
 
     def _reading(self, instant: str) -> Read:
         return lambda: self._spark.read.format("hudi").option("as.of.instant", instant).load(str(self._link))

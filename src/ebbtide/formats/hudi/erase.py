@@ -46,6 +46,11 @@ class _Work:
     files: int = 0
     bytes: int = 0
 
+    def count(self, before: Line, after: Line, groups: int) -> None:
+        """A commit that wrote groups anew."""
+        self.files += groups
+        self.bytes += sum(span.bytes for path, span in after.spans.items() if span.live and path not in before.spans)
+
 
 class _Hudi(Erasing):
     def foresee(self, erasure: Erasure, catalog: Catalog, spark: SparkSession) -> Mapping[str, Foreseen]:
@@ -106,9 +111,7 @@ class _Hudi(Erasing):
 
 def _line(erasure: Erasure, catalog: Catalog, spark: SparkSession) -> Line:
     reading = read(erasure.found, catalog, Depth.FILES, spark)
-    properties = reading.properties
-    merged = properties.get("hoodie.table.type") == "MERGE_ON_READ"
-    return Line(erasure.found, reading, merged or properties.get("hoodie.table.cdc.enabled", "").lower() == "true")
+    return Line(erasure.found, reading)
 
 
 def _foreseen(line: Line, hits: Hits, erasure: Erasure) -> dict[str, Foreseen]:
@@ -164,52 +167,48 @@ def _attempt(erasure: Erasure, catalog: Catalog, spark: SparkSession, intend: In
     if theirs.is_somebody:
         _commit(erasure, catalog, spark, intend, work, theirs)
     _new_slices(erasure, catalog, spark, intend, work)
-    if theirs.is_somebody and theirs_in_head(found, erasure.people, spark).is_somebody:
+    left = theirs_in_head(found, erasure.people, spark) if theirs.is_somebody else theirs
+    if left.keys & theirs.keys and left.oldest <= theirs.newest:
+        raise RefusedError(
+            f"{found.id}: Hudi did not find all rows by their keys: its index does not look into log files",
+            hint="compact the table, then run again",
+        )
+    if left.is_somebody:
         raise WriterWasFasterError
 
 
 def _commit(
     erasure: Erasure, catalog: Catalog, spark: SparkSession, intend: Intend, work: _Work, theirs: Theirs
 ) -> None:
-    """Delete or redact. It is looked at what Hudi's index did not find: it would not find it again, either."""
+    """Delete, or write what takes their place."""
     found, line = erasure.found, _line(erasure, catalog, spark)
-    if reason := theirs.cannot or (cannot_redact(found, theirs, spark) if theirs.redacted is not None else None):
+    reason = theirs.cannot
+    if reason is None and theirs.redacted is not None:
+        reason = cannot_redact(found, theirs, spark)
+    if reason is not None:
         raise RefusedError(f"{found.id}: {reason}; nothing was changed")
     intend(line.live_in(theirs.hits.groups))
     if theirs.redacted is not None:
         rewrite.upsert(found, theirs.redacted, spark)
     else:
         rewrite.delete_keys(found, theirs.keys, spark)
-    after = _line(erasure, catalog, spark)
-    new = {path: span for path, span in after.spans.items() if span.live and path not in line.spans}
-    work.files += len(theirs.hits.files) or len(theirs.hits.groups)
-    work.bytes += sum(span.bytes for span in new.values())
-    left = theirs_in_head(found, erasure.people, spark)
-    if left.keys & theirs.keys and left.oldest < (after.head or ""):
-        raise RefusedError(
-            f"{found.id}: Hudi did not find all rows by their keys: its index does not look into log files",
-            hint="compact the table, then run again",
-        )
+    work.count(line, _line(erasure, catalog, spark), len(theirs.hits.groups))
 
 
 def _new_slices(erasure: Erasure, catalog: Catalog, spark: SparkSession, intend: Intend, work: _Work) -> None:
+    """Leave behind what slices of theirs hide. What a compaction does not is left to a clustering."""
     line = _line(erasure, catalog, spark)
-    groups = line.hidden_in(work.hits.groups) if line.hides else frozenset()
-    if not groups:
-        return
-    intend(line.live_in(groups))
-    merged = line.reading.properties.get("hoodie.table.type") == "MERGE_ON_READ"
-    if merged:
-        rewrite.compact(erasure.found, groups, spark)
-        line = _line(erasure, catalog, spark)
-        groups = line.hidden_in(groups)
-    if groups:
+    steps = (rewrite.compact, rewrite.cluster) if line.merged else (rewrite.cluster,)
+    for step in steps:
+        groups = line.hidden_in(work.hits.groups)
+        if not groups:
+            return
         intend(line.live_in(groups))
-        rewrite.cluster(erasure.found, groups, spark)
-        line = _line(erasure, catalog, spark)
-    if line.hidden_in(groups):
+        step(erasure.found, groups, spark)
+        before, line = line, _line(erasure, catalog, spark)
+        work.count(before, line, len(groups))
+    if line.hidden_in(work.hits.groups):
         raise WriterWasFasterError
-    work.files += len(groups)
 
 
 def _wait_for_writers(erasure: Erasure, spark: SparkSession) -> None:

@@ -33,7 +33,8 @@ class Theirs:
     keys: frozenset[tuple[str, str]] = frozenset()
     hits: Hits = field(default_factory=Hits)
     oldest: str = ""
-    """The first instant that wrote one of them."""
+    newest: str = ""
+    """The first and the last instant that wrote one of them."""
     redacted: DataFrame | None = None
     changed: frozenset[str] = frozenset()
     """The columns that a redaction changes."""
@@ -60,6 +61,7 @@ def theirs_in_head(found: TableHandle, people: People, spark: SparkSession) -> T
         keys=frozenset((key, folder) for key, folder, _, _ in places),
         hits=_hits(found, {(folder, name) for _, folder, name, _ in places}),
         oldest=min(instant for *_, instant in places),
+        newest=max(instant for *_, instant in places),
         redacted=left if is_redaction else None,
         changed=changed,
         cannot=_SHARED if _shares_keys(table, rows, len(places), redacted=is_redaction) else None,

@@ -61,8 +61,15 @@ class Line:
 
     found: TableHandle
     reading: Reading
-    hides: bool
-    """Whether slices hold rows that their readers do not see: merged on read, or with change data."""
+
+    @property
+    def merged(self) -> bool:
+        return self.reading.properties.get("hoodie.table.type") == "MERGE_ON_READ"
+
+    @property
+    def hides(self) -> bool:
+        """Whether slices hold rows that their readers do not see: merged on read, or with change data."""
+        return self.merged or self.reading.properties.get("hoodie.table.cdc.enabled", "").lower() == "true"
 
     @cached_property
     def order(self) -> Mapping[str, int]:
