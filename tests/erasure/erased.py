@@ -128,9 +128,9 @@ def _after(
 
 
 def _people(variant: Variant) -> set[object]:
-    """Every value of everybody who is planted, as rows have it."""
+    """Every value of everybody who is planted and asks, as rows have it. A place that a format has not may have rows."""
     found: set[object] = set()
-    for place in PLACES:
+    for place in filter(variant.planted, PLACES):
         values = values_of(variant.id, place)
         found |= {values.text, values.bigint, values.decimal, str(values.uuid), values.uuid.bytes}
     return found
