@@ -203,7 +203,9 @@ class _Builder:
         """What Hudi's next writer does with a commit that was never completed. Nobody is erased before: Ebbtide cannot
         tell it from one that a writer is at work on.
         """
-        client = self._hudi.client.SparkRDDWriteClient(self._context, self._config({}))
+        # What marked its files went when it seemed to be complete.
+        config = self._config({"hoodie.rollback.using.markers": "false"})
+        client = self._hudi.client.SparkRDDWriteClient(self._context, config)
         for path in (self._location / ".hoodie" / "timeline").glob("*.inflight"):
             if not list(path.parent.glob(f"{path.name.partition('.')[0]}_*")):
                 assert client.rollback(path.name.partition(".")[0])

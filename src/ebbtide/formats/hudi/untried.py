@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ebbtide.formats.hudi.head import Theirs
 from ebbtide.formats.hudi.holding import Line
@@ -49,19 +48,12 @@ def cannot_redact(found: TableHandle, theirs: Theirs, spark: SparkSession) -> st
     mode = str(table.getRecordMergeMode())
     if mode not in _ORDERED:
         return f"Hudi cannot write redacted rows: the table merges them by its own rules ({mode})"
-    fixed = {*key_fields(writer)}
-    for fields in (table.getPartitionFields(), table.getOrderingFields()):
-        fixed.update(str(name).partition(":")[0] for name in _listed(fields))
+    partitions = table.getPartitionFields()
+    fixed = {*key_fields(writer), *map(str, table.getOrderingFields())}
+    fixed.update(str(name).partition(":")[0] for name in (partitions.get() if partitions.isPresent() else ()))
     if both := sorted(fixed & theirs.changed):
         return f"Hudi cannot write redacted rows: {both[0]} says which row is which, or which is newer"
     return None
-
-
-def _listed(fields: Any) -> Iterable[Any]:
-    """A list of Java's, or one that may be empty."""
-    if hasattr(fields, "isPresent"):
-        return list(fields.get()) if fields.isPresent() else []
-    return list(fields)
 
 
 def in_partitions(line: Line, people: People, spark: SparkSession) -> str | None:
