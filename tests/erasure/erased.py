@@ -128,7 +128,7 @@ def _after(
 
 
 def _people(variant: Variant) -> set[object]:
-    """Every value of everybody who is planted and asks, as rows have it. A place that a format has not may have rows."""
+    """Every value of everybody who is planted and asks, as rows have it. A place that a format lacks may have rows."""
     found: set[object] = set()
     for place in filter(variant.planted, PLACES):
         values = values_of(variant.id, place)

@@ -276,6 +276,30 @@ def test_a_savepoint_keeps_its_files_and_is_told_whenever_it_is_asked(driver: Hu
 
 
 @pytest.mark.deep
+def test_what_is_hidden_beneath_logs_goes_though_no_version_shows_it(driver: HudiDriver) -> None:
+    table = driver.create("er_hidden_mor", variant="mor", partitioned=True)
+    case = Case(driver, table)
+    driver.append(table, [C])
+    for _ in range(2):  # something for the cleaner to take: without, it does not say from where on there is a history
+        driver._write(table, [C], "upsert")
+        driver.fold_logs(table)
+    driver.append(table, [P, B])
+    first = case.ids[-1]
+    driver.delete(table, "id = 1")
+    for _ in range(2):
+        driver._write(table, [(2, "b2", "2026-01-01")], "upsert")
+    driver._call("run_clean", table, retain_commits=1)
+    assert case.names == ["b2", "c"]
+    with pytest.raises(IllegalArgumentException, match="Cleaner cleaned up the timestamp of interest"):
+        driver.rows(table, version=first)
+    assert not next(t for t in read(driver, table).transactions if t.id == first).expired
+    erased = case.erase()
+    assert case.purge(erased) == FileDeletion()
+    assert [path for path in on_disk(case.table) if holds(path)] == []
+    assert case.names == ["b2", "c"]
+
+
+@pytest.mark.deep
 @pytest.mark.parametrize(("name", "more"), [("mor", {}), ("cow", {"hoodie.table.cdc.enabled": "true"})])
 def test_a_plan_of_a_run_that_died_is_finished(
     driver: HudiDriver, monkeypatch: pytest.MonkeyPatch, name: str, more: Mapping[str, str]

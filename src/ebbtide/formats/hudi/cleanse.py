@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ebbtide.formats.hudi.clean import carry_out, policy
 from ebbtide.formats.hudi.rewrite import is_ours, marked, pending
+from ebbtide.formats.hudi.timeline import read_timeline
 from ebbtide.formats.hudi.writer import Writer
 from ebbtide.model.dataset import TableHandle
 from ebbtide.model.paths import normalise
@@ -36,7 +37,7 @@ def end_versions(
     plan.setPartitionsToBeDeleted(writer.java.ArrayList())
     if not _narrow(writer, plan, {normalise(path) for path in paths}):
         return {}
-    plan.setEarliestInstantToRetain(_instant(writer, begins))
+    plan.setEarliestInstantToRetain(_instant(writer, begins, spark))
     plan.setExtraMetadata(marked(writer, plan.getExtraMetadata()))
     before()
     return carry_out(found, writer, config, planned)
@@ -56,11 +57,9 @@ def _narrow(writer: Writer, plan: Any, named: Collection[str]) -> bool:
     return not files.isEmpty()
 
 
-def _instant(writer: Writer, id_: str) -> Any:
-    commits = writer.meta.getActiveTimeline().getCommitsTimeline().filterCompletedInstants()
-    one = next(each for each in commits.getInstants() if str(each.requestedTime()) == id_)
-    made = writer.hudi.avro.model.HoodieActionInstant
-    return made(one.requestedTime(), one.getAction(), one.getState().toString())
+def _instant(writer: Writer, id_: str, spark: SparkSession) -> Any:
+    action = next(each.action for each in read_timeline(writer.found, spark).commits if each.id == id_)
+    return writer.hudi.avro.model.HoodieActionInstant(id_, action, "COMPLETED")
 
 
 def finish_clean(found: TableHandle, spark: SparkSession, before: Callable[[], None]) -> str | None:

@@ -21,7 +21,7 @@ from ebbtide.formats.erasing import Erased, Erasing, Erasure, Fate, Foreseen, Hi
 from ebbtide.formats.hudi import rewrite
 from ebbtide.formats.hudi.cleanse import end_versions, finish_clean, index_anew, indexed
 from ebbtide.formats.hudi.head import Theirs, theirs_in_head
-from ebbtide.formats.hudi.holding import Hits, Line, in_savepoints, in_versions, named_before
+from ebbtide.formats.hudi.holding import Hits, Line, in_files, in_versions, named_before
 from ebbtide.formats.hudi.read import read
 from ebbtide.formats.hudi.untried import cannot_redact, in_partitions, untried
 from ebbtide.model.dataset import Catalog
@@ -68,16 +68,21 @@ class _Hudi(Erasing):
         if (reason := untried(line, erasure, spark)) is not None:
             return Erased(version=line.head, retained={"branch:main": reason})
         work = _Work(named_before(line, erasure.files))
+        unread: frozenset[str] = frozenset()
         if line.hides:
-            work.hits |= in_versions(found, erasure.people, line.readable, spark)
-        work.hits |= in_savepoints(line, erasure.people, spark)
+            # Nobody can travel to what came after an instant that is not completed.
+            _alone(erasure, spark, work)
+            line = _line(erasure, catalog, spark)
+            seen, unread = in_versions(line, erasure.people, spark)
+            work.hits |= seen
+        work.hits |= in_files(line, unread, erasure.people, spark)
         retry_on_conflict(str(found.id), _CONFLICTS, lambda: _attempt(erasure, catalog, spark, intend, work))
         line = _line(erasure, catalog, spark)
         ending, retained = _history(line, work.hits, erasure)
         if (kept := in_partitions(line, erasure.people, spark)) is not None:
             retained["timeline"] = kept
-        if freed := line.freed(ending):
-            intend(freed)
+        if ending or line.left_over(unread).keys() & work.hits.files:
+            intend(line.freed(ending))
         return Erased(
             version=line.head, rewritten_files=work.files, written_bytes=work.bytes, ending=ending, retained=retained
         )
@@ -98,10 +103,8 @@ class _Hudi(Erasing):
             return FileDeletion(because=reason)
         ending = _still_may(line, erased.ending, erasure)
         going = line.freed(ending).keys() & set(paths)
-        failed: dict[str, str] = {}
-        if going:
-            begins = line.reading.transactions[line.first_that_stays(ending)].id
-            failed = end_versions(found, begins, going, spark, before_batch)
+        begins = line.first_that_stays(ending)
+        failed = end_versions(found, begins, going, spark, before_batch) if going else {}
         if indexed(found, spark):
             before_batch()
             intend(_index_files(erasure, catalog))
@@ -159,9 +162,7 @@ def _still_may(line: Line, ending: Collection[str], erasure: Erasure) -> tuple[s
 def _attempt(erasure: Erasure, catalog: Catalog, spark: SparkSession, intend: Intend, work: _Work) -> None:
     """Take them out of the head as it is now. Where somebody is in it again afterwards, a writer was faster."""
     found = erasure.found
-    if rewrite.finish(found, spark):
-        work.files += 1
-    _wait_for_writers(erasure, spark)
+    _alone(erasure, spark, work)
     theirs = theirs_in_head(found, erasure.people, spark)
     work.hits |= theirs.hits
     if theirs.is_somebody:
@@ -211,10 +212,14 @@ def _new_slices(erasure: Erasure, catalog: Catalog, spark: SparkSession, intend:
         raise WriterWasFasterError
 
 
-def _wait_for_writers(erasure: Erasure, spark: SparkSession) -> None:
-    """Nothing is begun beside another writer, nor beside what one left: which of them it is cannot be told."""
+def _alone(erasure: Erasure, spark: SparkSession, work: _Work) -> None:
+    """Nothing is begun beside another writer, nor beside what one left: which of them it is cannot be told. What an
+    erasure left that died is finished.
+    """
+    if rewrite.finish(erasure.found, spark):
+        work.files += 1
     for n in range(ATTEMPTS):
-        busy = rewrite.pending(erasure.found, spark)
+        busy = rewrite.writing(erasure.found, spark)
         if not busy:
             return
         time.sleep(_PAUSE * 2**n)

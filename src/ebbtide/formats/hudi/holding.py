@@ -6,15 +6,19 @@ that took it out. Hudi ends the oldest versions first, so what ends is always th
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from pyspark.errors import IllegalArgumentException
+
 from ebbtide.formats.hudi.clean import Prefix, prefix_of
 from ebbtide.formats.hudi.files import explain
 from ebbtide.formats.hudi.replay import Group
 from ebbtide.formats.hudi.timeline import java_path
+from ebbtide.formats.hudi.writer import Writer
 from ebbtide.formats.versions import PART, decoded
 from ebbtide.model.dataset import Reading, Role, TableHandle
 from ebbtide.model.history import RefKind
@@ -136,25 +140,35 @@ class Line:
         held = self.held(hits).values()
         return {id_ for id_ in self.savepoints if any(self._is_at(id_, span) for span in held)}
 
-    def kept_unread(self) -> dict[str, Span]:
-        """The files that a savepoint alone keeps, of a version that nobody can travel to any more."""
-        gone = {t.id for t in self.reading.transactions if t.expired} & self.savepoints
-        return {path: span for path, span in self.spans.items() if any(self._is_at(id_, span) for id_ in gone)}
+    def left_over(self, unread: Collection[str]) -> dict[str, Span]:
+        """The files that are part of no version that can be read: what a clean left, or a savepoint keeps alone."""
+        at = [n for n, t in enumerate(self.reading.transactions) if not t.expired and t.id not in unread]
+        return {
+            path: span
+            for path, span in self.spans.items()
+            if not span.live and bisect_left(at, span.begin) == bisect_left(at, span.end)
+        }
+
+    def beneath_logs(self) -> set[str]:
+        """The live base files of which log files hide rows."""
+        logged = {span.group for span in self.spans.values() if span.live and span.role is Role.LOG}
+        spans = self.spans.items()
+        return {path for path, span in spans if span.live and span.role is Role.DATA and span.group in logged}
 
     def _is_at(self, id_: str, span: Span) -> bool:
         return id_ in self.order and span.begin <= self.order[id_] < span.end
 
-    def first_that_stays(self, ending: Collection[str]) -> int:
-        """The place of the version that the table's history begins with once these have ended."""
+    def first_that_stays(self, ending: Collection[str]) -> str:
+        """The version that the table's history begins with once these have ended: at the latest, the head."""
         last = max((self.order[id_] for id_ in ending if id_ in self.order), default=-1)
-        after = range(last + 1, len(self.order))
-        return next((n for n in after if not self.reading.transactions[n].expired), len(self.order))
+        after = (t.id for t in self.reading.transactions[last + 1 :] if not t.expired)
+        return next(after, self.reading.transactions[-1].id)
 
     def freed(self, ending: Collection[str]) -> dict[str, int]:
         """The files, with their sizes, that no version holds once these have ended, and no savepoint."""
-        if not ending:
+        if not self.order:
             return {}
-        begins = self.first_that_stays(ending)
+        begins = self.order[self.first_that_stays(ending)]
         return {
             path: span.bytes
             for path, span in self.spans.items()
@@ -173,40 +187,57 @@ def named_before(line: Line, files: Collection[str]) -> Hits:
     return Hits(frozenset(files), frozenset(group for group in groups if group is not None))
 
 
-def in_versions(found: TableHandle, people: People, ids: Collection[str], spark: SparkSession) -> Hits:
-    """Versions and groups of files in which readers see somebody; one job for all of them."""
+def in_versions(line: Line, people: People, spark: SparkSession) -> tuple[Hits, frozenset[str]]:
+    """Versions and groups of files in which readers see somebody, one job for all of them; and the versions that Hudi
+    lets nobody travel to any more, though their files are there.
+    """
     from pyspark.sql import functions as F
 
     parts: DataFrame | None = None
-    for id_ in ids:
-        rows = spark.read.format("hudi").option("as.of.instant", id_).load(java_path(found.location))
+    unread = _unread(line, spark)
+    for id_ in line.readable:
+        if id_ in unread:
+            continue
+        rows = spark.read.format("hudi").option("as.of.instant", id_).load(java_path(line.found.location))
         theirs = people.among(rows).select(F.lit(id_).alias(PART), "_hoodie_partition_path", "_hoodie_file_name")
         parts = theirs if parts is None else parts.unionByName(theirs)
     places = set() if parts is None else {tuple(row) for row in parts.distinct().collect()}
-    return Hits(groups=frozenset(_groups(places)), versions=frozenset(id_ for id_, _, _ in places))
+    hits = Hits(groups=frozenset(_groups(places)), versions=frozenset(id_ for id_, _, _ in places))
+    return hits, unread
 
 
-def in_savepoints(line: Line, people: People, spark: SparkSession) -> Hits:
-    """Files in which somebody lies that savepoints keep of versions that are gone. What a log file of theirs holds is
-    not looked at, and may be anybody.
+def _unread(line: Line, spark: SparkSession) -> frozenset[str]:
+    writer, unread = Writer.open(line.found, spark), set()
+    for id_ in line.readable:
+        try:
+            writer.hudi.common.table.timeline.TimelineUtils.validateTimestampAsOf(writer.meta, id_)
+        except IllegalArgumentException:
+            unread.add(id_)
+    return frozenset(unread)
+
+
+def in_files(line: Line, unread: Collection[str], people: People, spark: SparkSession) -> Hits:
+    """Files in which somebody lies that no reader of a version sees there: log files hide them, or no version is left
+    that needs the file. What a log file of the latter holds is not looked at, and may be anybody.
     """
     from pyspark.sql import functions as F
     from pyspark.sql.types import StructType
 
     from ebbtide.spark.frames import escaped
 
-    files = line.kept_unread()
-    base = sorted(path for path, span in files.items() if span.role is Role.DATA and path.endswith(".parquet"))
-    unread = frozenset(files.keys() - set(base))
-    if not base:
-        return Hits(files=unread)
-    place = java_path(line.found.location)
-    table = spark.read.format("hudi").load(place)
-    columns = StructType([column for column in table.schema if not column.name.startswith("_hoodie_")])
-    inside = normalise(place)
-    frame = spark.read.schema(columns).parquet(*(escaped(place + path.removeprefix(inside)) for path in base))
-    there = people.among(frame.withColumn(PART, F.input_file_name())).select(PART).distinct().collect()
-    return Hits(files=frozenset(decoded(row[0]) for row in there) | unread)
+    left = line.left_over(unread)
+    base = {path for path, span in left.items() if span.role is Role.DATA} | line.beneath_logs()
+    untold = left.keys() - base
+    there: set[str] = set()
+    if base:
+        place = java_path(line.found.location)
+        table = spark.read.format("hudi").load(place)
+        columns = StructType([column for column in table.schema if not column.name.startswith("_hoodie_")])
+        inside = normalise(place)
+        named = [escaped(place + path.removeprefix(inside)) for path in sorted(base)]
+        frame = spark.read.schema(columns).parquet(*named).withColumn(PART, F.input_file_name())
+        there = {decoded(row[0]) for row in people.among(frame).select(PART).distinct().collect()}
+    return Hits(frozenset(there | untold), frozenset(line.spans[path].group for path in there if path in line.spans))
 
 
 def _groups(places: Collection[tuple[str, ...]]) -> Iterator[Group]:

@@ -33,6 +33,11 @@ def pending(found: TableHandle, spark: SparkSession) -> list[tuple[str, str]]:
     return [(id_, action) for id_, action, _ in read_timeline(found, spark).pending]
 
 
+def writing(found: TableHandle, spark: SparkSession, but: str = "") -> list[tuple[str, str]]:
+    """Those of them beside which nothing is begun. A clean takes only what no version needs that stays."""
+    return [(id_, action) for id_, action in pending(found, spark) if action != "clean" and id_ != but]
+
+
 def is_ours(writer: Writer, id_: str, action: str) -> bool:
     """Whether a pending instant was planned by an erasure."""
     if action not in _OURS:
@@ -77,7 +82,7 @@ def delete_keys(found: TableHandle, keys: Collection[tuple[str, str]], spark: Sp
         for key, folder in keys:
             going.add(made(key, folder))
         instant = str(client.startCommit())
-        if [id_ for id_, _ in pending(found, spark) if id_ != instant]:
+        if writing(found, spark, but=instant):
             client.rollback(instant)
             raise WriterWasFasterError
         context: Any = spark.sparkContext._jsc
@@ -122,6 +127,7 @@ def compact(found: TableHandle, groups: Collection[Group], spark: SparkSession) 
     plan.setExtraMetadata(marked(writer, plan.getExtraMetadata()))
     requested = writer.meta.getInstantGenerator().getCompactionRequestedInstant(time)
     writer.meta.getActiveTimeline().saveToCompactionRequested(requested, plan)
+    _unless_beside_a_writer(writer, requested, time, spark)
     _carry_out(writer, time, "compaction")
 
 
@@ -142,7 +148,15 @@ def cluster(found: TableHandle, groups: Collection[Group], spark: SparkSession) 
     asked.setVersion(1)
     requested = writer.meta.getInstantGenerator().getClusteringCommitRequestedInstant(time)
     writer.meta.getActiveTimeline().saveToPendingClusterCommit(requested, asked)
+    _unless_beside_a_writer(writer, requested, time, spark)
     _carry_out(writer, time, "clustering")
+
+
+def _unless_beside_a_writer(writer: Writer, requested: Any, time: str, spark: SparkSession) -> None:
+    """Take a plan back that a writer did not see who had begun before it: what he writes would be lost with a group."""
+    if writing(writer.found, spark, but=str(time)):
+        writer.meta.getActiveTimeline().deleteInstantFileIfExists(requested)
+        raise WriterWasFasterError
 
 
 def _one_into_one(writer: Writer, slices: Sequence[Any], spark: SparkSession) -> Any:

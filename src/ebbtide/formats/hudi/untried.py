@@ -34,6 +34,10 @@ def untried(line: Line, erasure: Erasure, spark: SparkSession) -> str | None:
         return "its rows do not carry their keys (hoodie.populate.meta.fields=false)"
     if "hoodie.bootstrap.base.path" in properties:
         return "it was bootstrapped, and reads files of another table"
+    if properties.get("hoodie.datasource.write.drop.partition.columns", "").lower() == "true":
+        return "its files are without the columns of its partitions"
+    if (kind := properties.get("hoodie.table.base.file.format", "PARQUET").upper()) != "PARQUET":
+        return f"erasing from Hudi tables of {kind} files was never tried"
     writer = Writer.open(erasure.found, spark)
     index = min((name for name in writer.indexes() if name.startswith(_NOT_BY_ERASURES)), default=None)
     return f"erasing from Hudi tables with the index {index} was never tried: drop it" if index else None
