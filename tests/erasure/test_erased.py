@@ -46,9 +46,10 @@ def test_nobody_is_left_in_a_byte_but_where_it_is_said(variant: Variant, erased:
     assert left == {}, {place: (sorted(there)[:5], table.states.get(place)) for place, there in left.items()}
     told_of = {place: (table.grades[place], table.states.get(place)) for place in table.left if table.left[place]}
     for place, (grade, state) in told_of.items():
-        assert grade == "F", place
         assert state is not None, place
         assert state[0] in OPEN | EXCEPTIONS, (place, state)
+        # What a dataset keeps for a reason is told apart, and is no failure of the search.
+        assert grade == ("B" if state[0] in EXCEPTIONS else "F"), (place, state)
 
 
 @pytest.mark.parametrize("variant", by_variant())

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -17,8 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ebbtide.errors import ConflictError, LeaseError, RefusedError
 from ebbtide.formats.erasing import Erased, Erasure, Fate, History
+from ebbtide.formats.hudi import cleanse, rewrite
 from ebbtide.formats.hudi import erase as module
-from ebbtide.formats.hudi import rewrite
 from ebbtide.formats.hudi.erase import ERASING, SAVED
 from ebbtide.model.dataset import Catalog
 from ebbtide.model.paths import normalise
@@ -318,6 +319,37 @@ def test_a_plan_of_a_run_that_died_is_finished(
     assert case.purge(erased) == FileDeletion()
     assert case.names == ["b2", "c"]
     assert [path for path in on_disk(case.table) if holds(path)] == []
+
+
+@pytest.mark.deep
+def test_a_clean_of_a_run_that_died_is_finished_unless_it_takes_what_is_held_by_now(
+    driver: HudiDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = made(driver, "clean")
+    first, erased, timeline = case.ids[0], case.erase(), Path(case.table.location, ".hoodie", "timeline")
+    disk = on_disk(case.table)
+
+    def die(found: object, writer: Any, config: object, planned: Any) -> dict[str, str]:
+        meta = writer.meta
+        time = meta.createNewInstantTime(False)
+        meta.getActiveTimeline().saveToCleanRequested(
+            meta.getInstantGenerator().getCleanRequestedInstant(time), planned
+        )
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(cleanse, "carry_out", die)
+        with pytest.raises(KeyboardInterrupt):
+            case.purge(erased)
+    case.kept = {first: "hold:h1"}
+    assert "files that are to stay now" in (case.purge(erased).because or "")
+    assert on_disk(case.table) == disk
+    case.kept = {}
+    again = case.erase()
+    assert (again.rewritten_files, again.ending) == (0, erased.ending)
+    assert case.purge(again) == FileDeletion()
+    assert [path for path in on_disk(case.table) if holds(path)] == []
+    assert not [path for path in timeline.glob("*.clean.requested") if not list(timeline.glob(f"{path.name[:17]}_*"))]
 
 
 @pytest.mark.deep

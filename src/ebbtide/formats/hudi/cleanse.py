@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ebbtide.formats.hudi.clean import carry_out, policy
-from ebbtide.formats.hudi.rewrite import is_ours, marked, pending
+from ebbtide.formats.hudi.rewrite import is_ours, marked, pending, plan_of_clean
 from ebbtide.formats.hudi.timeline import read_timeline
 from ebbtide.formats.hudi.writer import Writer
 from ebbtide.model.dataset import TableHandle
@@ -62,14 +62,22 @@ def _instant(writer: Writer, id_: str, spark: SparkSession) -> Any:
     return writer.hudi.avro.model.HoodieActionInstant(id_, action, "COMPLETED")
 
 
-def finish_clean(found: TableHandle, spark: SparkSession, before: Callable[[], None]) -> str | None:
-    """Finish a clean that an erasure planned and that died. Why it cannot be gone on, where another's is pending."""
+def finish_clean(
+    found: TableHandle, there: Collection[str], going: Collection[str], spark: SparkSession, before: Callable[[], None]
+) -> str | None:
+    """Finish a clean that an erasure planned and that died, if it takes nothing of what is `there` but what is to go.
+    Why nothing can be done, where that is not so, or where another's instant is pending.
+    """
     for id_, action in pending(found, spark):
         if action != "clean":
             return f"instant {id_} ({action}) is not completed"
         writer = Writer.open(found, spark)
         if not is_ours(writer, id_, action):
             return "a clean that somebody else began is not finished"
+        planned = plan_of_clean(writer, id_).getFilePathsToBeDeletedPerPartition()
+        taken = {normalise(str(info.getFilePath())) for infos in dict(planned).values() for info in infos}
+        if more := len(taken & set(there) - set(going)):
+            return f"a clean of an erasure that died would take {more} files that are to stay now"
         before()
         writer.hudi.table.HoodieSparkTable.create(writer.config(policy(1)), writer.context).clean(writer.context, id_)
     return None

@@ -67,6 +67,8 @@ class _Hudi(Erasing):
         line = _line(erasure, catalog, spark)
         if (reason := untried(line, erasure, spark)) is not None:
             return Erased(version=line.head, retained={"branch:main": reason})
+        if line.head is None:
+            return Erased()
         work = _Work(named_before(line, erasure.files))
         unread: frozenset[str] = frozenset()
         if line.hides:
@@ -99,12 +101,14 @@ class _Hudi(Erasing):
     ) -> FileDeletion:
         found = erasure.found
         line = _line(erasure, catalog, spark)
-        if (reason := untried(line, erasure, spark) or finish_clean(found, spark, before_batch)) is not None:
-            return FileDeletion(because=reason)
         ending = _still_may(line, erased.ending, erasure)
         going = line.freed(ending).keys() & set(paths)
-        begins = line.first_that_stays(ending)
-        failed = end_versions(found, begins, going, spark, before_batch) if going else {}
+        reason = untried(line, erasure, spark) or finish_clean(found, line.spans.keys(), going, spark, before_batch)
+        if reason is not None:
+            return FileDeletion(because=reason)
+        failed: dict[str, str] = {}
+        if going:
+            failed = end_versions(found, line.first_that_stays(ending), going, spark, before_batch)
         if indexed(found, spark):
             before_batch()
             intend(_index_files(erasure, catalog))

@@ -42,7 +42,7 @@ def is_ours(writer: Writer, id_: str, action: str) -> bool:
     """Whether a pending instant was planned by an erasure."""
     if action not in _OURS:
         return False
-    utils, timeline = writer.hudi.common.util, writer.meta.getActiveTimeline()
+    utils = writer.hudi.common.util
     if action == "compaction":
         plan = utils.CompactionUtils.getCompactionPlan(writer.meta, id_)
     elif action == "clustering":
@@ -50,9 +50,14 @@ def is_ours(writer: Writer, id_: str, action: str) -> bool:
         found = utils.ClusteringUtils.getClusteringPlan(writer.meta, requested)
         plan = found.get().getRight() if found.isPresent() else None
     else:
-        plan = timeline.readCleanerPlan(writer.meta.getInstantGenerator().getCleanRequestedInstant(id_))
+        plan = plan_of_clean(writer, id_)
     more = plan.getExtraMetadata() if plan is not None else None
     return more is not None and more.get(MARK[0]) == MARK[1]
+
+
+def plan_of_clean(writer: Writer, id_: str) -> Any:
+    requested = writer.meta.getInstantGenerator().getCleanRequestedInstant(id_)
+    return writer.meta.getActiveTimeline().readCleanerPlan(requested)
 
 
 def marked(writer: Writer, more: Any) -> Any:
