@@ -16,6 +16,7 @@ from pathlib import Path
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
+from ebbtide.erasure.owner import DATASET
 from tests.erasure.cells import PLACES, Variant
 from tests.erasure.people import TYPES, values_of
 from tests.erasure.variants.rows import Made, Read
@@ -117,7 +118,7 @@ def _after(
     states = {}
     for place, request in mine.items():
         for step in tide.app.erase.status(request).steps:
-            if step.place == dataset:
+            if (step.place, step.kind) == (dataset, DATASET):  # and not what a search of it said
                 states[place] = (step.state, step.because)
     return Erased(
         before=before.rows, others=before.others, after={name: _read(read) for name, read in made.refs.items()},
