@@ -48,7 +48,7 @@ def test_nobody_is_left_in_a_byte_but_where_it_is_said(variant: Variant, erased:
     for place, (grade, state) in told_of.items():
         assert state is not None, place
         assert state[0] in OPEN | EXCEPTIONS, (place, state)
-        # What a dataset keeps for a reason is told apart (B). While it keeps a partition, our inventory names that, too (F).
+        # What a dataset keeps for a reason is told apart (B); the name of a partition stands in our inventory, too (F).
         assert grade == "F" or (grade == "B" and state[0] in EXCEPTIONS), (place, grade, state)
 
 
