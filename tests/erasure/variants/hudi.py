@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from ebbtide.model.dataset import Catalog
 from ebbtide.spark.session import quote, quote_text
@@ -168,8 +168,9 @@ class _Builder:
         lane = next(self._location.glob("p_text=-/p_bigint=0/*/*"))
         self._rows.write_orphan(lane / "orphan-0_0-1-1_20990101000000000.parquet")
         self._note()
-        main = reading(self._spark, self._sql)
-        return Made(self._variant, self._catalog, self._location, self._sql, {"main": main, **refs})
+        main = self._refreshed(reading(self._spark, self._sql))
+        refs = {"main": main, **refs}
+        return Made(self._variant, self._catalog, self._location, self._sql, refs, self._roll_back)
 
     def _write(self, operation: str, rows: list[Row]) -> None:
         settings = _QUIET | _TABLE | _OPTIONS[self._variant.name]
@@ -197,6 +198,18 @@ class _Builder:
         last = self._timeline()[-1]
         last.unlink()
         last.with_name(f".{last.name}.crc").unlink(missing_ok=True)
+
+    def _roll_back(self) -> None:
+        """What Hudi's next writer does with a commit that was never completed. Nobody is erased before: Ebbtide cannot
+        tell it from one that a writer is at work on.
+        """
+        # What marked its files went when it seemed to be complete.
+        config = self._config({"hoodie.rollback.using.markers": "false"})
+        client = self._hudi.client.SparkRDDWriteClient(self._context, config)
+        for path in (self._location / ".hoodie" / "timeline").glob("*.inflight"):
+            if not list(path.parent.glob(f"{path.name.partition('.')[0]}_*")):
+                assert client.rollback(path.name.partition(".")[0])
+        client.close()
 
     @property
     def _java(self) -> Any:
@@ -261,6 +274,15 @@ class _Builder:
         notes = {f"note.{who}": self._rows.note("metadata property", who) for who in WHO[:2]}
         folder = self._hudi.storage.StoragePath(f"{self._link}/.hoodie")
         self._hudi.common.table.HoodieTableConfig.update(client.getStorage(), folder, self._properties(notes))
+
+    def _refreshed(self, read: Read) -> Read:
+        """A session keeps the list of files that it read first."""
+
+        def anew() -> DataFrame:
+            self._spark.catalog.refreshTable(self._sql)
+            return read()
+
+        return anew
 
     def _reading(self, instant: str) -> Read:
         return lambda: self._spark.read.format("hudi").option("as.of.instant", instant).load(str(self._link))

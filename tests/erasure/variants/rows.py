@@ -34,6 +34,8 @@ class Made:
     sql: str
     refs: Mapping[str, Read]
     """The head, branches, tags and versions, by a name: what an erasure must not change for all others."""
+    before_erasing: Callable[[], None] = lambda: None
+    """What its own writers do before anybody erases from it."""
 
     def rows(self) -> dict[str, list[str]]:
         """What each of them reads, in an order of its own."""

@@ -43,9 +43,9 @@ class Hudi:
         Capability.FORGETS: no("Hudi's timeline lists an instant until it is archived"),
         Capability.SINGLE_FILES: no("Hudi's cleaner keeps them for queries that still run, until a later version goes"),
         Capability.NEW_ROWS: YES,
-        Capability.REWRITES_FILES: no("Ebbtide does not erase people from Hudi tables yet"),
-        Capability.REWRITES_REFS: no("Ebbtide does not rewrite Hudi versions yet"),
-        Capability.CLEANSES_METADATA: no("Ebbtide does not cleanse Hudi metadata yet"),
+        Capability.REWRITES_FILES: YES,
+        Capability.REWRITES_REFS: no("Hudi rewrites no version: older ones end, and savepoints keep their files"),
+        Capability.CLEANSES_METADATA: no("Hudi's timeline names partitions for good; indexes are built anew"),
         Capability.ODD_NAMES: YES,
     }
 

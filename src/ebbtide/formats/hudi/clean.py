@@ -68,7 +68,7 @@ def clean(
         pending = writer.meta.getActiveTimeline().getCleanerTimeline().filterInflightsAndRequested()
         if not pending.empty():
             return FileDeletion(because="a clean that somebody else began is not finished")
-        config = writer.config(_policy(kept))
+        config = writer.config(policy(kept))
         table = writer.hudi.table.HoodieSparkTable.create(config, writer.context)
         planned, taken = _narrowed(writer, table.createCleanerPlan(writer.context, writer.none))
         if planned.isPresent() and kept <= 1:
@@ -80,11 +80,11 @@ def clean(
                 because=f"the cleaner would also take {more[0]} ({len(more)} in all), which nobody named"
             )
         before()
-        failed = _carry_out(found, writer, config, planned)
+        failed = carry_out(found, writer, config, planned)
         return FileDeletion(failed=failed, because=LATER if {normalise(path) for path in paths} - taken else None)
 
 
-def _policy(kept: int) -> dict[str, str]:
+def policy(kept: int) -> dict[str, str]:
     """Retaining n commits keeps n versions readable; to keep none but the head, versions of files are counted."""
     shared = {
         "hoodie.clean.incremental.enabled": "false",
@@ -131,7 +131,7 @@ def _values(plan: Any) -> list[Any]:
     return [] if by_partition is None else list(by_partition.values())
 
 
-def _carry_out(found: TableHandle, writer: Writer, config: Any, planned: Any) -> dict[str, str]:
+def carry_out(found: TableHandle, writer: Writer, config: Any, planned: Any) -> dict[str, str]:
     """Put the plan that was looked at on the timeline, and let Hudi execute it: the files that it could not remove."""
     time = writer.meta.createNewInstantTime(False)
     requested = writer.meta.getInstantGenerator().getCleanRequestedInstant(time)

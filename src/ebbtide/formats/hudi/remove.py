@@ -158,7 +158,7 @@ def _replace(found: TableHandle, folder: str, wanted: set[str], spark: SparkSess
 def _delete(found: TableHandle, rows: RowDelete, spark: SparkSession) -> str | None:
     """Delete rows by their keys. Where none match, nothing is committed."""
     writer = Writer.open(found, spark)
-    if reason := _without_keys(writer) or _out_of_step(writer, *_NOT_BY_DELETES):
+    if reason := without_keys(writer) or _out_of_step(writer, *_NOT_BY_DELETES):
         return reason
     frame = spark.read.format("hudi").load(java_path(found.location))
     matching = rows_of(rows, frame)
@@ -178,13 +178,13 @@ def _delete(found: TableHandle, rows: RowDelete, spark: SparkSession) -> str | N
     return None
 
 
-def _without_keys(writer: Writer) -> str | None:
+def without_keys(writer: Writer) -> str | None:
     """Why the keys of the table's rows cannot be made again from their columns alone; None where they can.
 
     Hudi finds that out after it began the commit, which nobody could tell from another writer's then.
     """
     table = writer.meta.getTableConfig()
-    if not _key_fields(writer):
+    if not key_fields(writer):
         return "the table has no record key fields, by which Hudi deletes rows"
     generator = table.getKeyGeneratorClassName()
     if generator is not None and generator not in _KEY_GENERATORS:
@@ -198,7 +198,7 @@ def _out_of_step(writer: Writer, *prefixes: str) -> str | None:
     return f"Hudi cannot keep the table's index {found[0]} in step with it" if found else None
 
 
-def _key_fields(writer: Writer) -> list[str]:
+def key_fields(writer: Writer) -> list[str]:
     fields = writer.meta.getTableConfig().getRecordKeyFields()
     return [str(name) for name in fields.get()] if fields.isPresent() else []
 
@@ -209,7 +209,7 @@ def _shares_keys(frame: DataFrame, predicate: str, writer: Writer) -> bool:
 
     table = writer.meta.getTableConfig()
     # Where rows do not carry their keys, the fields of the key alone are compared: that may keep more, never less.
-    keys = ["_hoodie_record_key", "_hoodie_partition_path"] if table.populateMetaFields() else _key_fields(writer)
+    keys = ["_hoodie_record_key", "_hoodie_partition_path"] if table.populateMetaFields() else key_fields(writer)
     goes = F.coalesce(F.expr(predicate), F.lit(False))
     by_key = frame.groupBy(*(F.col(name) for name in keys))
     both = by_key.agg(F.bool_or(goes).alias("some_go"), F.bool_or(~goes).alias("some_stay"))
