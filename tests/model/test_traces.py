@@ -20,6 +20,7 @@ KEEPERS = {
 """`errors.keep_trace`, and who calls it; a method of another object by its own name."""
 SILENT = {
     "app/complete.py": "a shell asks for names while somebody types: whatever is wrong is told when the verb runs",
+    "formats/iceberg/traces.py": "a bound that does not fit its column may be a value: nothing of it is kept",
     "governance/run.py": "handed to the thread that asked, which raises it",
     "run.py": "who looks on at progress: its kind is logged",
     "verify/read/hfile.py": "a value that its schema does not fit is searched as bytes, so that nothing is left out",
