@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyiceberg.catalog.sql import SqlCatalog
+from pyspark.sql.functions import col, lit
 
 from ebbtide.state.erasure import EXCEPTIONS, OPEN
 from tests.erasure.cells import Variant
+from tests.erasure.conftest import Know
 from tests.erasure.erased import Erased
+from tests.erasure.people import TYPES
 from tests.erasure.test_plants import by_variant
+from tests.erasure.variants import QUICK, VARIANTS
 
 Erase = Callable[[Variant], Erased]
 
@@ -70,3 +77,36 @@ def test_files_without_a_person_are_the_very_same(variant: Variant, erased: Eras
     if variant.format not in _KEEPS_VERSIONS:
         there = {path: stat for path, stat in there.items() if stat is not None}
     assert there == {path: table.untouched[path] for path in there}
+
+
+@pytest.mark.parametrize("variant", by_variant())
+def test_filters_find_what_a_full_scan_finds(variant: Variant, erased: Erase, known: Know) -> None:
+    """A bound or a partition summary that is wrong loses rows without a word."""
+    erased(variant)
+    frame = known(variant).made.refs["main"]()
+    rows = frame.collect()
+    for name in (f"{kind}_{type_}" for kind in "cp" for type_ in TYPES):
+        there = Counter(str(row[name]) for row in rows if row[name] is not None)
+        some = {str(row[name]): row[name] for row in rows if row[name] is not None}
+        for text in sorted(some)[:: max(1, len(some) // 4)]:
+            assert frame.where(col(name) == lit(some[text])).count() == there[text], name
+        assert frame.where(col(name).isin([*some.values()])).count() == sum(there.values()), name
+
+
+@pytest.mark.parametrize("variant", [each for each in VARIANTS if each.id in QUICK], ids=lambda each: each.id)
+def test_another_engine_reads_and_writes_on(variant: Variant, erased: Erase, known: Know) -> None:
+    """Of the other variants neither pyiceberg nor delta-rs writes all."""
+    table, made = erased(variant), known(variant).made
+    main = table.after["main"]
+    assert main is not None
+    if variant.format == "delta":
+        rows = DeltaTable(str(made.location)).to_pyarrow_table()
+        write_deltalake(str(made.location), rows.slice(0, 1), mode="append")
+        again = DeltaTable(str(made.location)).to_pyarrow_table()
+    else:
+        uri = str(made.catalog.options["uri"]).replace("jdbc:sqlite:", "sqlite:///")
+        catalog = SqlCatalog(made.catalog.name, uri=uri)
+        rows = catalog.load_table(f"db.planted_{variant.name}").scan().to_arrow()
+        catalog.load_table(f"db.planted_{variant.name}").append(rows.slice(0, 1))
+        again = catalog.load_table(f"db.planted_{variant.name}").scan().to_arrow()
+    assert (rows.num_rows, again.num_rows) == (len(main), len(main) + 1)
