@@ -51,17 +51,30 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 class ByLake(LoadScopeScheduling):  # type: ignore[misc]
-    """Tests that share a lake stay on one worker: those of a file, and in the conformance suite those of a format.
+    """Tests that share a lake stay on one worker: those of a file, and of files that share one a format, a format's.
 
     xdist's own groups do not reach its scheduler with this pytest, so that every shared lake was built twice.
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        file = nodeid.partition("::")[0]
-        found = _FORMAT.search(nodeid) if "conformance/" in file else None
-        return f"conformance {found[1]}" if found else file
+        return scope_of(nodeid)
 
 
+def scope_of(nodeid: str) -> str:
+    """What the tests have in common that share a lake with this one."""
+    file = nodeid.partition("::")[0]
+    shared = next((name for part, name in _BY_FORMAT.items() if part in file), None)
+    found = _FORMAT.search(nodeid) if shared is not None else None
+    return f"{shared} {found[1]}" if found else file
+
+
+_PLANTED = "planted"
+_BY_FORMAT = {
+    "conformance/": "conformance",
+    "erasure/test_cells": _PLANTED,
+    "erasure/test_erased": _PLANTED,
+    "erasure/test_plants": _PLANTED,
+}
 _FORMAT = re.compile(r"\[(iceberg|delta|hudi|paimon)\b")
 
 
