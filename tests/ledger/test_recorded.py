@@ -9,8 +9,8 @@ from ebbtide.ledger.leaf import read_body
 from tests.ledger.samples import ALL
 
 RECORDED = (Path(__file__).parent / "recorded_leaves.jsonl").read_bytes().splitlines()
-"""Of every kind, the first ones of 18 November 2026, when acts had an engine of their own; the code before it (`2f002d6^`)
-writes the same bytes of each kind that it knows. Lines are added, and never changed.
+"""Of every kind, the first ones of 18 November 2026, when acts had an engine of their own; the code before it
+(`2f002d6^`) writes the same bytes of each kind that it knows. Lines are added, and never changed.
 """
 
 

@@ -28,8 +28,8 @@ RECORDED = {
     "with marks": "sha256:9585a3090ec793be34450f1be35baa176767e175aa398ef78766b47545c93585",
     "later": "sha256:4202800744fcdffde1ec60dad807e7db7c2f333869dc858af4d1b9433ddc72c4",
 }
-"""Recorded on 18 November 2026, hours after acts got an engine of their own. The commit before that engine (`2f002d6^`) has
-the same three digests, so that it changed no decision. One that changes is a decision, which the changelog tells people
+"""Recorded on 18 November 2026, hours after acts got an engine of their own. The commit before that engine (`2f002d6^`)
+has the same three digests: it changed no decision. One that changes is a decision, which the changelog tells people
 whose plan files lie somewhere: those no longer fit.
 """
 
