@@ -34,7 +34,8 @@ demo: setup ## Build a small real lake in all four formats and walk through it
 # Three tiers, by the marks `jvm` and `deep` (tests/conftest.py says which tests have them).
 PYTEST := $(BIN)/python -m pytest -q
 TIMED = --timed-as $@
-TWO := -n 2 --dist loadgroup
+# The order is tests/conftest.py's: the longest first.
+TWO := -n 2 --dist loadgroup --no-loadscope-reorder
 
 .PHONY: check
 check: lint test-fast ## Lint, types and every test that needs no JVM: before a commit

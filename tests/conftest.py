@@ -63,6 +63,8 @@ class ByLake(LoadScopeScheduling):  # type: ignore[misc]
 def scope_of(nodeid: str) -> str:
     """What the tests have in common that share a lake with this one."""
     file = nodeid.partition("::")[0]
+    if any(part in file for part in _ALONE):
+        return nodeid
     shared = next((name for part, name in _BY_FORMAT.items() if part in file), None)
     found = _FORMAT.search(nodeid) if shared is not None else None
     return f"{shared} {found[1]}" if found else file
@@ -75,7 +77,16 @@ _BY_FORMAT = {
     "erasure/test_erased": _PLANTED,
     "erasure/test_plants": _PLANTED,
 }
+_ALONE = ("ledger/test_crash",)
+"""Files whose tests take minutes each and share nothing."""
 _FORMAT = re.compile(r"\[(iceberg|delta|hudi|paimon)\b")
+_LONGEST = (
+    "planted hudi", "tests/property/", "tests/ledger/test_crash", "planted delta", "planted paimon", "planted iceberg",
+    "tests/faults/test_erase_kills", "tests/faults/test_boundaries", "conformance hudi",
+    "tests/formats/test_delta_erase", "tests/formats/test_hudi", "tests/erasure/requests/test_crash", "tests/demo/",
+    "tests/governance/test_last_seen",
+)  # fmt: skip
+"""What takes minutes begins first, longest first: at the end one worker would wait for the other."""
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByLake | None:
@@ -84,8 +95,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByLake | Non
 
 @pytest.hookimpl(tryfirst=True)  # before pytest looks at the marks that `-m` asks for
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest lake first: at the end one worker would wait for the other that builds it."""
-    items.sort(key=lambda item: not item.nodeid.startswith("tests/property/"))
+    """The longest lakes first, then those of most tests."""
+    tests = Counter(scope_of(item.nodeid) for item in items)
+
+    def place(item: pytest.Item) -> tuple[int, int]:
+        scope = scope_of(item.nodeid)
+        rank = next((rank for rank, name in enumerate(_LONGEST) if scope.startswith(name)), len(_LONGEST))
+        return rank, -tests[scope]
+
+    items.sort(key=place)
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("jvm")
