@@ -16,7 +16,7 @@ from ebbtide.config.policies import load_policies
 from ebbtide.config.subjects import Identities, load_identities
 from ebbtide.config.tables import ErasureTerms
 from ebbtide.erasure.copies import copy_steps, with_clones, with_hot_tables
-from ebbtide.erasure.exceptions import is_released
+from ebbtide.erasure.exceptions import may_be_over
 from ebbtide.erasure.filing import ENDS_BY_ITSELF
 from ebbtide.erasure.find import Finder
 from ebbtide.erasure.found import Search
@@ -24,7 +24,6 @@ from ebbtide.erasure.gather import Gathering
 from ebbtide.erasure.identities import resolve
 from ebbtide.erasure.keyring import open_sealed
 from ebbtide.erasure.leavers import pending_until
-from ebbtide.erasure.owner import DATASET
 from ebbtide.erasure.places import Places, places_of
 from ebbtide.erasure.plan import Asking, ErasurePlan, KeptFrom, kept_from, plan_erasure
 from ebbtide.errors import InputError, RefusedError
@@ -37,10 +36,9 @@ from ebbtide.model.times import as_text
 from ebbtide.plan.held_back import HeldBack, held_back
 from ebbtide.run import RunContext
 from ebbtide.state import erasure as rows
-from ebbtide.state.erasure import OPEN, ErasurePlace, OpenErasure, PlaceState
+from ebbtide.state.erasure import OPEN, ErasurePlace, OpenErasure
 from ebbtide.state.values import Hold, Request, RequestState
 
-_WITHOUT_A_DATE = (PlaceState.RETAINED, PlaceState.NOT_REACHABLE)
 ASKING = (
     RequestState.RECEIVED,
     RequestState.PLANNED,
@@ -95,16 +93,8 @@ def asked_for(ledger: Ledger, requests: Sequence[str], now: datetime) -> list[Re
 
 
 def _due_again(places: Collection[ErasurePlace], holds: Collection[Hold], now: datetime) -> set[str]:
-    """Requests with an exception whose date has come, whose hold was released, or that has no date: what kept it may be
-    gone by now.
-    """
-    return {
-        each.request
-        for each in places
-        if (each.until is not None and each.until < now.date())
-        or is_released(each, holds)
-        or (each.kind == DATASET and each.until is None and each.state in _WITHOUT_A_DATE)
-    }
+    """Requests with an exception that may be over."""
+    return {each.request for each in places if may_be_over(each, holds, now.date())}
 
 
 def look_for(

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -34,6 +34,7 @@ from ebbtide.erasure.owner import DATASET, Requests
 from ebbtide.erasure.plan import Decision
 from ebbtide.erasure.progress import ELSEWHERE, LINEAGE, advance, put_places, say_planned
 from ebbtide.erasure.stages import KIND
+from ebbtide.erasure.vanished import settle_vanished
 from ebbtide.inventory.doubts import names_to_wait_for
 from ebbtide.inventory.forget import forget_what_is_gone
 from ebbtide.inventory.information_schema import Inventory
@@ -141,6 +142,10 @@ class _Run:
         """Do what a look asks for; of some datasets where it is the second one. Gives the datasets that another look
         is to be had at: an act of before ended there, and others are to go.
         """
+        gone = settle_vanished(
+            self.ledger, self.lease, look.inventory.current, self.project.catalogs, look.people.keys()
+        )
+        look = replace(look, open_acts=tuple(each for each in look.open_acts if each.act not in gone))
         self.looks.append(look)
         acts, resumed = _acts(self.project, self.ledger, look, self.now, only=only)
         going = [each.id for each in look.plan.requests if each.decision == "erase"]
