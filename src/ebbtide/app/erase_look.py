@@ -133,7 +133,7 @@ def look_for(
     context.step("planning")
     policies, world = load_policies(project.root, unsafe=True), world_of(labelled, inventory)
     back = held_back(policies, world, orders_of(snapshot, inventory), touched, now=now)
-    gathering = Gathering(session, project.catalogs, inventory, identities, places, back, _terms(labelled))
+    gathering = Gathering(session, project.catalogs, inventory, identities, places, back, _terms(labelled, now))
     busy = {
         each.dataset: f"an erasure that was begun: its files go from {as_text(each.free_from)}"
         for each in open_acts
@@ -164,8 +164,8 @@ def _carrying(places: Places, people: Mapping[str, Collection[Identifier]]) -> d
     return found
 
 
-def _terms(labelled: Labelled) -> dict[str, ErasureTerms]:
-    return {table_id: settings.erasure for table_id, settings in labelled.settings.items()}
+def _terms(labelled: Labelled, now: datetime) -> dict[str, ErasureTerms]:
+    return {table_id: settings.erasure.on(now.date()) for table_id, settings in labelled.settings.items()}
 
 
 def _traced(
