@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from ebbtide.app.erase_look import _terms
+from ebbtide.app.erase_look import _looked_through, _over, _terms
 from ebbtide.app.scan import run_scan
 from ebbtide.config import load_project
 from ebbtide.config.tables import ErasureTerms
+from ebbtide.erasure.found import Search
+from ebbtide.erasure.owner import DATASET
+from ebbtide.erasure.places import NotReachable, Places
 from ebbtide.formats.base import Depth
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.lineage.labelled import Labelled, label_inventory
+from ebbtide.state.erasure import ErasurePlace, OpenErasure, PlaceState
+from ebbtide.state.values import Hold, HoldScope
 from tests.inventory.lakes import SmallLake
 
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
+PLACE = ErasurePlace(
+    request="r1", place="lake.db.t", kind=DATASET, state=PlaceState.RETAINED, because="a tag stays", updated_at=NOW
+)
 PROJECT = """\
 project: acme
 catalogs:
@@ -24,7 +35,7 @@ catalogs:
 TABLES = """\
 tables:
   - name: lake.db.kept
-    erasure: {method: keep, basis: a contract, until: 2030-06-30}
+    erasure: {method: keep, basis: a contract, until: 2030-06-30, history: refs}
 """
 
 
@@ -40,6 +51,42 @@ def labelled(tmp_path: Path) -> Labelled:
 
 
 def test_what_is_kept_until_a_day_is_not_kept_after_it(labelled: Labelled) -> None:
-    kept = ErasureTerms("keep", basis="a contract", until=date(2030, 6, 30))
+    kept = ErasureTerms("keep", basis="a contract", until=date(2030, 6, 30), history="refs")
     assert _terms(labelled, datetime(2030, 6, 30, 23, tzinfo=UTC))["lake.db.kept"] == kept
-    assert _terms(labelled, datetime(2030, 7, 1, tzinfo=UTC))["lake.db.kept"] == ErasureTerms()
+    assert _terms(labelled, datetime(2030, 7, 1, tzinfo=UTC))["lake.db.kept"] == ErasureTerms(history="refs")
+
+
+@pytest.mark.parametrize(
+    ("change", "over"),
+    [
+        ({}, True),
+        ({"state": PlaceState.NOT_REACHABLE}, True),
+        ({"until": date(2026, 2, 28)}, True),
+        ({"until": date(2026, 3, 1)}, False),
+        ({"state": PlaceState.REMOVED}, False),
+        ({"state": PlaceState.HELD}, True),
+        ({"state": PlaceState.HELD, "place": "lake.db.held"}, False),
+        ({"place": "lake.db.unread"}, False),
+        ({"place": "lake.db.begun"}, False),
+        ({"kind": "elsewhere"}, False),
+    ],
+)
+def test_a_place_that_ended_with_an_exception_is_looked_at_again_where_that_may_be_over(
+    change: dict[str, Any], over: bool
+) -> None:
+    place = replace(PLACE, **change)
+    begun = OpenErasure(act="a", dataset="lake.db.begun", requests=frozenset({"r1"}), free_from=NOW, files={})
+    held = Hold(
+        id="h", scope=HoldScope.DATASET, dataset="lake.db.held", first_day=None, last_day=None, commitments=(),
+        sealed=None, owner="counsel", reason="a suit", salt=b"s", created_at=NOW, released_at=None, released_by=None,
+    )  # fmt: skip
+    looked = {"lake.db.t", "lake.db.held", "lake.db.begun"}
+    found = _over([place], [begun], [held], NOW, looked)
+    assert found == ({("r1", place.place)} if over else frozenset())
+
+
+def test_what_could_not_be_read_was_not_looked_through() -> None:
+    columns = {f"lake.db.{name}": {"id": ("user",)} for name in ("t", "unread", "half", "version")}
+    missed = ("lake.db.unread", "lake.db.half.id", "lake.db.version@7")
+    search = Search({}, tuple(NotReachable(each, "why") for each in missed), {}, {})
+    assert _looked_through(Places(columns, ()), search) == {"lake.db.t"}

@@ -24,6 +24,7 @@ from ebbtide.erasure.gather import Gathering
 from ebbtide.erasure.identities import resolve
 from ebbtide.erasure.keyring import open_sealed
 from ebbtide.erasure.leavers import pending_until
+from ebbtide.erasure.owner import DATASET
 from ebbtide.erasure.places import Places, places_of
 from ebbtide.erasure.plan import Asking, ErasurePlan, KeptFrom, kept_from, plan_erasure
 from ebbtide.errors import InputError, RefusedError
@@ -61,6 +62,8 @@ class Look:
     holds: tuple[Hold, ...]
     open_acts: tuple[OpenErasure, ...]
     paused: frozenset[str]
+    over: frozenset[tuple[str, str]] = frozenset()
+    """Request and dataset where something was left for a reason, and no row of theirs is any more."""
 
     @property
     def inventory(self) -> Inventory:
@@ -127,7 +130,9 @@ def look_for(
     with ledger.database.reader() as state:
         open_acts, paused = tuple(rows.open_erasures(state.connection)), state.paused_acts()
         stated = rows.places_of(state.connection, [each.id for each in requests])
-    traced = _traced(stated, open_acts, paused)
+        standing = state.holds()
+    over = _over(stated, open_acts, standing, now, _looked_through(places, search))
+    traced = _traced([each for each in stated if each.state in OPEN or _key(each) in over], open_acts, paused)
     traces = {*traced, *(each.dataset for each in open_acts)}
     touched = {*search.tables, *(name for name in traces if name in inventory.current.entries)}
     context.step("planning")
@@ -151,7 +156,12 @@ def look_for(
     holding = {step.dataset: step.requests for step in plan.places}
     plan = replace(plan, copies=copy_steps(copies, carrying, holding, stated, now=now))
     numbers = {request.id: number for number, request in enumerate(requests)}
-    return Look(gathering, people, numbers, search, plan, snapshot.holds, open_acts, paused)
+    over = frozenset(
+        (request, dataset)
+        for request, dataset in over
+        if not any(held.dataset == dataset for held in search.held.get(numbers[request], ()))
+    )
+    return Look(gathering, people, numbers, search, plan, snapshot.holds, open_acts, paused, over)
 
 
 def _carrying(places: Places, people: Mapping[str, Collection[Identifier]]) -> dict[str, tuple[str, ...]]:
@@ -168,14 +178,49 @@ def _terms(labelled: Labelled, now: datetime) -> dict[str, ErasureTerms]:
     return {table_id: settings.erasure.on(now.date()) for table_id, settings in labelled.settings.items()}
 
 
+def _looked_through(places: Places, search: Search) -> frozenset[str]:
+    """The datasets of which every column and version that could show these people was looked at."""
+    missed = {each.place for each in search.not_reachable}
+    return frozenset(
+        dataset
+        for dataset, columns in places.columns.items()
+        if dataset not in missed
+        and not any(f"{dataset}.{column}" in missed for column in columns)
+        and not any(place.startswith(f"{dataset}@") for place in missed)
+    )
+
+
+def _over(
+    places: Collection[ErasurePlace],
+    open_acts: Collection[OpenErasure],
+    holds: Collection[Hold],
+    now: datetime,
+    looked: Collection[str],
+) -> frozenset[tuple[str, str]]:
+    """Request and dataset where something was left for a reason that may be over; whoever has rows there still has
+    them. Not where files that were replaced are there, or where nobody could look.
+    """
+    kept = {(request, act.dataset) for act in open_acts for request in act.requests}
+    return frozenset(
+        _key(each)
+        for each in places
+        if each.kind == DATASET and each.place in looked and _key(each) not in kept
+        and may_be_over(each, holds, now.date())
+    )  # fmt: skip
+
+
+def _key(place: ErasurePlace) -> tuple[str, str]:
+    return place.request, place.place
+
+
 def _traced(
     places: Collection[ErasurePlace], open_acts: Collection[OpenErasure], paused: Collection[str]
 ) -> dict[str, frozenset[str]]:
-    """By dataset, requests of which something is left there that an act of before did not end, or a search found."""
+    """By dataset, requests with a place there that an act of before did not end, or in which a search found them."""
     waiting = {each.act for each in open_acts if each.act in paused}
     found: dict[str, set[str]] = {}
     for place in places:
-        if place.state in OPEN and place.act not in waiting:
+        if place.act not in waiting:
             found.setdefault(place.place, set()).add(place.request)
     return {dataset: frozenset(who) for dataset, who in found.items()}
 

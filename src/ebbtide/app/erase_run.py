@@ -31,7 +31,7 @@ from ebbtide.erasure.copies import places_of_copies
 from ebbtide.erasure.eraser import Eraser
 from ebbtide.erasure.keyring import keep_resolved
 from ebbtide.erasure.owner import DATASET, Requests
-from ebbtide.erasure.plan import Decision
+from ebbtide.erasure.plan import Decision, PlaceStep
 from ebbtide.erasure.progress import ELSEWHERE, LINEAGE, advance, put_places, say_planned
 from ebbtide.erasure.stages import KIND
 from ebbtide.erasure.vanished import settle_vanished
@@ -249,8 +249,7 @@ def _unacted(look: Look, going: Sequence[str], at: datetime) -> list[ErasurePlac
     """Places that no act works on now, and what could not be reached, for every request that goes on."""
     begun = {(act.dataset, each) for act in look.open_acts if act.act in look.paused for each in act.requests}
     found = [
-        ErasurePlace(request=each, place=step.dataset, kind=DATASET, state=_STATES[step.decision],
-                     because=step.because, until=step.until, updated_at=at)
+        _unacted_place(look, step, each, at)
         for step in look.plan.places
         if step.decision in _STATES
         for each in step.requests
@@ -269,6 +268,15 @@ def _unacted(look: Look, going: Sequence[str], at: datetime) -> list[ErasurePlac
             for each in going
         ]  # fmt: skip
     return found
+
+
+def _unacted_place(look: Look, step: PlaceStep, request: str, at: datetime) -> ErasurePlace:
+    state, because, until = _STATES[step.decision], step.because, step.until
+    if (request, step.dataset) in look.over and step.decision in (Decision.KEEP, Decision.CANNOT):
+        state, because, until = PlaceState.REMOVED, "no row of theirs is left there", None
+    return ErasurePlace(
+        request=request, place=step.dataset, kind=DATASET, state=state, because=because, until=until, updated_at=at
+    )
 
 
 def _stopped(look: Look, at: datetime) -> Iterator[ErasurePlace]:

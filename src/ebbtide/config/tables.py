@@ -76,7 +76,7 @@ class ErasureTerms:
 
     def on(self, day: date) -> ErasureTerms:
         """What holds on a day: rows that were to be kept until one before it go like any others."""
-        return ErasureTerms() if self.until is not None and self.until < day else self
+        return ErasureTerms(history=self.history) if self.until is not None and self.until < day else self
 
 
 @dataclass(frozen=True, slots=True)
