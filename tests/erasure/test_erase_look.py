@@ -8,17 +8,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyiceberg.types import NestedField, StringType, StructType
 
 from ebbtide.app.erase_look import _looked_through, _over, _terms
 from ebbtide.app.scan import run_scan
 from ebbtide.config import load_project
+from ebbtide.config.subjects import Identities
 from ebbtide.config.tables import ErasureTerms
+from ebbtide.erasure import gather
 from ebbtide.erasure.found import Search
 from ebbtide.erasure.owner import DATASET
 from ebbtide.erasure.places import NotReachable, Places
 from ebbtide.formats.base import Depth
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.lineage.labelled import Labelled, label_inventory
+from ebbtide.model.dataset import Catalog
 from ebbtide.state.erasure import ErasurePlace, OpenErasure, PlaceState
 from ebbtide.state.values import Hold, HoldScope
 from tests.inventory.lakes import SmallLake
@@ -40,8 +44,17 @@ tables:
 
 
 @pytest.fixture
+def inventory(tmp_path: Path, labelled: Labelled) -> Inventory:
+    assert labelled.settings
+    return Inventory.open(load_project(tmp_path).inventory)
+
+
+@pytest.fixture
 def labelled(tmp_path: Path) -> Labelled:
-    SmallLake(tmp_path).create("kept")
+    lake = SmallLake(tmp_path)
+    lake.create("kept")
+    with lake.tables.load_table("db.kept").update_schema() as schema:
+        schema.add_column("who", StructType(NestedField(9, "card", StringType(), required=False)))
     (tmp_path / "ebbtide.yml").write_text(PROJECT)
     (tmp_path / "tables").mkdir()
     (tmp_path / "tables" / "t.yml").write_text(TABLES)
@@ -83,6 +96,29 @@ def test_a_place_that_ended_with_an_exception_is_looked_at_again_where_that_may_
     looked = {"lake.db.t", "lake.db.held", "lake.db.begun"}
     found = _over([place], [begun], [held], NOW, looked)
     assert found == ({("r1", place.place)} if over else frozenset())
+
+
+@pytest.mark.parametrize(
+    ("columns", "unknown"),
+    [
+        ({"id": None, "name": "gone"}, None),
+        ({"id": None, "Name": None}, "'Name'"),
+        ({"nmae": None}, "'nmae'"),
+        ({"who.card": None}, "'who.card'"),
+        ({"who": None}, None),
+    ],
+)
+def test_a_redaction_of_what_a_table_has_not_is_no_redaction(
+    inventory: Inventory, monkeypatch: pytest.MonkeyPatch, columns: dict[str, str | None], unknown: str | None
+) -> None:
+    monkeypatch.setattr(gather, "activate", lambda _: None)  # there is no session here
+    nobody: Any = None
+    catalogs = {"lake": Catalog("lake", "iceberg", "there")}
+    terms = {"lake.db.kept": ErasureTerms("redact", columns)}
+    gathering = gather.Gathering(lambda: nobody, catalogs, inventory, Identities(), Places({}, ()), {}, terms)
+    (facts,) = gathering.facts([], Search({}, ()), {"lake.db.kept": frozenset({"r1"})}, {})
+    assert (facts.cannot is None) == (unknown is None)
+    assert unknown is None or unknown in (facts.cannot or "")
 
 
 def test_what_could_not_be_read_was_not_looked_through() -> None:

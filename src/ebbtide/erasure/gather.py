@@ -19,6 +19,7 @@ from ebbtide.erasure.plan import DatasetFacts
 from ebbtide.formats.base import supports
 from ebbtide.formats.erasing import Erasure, Foreseen, History
 from ebbtide.formats.registry import load_erasing, load_format
+from ebbtide.governance.carriers import enclosing
 from ebbtide.governance.reading import fault_of
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.reachability import still_referenced
@@ -104,11 +105,26 @@ class Gathering:
         support = supports(load_format(catalog.format), Capability.REWRITES_FILES)
         if not support:
             return {}, support.reason, None
+        if unknown := self._not_there(name):
+            return (
+                {},
+                f"it has no top column {', '.join(unknown)}, which its redaction names: nothing is replaced",
+                None,
+            )
         asked = self.erasure(name, people, hits.files if hits is not None else frozenset())
         try:
             return load_erasing(catalog.format).foresee(asked, catalog, spark), None, None
         except Exception as error:
             return {}, None, fault_of(error)
+
+    def _not_there(self, name: str) -> list[str]:
+        """Columns that are to be redacted and that the table has not, as it spells them; inside of one is none."""
+        terms = self.terms.get(name, ErasureTerms())
+        if terms.method != "redact":
+            return []
+        known = set(self.inventory.table("columns", table_id=name)["column_id"].to_pylist())
+        top = {column for column in known if enclosing(column.rpartition(".")[0], known) is None}
+        return sorted(repr(column) for column in terms.redact.keys() - top)
 
     def _sizes(self, search: Search) -> dict[str, dict[str, int]]:
         """The bytes of the data files in which somebody was found, by dataset."""
