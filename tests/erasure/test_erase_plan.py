@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -134,6 +135,27 @@ def test_a_request_that_matches_too_much_is_refused_and_the_others_go_on(
         "r2": "erase",
     }
     assert plan.places[0].requests == (("r2",) if refused else ("r1", "r2"))
+
+
+def test_who_allows_all_rows_is_asked_for_no_count() -> None:
+    held = {0: [Held(TABLE, "branch:main", 5000, ("who",))]}
+    facts = replace(FACTS, rows=None)
+    assert plan_erasure([ADA], held, [facts], now=NOW).requests[0].decision == "refused"
+    assert plan_erasure([ADA], held, [facts], now=NOW, most_share=1.0).requests[0].decision == "erase"
+
+
+@pytest.mark.parametrize(
+    ("change", "decision"),
+    [
+        ({"terms": ErasureTerms("keep", basis="law", until=date(2030, 1, 1))}, "erase"),
+        ({"back": HeldBack(holds=("hold:counsel",))}, "erase"),
+        ({"back": HeldBack(settings=("floor:gc",))}, "refused"),
+    ],
+)
+def test_rows_that_something_keeps_are_not_too_many(change: dict[str, Any], decision: str) -> None:
+    held = {0: [Held(TABLE, "branch:main", 5000, ("who",))]}
+    plan = plan_erasure([ADA], held, [replace(FACTS, rows=6000, **change)], now=NOW)
+    assert plan.requests[0].decision == decision
 
 
 def test_the_same_facts_are_the_same_plan_whatever_their_order() -> None:

@@ -191,9 +191,15 @@ def _request(
 
 
 def _over(held: Sequence[Held], about: Mapping[str, DatasetFacts], most: float) -> str | None:
-    """Why a request is too much for a run: a wrong identifier (a test account, a default) matches half a table."""
+    """Why a request is too much for a run: a wrong identifier (a test account, a default) matches half a table. Rows
+    that something keeps are none of it.
+    """
+    if most >= 1:
+        return None
     rows: dict[str, int] = {}
     for each in held:
+        if each.dataset in about and _stays(about[each.dataset]):
+            continue
         rows[each.dataset] = max(each.rows, rows.get(each.dataset, 0))
     for dataset, count in sorted(rows.items()):
         known = about[dataset].rows if dataset in about else None
@@ -204,6 +210,12 @@ def _over(held: Sequence[Held], about: Mapping[str, DatasetFacts], most: float) 
         if count > known * most:
             return f"it matches {count:,} of {known:,} rows of {dataset}, more than {most:.2%}"
     return None
+
+
+def _stays(facts: DatasetFacts) -> bool:
+    """Whether a hold, a floor or its own terms keep a dataset as it is."""
+    kept = kept_from(facts.back, facts.terms)
+    return kept is not None and kept[0] in (Decision.HELD, Decision.KEEP)
 
 
 def _place(facts: DatasetFacts, going: Mapping[int, str], held: Mapping[int, Sequence[Held]]) -> PlaceStep | None:
