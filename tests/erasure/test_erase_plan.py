@@ -78,6 +78,32 @@ def test_what_keeps_a_place(change: dict[str, object], decision: Decision, becau
     assert (place.decision, place.because) == (decision, because)
 
 
+@pytest.mark.parametrize(
+    ("change", "left"),
+    [
+        ({"back": HeldBack(blocks=("locked:lake.db.u",))}, True),
+        ({"back": HeldBack(settings=("floor:gc",))}, True),
+        ({"cannot": "no API"}, True),
+        ({"trouble": "its metadata cannot be read"}, True),
+        ({"busy": "an erasure that was begun"}, False),
+        ({"busy": "an erasure that was begun", "trouble": "its metadata cannot be read"}, False),
+        ({"back": HeldBack(holds=("hold:counsel",), settings=("floor:gc",))}, False),
+        ({"terms": ErasureTerms("keep", basis="law", until=date(2030, 1, 1))}, False),
+        ({}, False),
+    ],
+)
+def test_what_no_time_ends_is_left_for_a_person(change: dict[str, object], left: bool) -> None:
+    assert decided(replace(FACTS, **change)).left == left  # type: ignore[arg-type]
+
+
+def test_a_place_that_did_not_answer_is_told_beside_the_digest() -> None:
+    down, gap = NotReachable("lake.db.u", "down", failed=True), NotReachable("lake.db.v", "a view")
+    plan = plan_erasure([ADA], {0: HELD}, [FACTS], [down, gap], now=NOW)
+    assert (plan.failed, plan.to_dict()["failed"]) == (("lake.db.u",), ["lake.db.u"])
+    again = plan_erasure([ADA], {0: HELD}, [FACTS], [replace(down, failed=False), gap], now=NOW)
+    assert (again.failed, again.digest) == ((), plan.digest)
+
+
 def test_a_hold_outranks_a_floor_and_a_floor_the_request() -> None:
     back = HeldBack(holds=("hold:x",), statutes=(Statute("floor:tax", date(2030, 1, 1)),), blocks=("unknown:y",))
     assert decided(replace(FACTS, back=back)).decision is Decision.HELD

@@ -15,9 +15,11 @@ from ebbtide.acts import engine as engines
 from ebbtide.acts.act import Act, ActResult, DeleteFiles, NamedFile, ReadReferences
 from ebbtide.acts.engine import Carried, Engine, Lake
 from ebbtide.acts.recovery import close_unfinished
+from ebbtide.app.erase_look import asked_for, still_asking
 from ebbtide.erasure.owner import Requests
 from ebbtide.erasure.stages import KIND, RewriteRows
 from ebbtide.erasure.vanished import settle_vanished
+from ebbtide.errors import RefusedError
 from ebbtide.formats import registry
 from ebbtide.formats.erasing import Erased
 from ebbtide.inventory.current import CatalogError, Current, Former
@@ -27,6 +29,7 @@ from ebbtide.run import RunContext
 from ebbtide.state import erasure as rows
 from ebbtide.state.erasure import OpenErasure, PlaceState
 from ebbtide.state.lease import Lease
+from ebbtide.state.requests import set_states
 from ebbtide.state.values import RequestState
 from ebbtide.storage.remove import remove_files
 from tests.acts.test_seam import House
@@ -200,3 +203,16 @@ def test_what_was_begun_goes_on_under_the_new_name_of_a_table(case: Case) -> Non
     ((act,), paused, places) = case.open_acts()
     assert (act.dataset, len(act.files), paused) == ("c.db.new", 1, set())
     assert places == {"c.db.a": PlaceState.REMOVED, "c.db.new": PlaceState.FOUND}
+
+
+def test_a_request_that_moved_meanwhile_is_left_out_of_the_second_look(case: Case) -> None:
+    case.run(case.act(hours=2))
+    ledger = case.house.ledger()
+    assert [each.id for each in still_asking(ledger, [REQUEST])] == [REQUEST]
+    with ledger.database.writer() as state:
+        set_states(state.connection, [REQUEST], RequestState.VERIFIED, at=AT)
+    assert still_asking(ledger, [REQUEST]) == []
+    with pytest.raises(RefusedError):
+        asked_for(ledger, [REQUEST], AT)
+    assert asked_for(ledger, [], AT) == []
+    ledger.database.close()

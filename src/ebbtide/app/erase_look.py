@@ -27,7 +27,7 @@ from ebbtide.erasure.leavers import pending_until
 from ebbtide.erasure.owner import DATASET
 from ebbtide.erasure.places import Places, places_of
 from ebbtide.erasure.plan import Asking, ErasurePlan, KeptFrom, kept_from, plan_erasure
-from ebbtide.errors import InputError, RefusedError
+from ebbtide.errors import RefusedError
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.ledger.commitment import Identifier
 from ebbtide.ledger.ledger import Ledger
@@ -95,6 +95,13 @@ def asked_for(ledger: Ledger, requests: Sequence[str], now: datetime) -> list[Re
     return found
 
 
+def still_asking(ledger: Ledger, requests: Sequence[str]) -> list[Request]:
+    """Those of them that something is still to be done for: others may have moved one meanwhile."""
+    with ledger.database.reader() as state:
+        found = [state.get_request(each) for each in requests]
+    return [each for each in found if each.state in ASKING]
+
+
 def _due_again(places: Collection[ErasurePlace], holds: Collection[Hold], now: datetime) -> set[str]:
     """Requests with an exception that may be over."""
     return {each.request for each in places if may_be_over(each, holds, now.date())}
@@ -110,9 +117,7 @@ def look_for(
     at_once: bool = False,
     most_share: float | None = None,
 ) -> Look:
-    """Scan, find these people everywhere, and plan what becomes of every place."""
-    if not requests:
-        raise InputError("no request is to be carried out", hint="`erase request` files one, `erase list` shows them")
+    """Scan, find these people everywhere, and plan what becomes of every place. Of nobody nothing is looked for."""
     opened = {found.id: opening.everything for found, opening in open_sealed(ledger.home, requests)}
     run_scan(project, now=datetime.now(UTC), context=context)
     identities, inventory = load_identities(project.root), Inventory.open(project.inventory)

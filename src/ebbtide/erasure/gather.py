@@ -90,7 +90,7 @@ class Gathering:
             return DatasetFacts(
                 dataset=name, back=self.back.get(name, HeldBack()), terms=self.terms.get(name, ErasureTerms()),
                 hits=hits, sizes=sizes.get(name, {}), rows=rows.get(name), foreseen=foreseen, cannot=cannot,
-                busy=busy.get(name, trouble), shared=shared.get(name, ()), traced=traced.get(name, frozenset()),
+                busy=busy.get(name), trouble=trouble, shared=shared.get(name, ()), traced=traced.get(name, frozenset()),
             )  # fmt: skip
 
         with ThreadPoolExecutor(_AT_ONCE) as pool:
