@@ -13,7 +13,7 @@ from pyiceberg.types import NestedField, StringType, StructType
 from ebbtide.app.erase_look import _looked_through, _over, _terms
 from ebbtide.app.scan import run_scan
 from ebbtide.config import load_project
-from ebbtide.config.subjects import Identities
+from ebbtide.config.subjects import Identities, Place, Subject
 from ebbtide.config.tables import ErasureTerms
 from ebbtide.erasure import gather
 from ebbtide.erasure.found import Search
@@ -99,23 +99,32 @@ def test_a_place_that_ended_with_an_exception_is_looked_at_again_where_that_may_
 
 
 @pytest.mark.parametrize(
-    ("columns", "unknown"),
+    ("columns", "identity", "unknown"),
     [
-        ({"id": None, "name": "gone"}, None),
-        ({"id": None, "Name": None}, "'Name'"),
-        ({"nmae": None}, "'nmae'"),
-        ({"who.card": None}, "'who.card'"),
-        ({"who": None}, None),
+        ({"id": None, "name": "gone"}, "id", None),
+        ({"id": None, "Name": None}, "id", "names 'Name'"),
+        ({"nmae": None}, "id", "names 'nmae'"),
+        ({"who.card": None}, "who.card", "names 'who.card'"),
+        ({"who": None}, "who.card", None),
+        ({"who": None}, "WHO.card", None),
+        ({"name": "gone"}, "id", "leaves 'id'"),
+        ({"name": "gone"}, "who.card", "leaves 'who.card'"),
     ],
 )
-def test_a_redaction_of_what_a_table_has_not_is_no_redaction(
-    inventory: Inventory, monkeypatch: pytest.MonkeyPatch, columns: dict[str, str | None], unknown: str | None
+def test_a_redaction_that_would_erase_nobody_is_none(
+    inventory: Inventory,
+    monkeypatch: pytest.MonkeyPatch,
+    columns: dict[str, str | None],
+    identity: str,
+    unknown: str | None,
 ) -> None:
     monkeypatch.setattr(gather, "activate", lambda _: None)  # there is no session here
     nobody: Any = None
     catalogs = {"lake": Catalog("lake", "iceberg", "there")}
     terms = {"lake.db.kept": ErasureTerms("redact", columns)}
-    gathering = gather.Gathering(lambda: nobody, catalogs, inventory, Identities(), Places({}, ()), {}, terms)
+    known = Identities({"user": Subject("user", "subjects.yml:2", (Place("lake.db.kept", identity),))})
+    places = Places({"lake.db.kept": {identity: ("user",)}}, ())
+    gathering = gather.Gathering(lambda: nobody, catalogs, inventory, known, places, {}, terms)
     (facts,) = gathering.facts([], Search({}, ()), {"lake.db.kept": frozenset({"r1"})}, {})
     assert (facts.cannot is None) == (unknown is None)
     assert unknown is None or unknown in (facts.cannot or "")
