@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -77,6 +78,32 @@ def test_what_keeps_a_place(change: dict[str, object], decision: Decision, becau
     assert (place.decision, place.because) == (decision, because)
 
 
+@pytest.mark.parametrize(
+    ("change", "left"),
+    [
+        ({"back": HeldBack(blocks=("locked:lake.db.u",))}, True),
+        ({"back": HeldBack(settings=("floor:gc",))}, True),
+        ({"cannot": "no API"}, True),
+        ({"trouble": "its metadata cannot be read"}, True),
+        ({"busy": "an erasure that was begun"}, False),
+        ({"busy": "an erasure that was begun", "trouble": "its metadata cannot be read"}, False),
+        ({"back": HeldBack(holds=("hold:counsel",), settings=("floor:gc",))}, False),
+        ({"terms": ErasureTerms("keep", basis="law", until=date(2030, 1, 1))}, False),
+        ({}, False),
+    ],
+)
+def test_what_no_time_ends_is_left_for_a_person(change: dict[str, object], left: bool) -> None:
+    assert decided(replace(FACTS, **change)).left == left  # type: ignore[arg-type]
+
+
+def test_a_place_that_did_not_answer_is_told_beside_the_digest() -> None:
+    down, gap = NotReachable("lake.db.u", "down", failed=True), NotReachable("lake.db.v", "a view")
+    plan = plan_erasure([ADA], {0: HELD}, [FACTS], [down, gap], now=NOW)
+    assert (plan.failed, plan.to_dict()["failed"]) == (("lake.db.u",), ["lake.db.u"])
+    again = plan_erasure([ADA], {0: HELD}, [FACTS], [replace(down, failed=False), gap], now=NOW)
+    assert (again.failed, again.digest) == ((), plan.digest)
+
+
 def test_a_hold_outranks_a_floor_and_a_floor_the_request() -> None:
     back = HeldBack(holds=("hold:x",), statutes=(Statute("floor:tax", date(2030, 1, 1)),), blocks=("unknown:y",))
     assert decided(replace(FACTS, back=back)).decision is Decision.HELD
@@ -134,6 +161,27 @@ def test_a_request_that_matches_too_much_is_refused_and_the_others_go_on(
         "r2": "erase",
     }
     assert plan.places[0].requests == (("r2",) if refused else ("r1", "r2"))
+
+
+def test_who_allows_all_rows_is_asked_for_no_count() -> None:
+    held = {0: [Held(TABLE, "branch:main", 5000, ("who",))]}
+    facts = replace(FACTS, rows=None)
+    assert plan_erasure([ADA], held, [facts], now=NOW).requests[0].decision == "refused"
+    assert plan_erasure([ADA], held, [facts], now=NOW, most_share=1.0).requests[0].decision == "erase"
+
+
+@pytest.mark.parametrize(
+    ("change", "decision"),
+    [
+        ({"terms": ErasureTerms("keep", basis="law", until=date(2030, 1, 1))}, "erase"),
+        ({"back": HeldBack(holds=("hold:counsel",))}, "erase"),
+        ({"back": HeldBack(settings=("floor:gc",))}, "refused"),
+    ],
+)
+def test_rows_that_something_keeps_are_not_too_many(change: dict[str, Any], decision: str) -> None:
+    held = {0: [Held(TABLE, "branch:main", 5000, ("who",))]}
+    plan = plan_erasure([ADA], held, [replace(FACTS, rows=6000, **change)], now=NOW)
+    assert plan.requests[0].decision == decision
 
 
 def test_the_same_facts_are_the_same_plan_whatever_their_order() -> None:

@@ -175,3 +175,16 @@ def _nobody_lies_in(root: Path) -> None:
     for path in root.rglob("*"):
         if path.is_file() and path.name != "person.txt":
             assert SECRET.encode() not in path.read_bytes(), path
+
+
+def test_a_night_with_nothing_to_erase_is_no_mistake(tmp_path: Path) -> None:
+    SmallLake(tmp_path).create("users", 1)
+    (tmp_path / "ebbtide.yml").write_text(PROJECT)
+    (tmp_path / "subjects.yml").write_text(SUBJECTS)
+    assert ebbtide("scan", cwd=tmp_path).returncode == 0
+    for verb in (("plan",), ("run", "--yes"), ("run", "--dry-run")):
+        done = ebbtide("erase", *verb, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert "nobody is to be erased" in done.stderr
+    told = json.loads(ebbtide("erase", "run", "--yes", "--json", cwd=tmp_path).stdout)
+    assert (told["run"], told["plan"]["requests"], told["left"], told["failed"]) == (None, [], [], [])

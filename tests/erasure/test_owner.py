@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -13,16 +14,22 @@ import pytest
 from ebbtide.acts import engine as engines
 from ebbtide.acts.act import Act, ActResult, DeleteFiles, NamedFile, ReadReferences
 from ebbtide.acts.engine import Carried, Engine, Lake
+from ebbtide.acts.recovery import close_unfinished
+from ebbtide.app.erase_look import asked_for, still_asking
 from ebbtide.erasure.owner import Requests
 from ebbtide.erasure.stages import KIND, RewriteRows
+from ebbtide.erasure.vanished import settle_vanished
+from ebbtide.errors import RefusedError
 from ebbtide.formats import registry
 from ebbtide.formats.erasing import Erased
+from ebbtide.inventory.current import CatalogError, Current, Former
 from ebbtide.ledger.ledger import Ledger
 from ebbtide.model.removal import Committed, FileDeletion
 from ebbtide.run import RunContext
 from ebbtide.state import erasure as rows
 from ebbtide.state.erasure import OpenErasure, PlaceState
 from ebbtide.state.lease import Lease
+from ebbtide.state.requests import set_states
 from ebbtide.state.values import RequestState
 from ebbtide.storage.remove import remove_files
 from tests.acts.test_seam import House
@@ -95,6 +102,17 @@ class Case:
                 owner, [act]
             )
 
+    def say(self, state: PlaceState) -> None:
+        ledger = self.house.ledger()
+        with ledger.database.writer() as writer:
+            (place,) = rows.places_of(writer.connection, [REQUEST])
+            rows.put_places(writer.connection, [replace(place, state=state, act=None)])
+        ledger.database.close()
+
+    def settle(self, current: Current, catalogs: Collection[str] = ("c",)) -> frozenset[str]:
+        with self.house.open() as (ledger, lease):
+            return settle_vanished(ledger, lease, current, catalogs, [REQUEST])
+
     def open_acts(self) -> tuple[list[OpenErasure], set[str], Mapping[str, PlaceState]]:
         ledger = self.house.ledger()
         with ledger.database.reader() as state:
@@ -121,11 +139,7 @@ def test_files_that_a_commit_let_go_of_are_known_after_an_error_that_followed_it
 
 def test_an_act_that_waits_for_readers_is_found_by_its_requests_whatever_else_is_said_of_the_place(case: Case) -> None:
     case.run(case.act(hours=2))
-    ledger = case.house.ledger()
-    with ledger.database.writer() as state:
-        (place,) = rows.places_of(state.connection, [REQUEST])
-        rows.put_places(state.connection, [replace(place, state=PlaceState.HELD, act=None)])
-    ledger.database.close()
+    case.say(PlaceState.HELD)
     ((act,), paused, _) = case.open_acts()
     assert (set(act.requests), paused) == ({REQUEST}, {"act-a"})
     case.house.now = AT + timedelta(hours=3)
@@ -153,3 +167,52 @@ def test_nothing_is_begun_for_a_request_that_was_closed(case: Case) -> None:
     case.house.now = AT + timedelta(hours=3)
     assert case.run(case.act(hours=2, paused=True)).results == ()
     assert "d4" in case.house.place.files("a")
+
+
+def test_an_act_and_its_places_end_with_a_table_that_was_dropped(case: Case) -> None:
+    case.run(case.act(hours=2))
+    shutil.rmtree(case.house.place.root / "lake" / "a")
+    current = case.house.place.scan().current
+    silent = replace(current, catalog_errors=(CatalogError("c", "down", None),))
+    assert case.settle(silent) == frozenset(), "what could not be read is there for all that anybody knows"
+    assert case.settle(current, catalogs=()) == frozenset()
+    assert case.open_acts()[2] == {"c.db.a": PlaceState.DELETED}
+    assert case.settle(current) == {"act-a"}
+    assert case.open_acts() == ([], set(), {"c.db.a": PlaceState.REMOVED})
+    with case.house.open() as (ledger, lease):
+        assert close_unfinished(ledger, lease) == 0, "its intent has its outcome"
+
+
+def test_a_place_that_a_hold_keeps_stays_when_its_table_is_dropped(case: Case) -> None:
+    case.run(case.act(hours=2))
+    case.say(PlaceState.HELD)
+    with case.house.open() as (ledger, _), ledger.writing() as step:
+        step.state.hold_dataset("c.db.a", owner=step.state.actor("counsel"), reason="a suit", at=AT)
+    shutil.rmtree(case.house.place.root / "lake" / "a")
+    case.settle(case.house.place.scan().current)
+    assert case.open_acts()[2] == {"c.db.a": PlaceState.HELD}
+
+
+def test_what_was_begun_goes_on_under_the_new_name_of_a_table(case: Case) -> None:
+    case.run(case.act(hours=2))
+    current = case.house.place.scan().current
+    entry = current.entries["c.db.a"]
+    former = Former("c.db.a", "folder", entry.location)
+    moved = {"c.db.b": current.entries["c.db.b"], "c.db.new": replace(entry, table_id="c.db.new")}
+    assert case.settle(replace(current, entries=moved, former=(former,))) == {"act-a"}
+    ((act,), paused, places) = case.open_acts()
+    assert (act.dataset, len(act.files), paused) == ("c.db.new", 1, set())
+    assert places == {"c.db.a": PlaceState.REMOVED, "c.db.new": PlaceState.FOUND}
+
+
+def test_a_request_that_moved_meanwhile_is_left_out_of_the_second_look(case: Case) -> None:
+    case.run(case.act(hours=2))
+    ledger = case.house.ledger()
+    assert [each.id for each in still_asking(ledger, [REQUEST])] == [REQUEST]
+    with ledger.database.writer() as state:
+        set_states(state.connection, [REQUEST], RequestState.VERIFIED, at=AT)
+    assert still_asking(ledger, [REQUEST]) == []
+    with pytest.raises(RefusedError):
+        asked_for(ledger, [REQUEST], AT)
+    assert asked_for(ledger, [], AT) == []
+    ledger.database.close()

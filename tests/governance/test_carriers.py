@@ -7,14 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from ebbtide.app.erase_verify import needles_of
 from ebbtide.app.scan import run_scan
 from ebbtide.config import load_project
-from ebbtide.config.subjects import Place, Subject
+from ebbtide.config.subjects import Identities, Place, Subject
+from ebbtide.erasure.subjects import declared_identities
+from ebbtide.erasure.values import Declared
 from ebbtide.errors import InputError
 from ebbtide.formats.base import Depth
 from ebbtide.governance.carriers import Carriers, carriers
 from ebbtide.inventory.information_schema import Inventory
+from ebbtide.ledger.commitment import Identifier
 from ebbtide.lineage.labelled import label_inventory
+from ebbtide.verify.needles import Needle, number_of, text_forms
 from tests.inventory.lakes import SmallLake
 
 PROJECT = """\
@@ -61,3 +66,46 @@ def test_an_identity_cannot_stand_in_a_column_that_only_lineage_names(root: Path
     with pytest.raises(InputError, match=r"lake\.db\.daily has no column 'uid'") as caught:
         carried(root, "lake.db.daily", "uid")
     assert caught.value.hint == "did you mean 'id'?"
+
+
+def test_a_table_that_was_dropped_stops_nobody_and_lineage_goes_on_from_it(root: Path) -> None:
+    SmallLake(root).tables.drop_table("db.users")
+    run_scan(load_project(root), now=datetime.now(UTC), depth=Depth.HISTORY)
+    found = carried(root, "lake.db.users", "id")
+    assert Place("lake.db.daily", "id") in found.columns
+    assert all(place.table_id != "lake.db.users" for place in found.columns)
+    assert ("lake.db.users.id", False) in [(one.place, one.failed) for one in found.unread]
+    assert found.elsewhere == ()
+    with pytest.raises(InputError, match=r"no catalog has lake\.db\.nobody"):
+        carried(root, "lake.db.nobody", "id")
+
+
+def test_a_model_that_was_dropped_is_no_place_of_others(root: Path) -> None:
+    SmallLake(root).tables.drop_table("db.late")
+    run_scan(load_project(root), now=datetime.now(UTC), depth=Depth.HISTORY)
+    found = carried(root, "lake.db.users", "id")
+    assert {one.place for one in found.unread if not one.failed} >= {"lake.db.late.id", "lake.db.late.name"}
+    assert found.elsewhere == ()
+
+
+def test_of_a_dropped_table_no_type_is_known_and_a_search_looks_for_all_of_them(root: Path) -> None:
+    SmallLake(root).tables.drop_table("db.users")
+    run_scan(load_project(root), now=datetime.now(UTC), depth=Depth.HISTORY)
+    inventory = Inventory.open(load_project(root).inventory)
+
+    def said(*tables: str) -> Declared:
+        places = tuple(Place(table, "id") for table in tables)
+        return declared_identities(Identities({"id": Subject("id", "s:1", places)}), inventory)["id"]
+
+    assert said("lake.db.users", "lake.db.daily").types == said("lake.db.daily").types != frozenset()
+    alone = said("lake.db.users")
+    assert (alone.types, alone.more, said("lake.db.daily").more) == (frozenset(), True, False)
+    with pytest.raises(InputError, match=r"no catalog has lake\.db\.nobody"):
+        said("lake.db.nobody")
+    needles = list(needles_of(["r1"], [(Identifier("id", "0042"),)], {"id": alone}))
+    assert "0042" in {text_of(needle) for needle in needles}, "as a text, whatever else it may be"
+    assert {int(number) for needle in needles if (number := number_of(needle)) is not None} == {42}
+
+
+def text_of(needle: Needle) -> str:
+    return next(iter(text_forms(needle))).content.decode()

@@ -41,7 +41,7 @@ def _begin(ledger: Ledger, lease: Lease, run: str, owner: Owner, planned: Act) -
         act = owner.still_wanted(step, planned, at)
         if act is None:
             if planned.paused:
-                _let_go(step, planned, at, "nobody wants it any more")
+                let_go(step, planned.id, planned.requests, at, "nobody wants it any more")
             return None
         if act.paused:
             step.state.resume_act(act.id)
@@ -89,11 +89,11 @@ def stop(ledger: Ledger, lease: Lease, owner: Owner, acts: Iterable[Act], set_ab
                 step.state.leave(act.id, {})
 
 
-def _let_go(step: Step[SweepWriter], act: Act, at: datetime, because: str) -> None:
+def let_go(step: Step[SweepWriter], act: str, requests: tuple[str, ...], at: datetime, because: str) -> None:
     """A paused act that does not go on."""
-    step.state.resume_act(act.id)
-    step.append(Outcome(at=at, act=act.id, result="nothing", because=because, requests=act.requests))
-    step.state.leave(act.id, {})
+    step.state.resume_act(act)
+    step.append(Outcome(at=at, act=act, result="nothing", because=because, requests=requests))
+    step.state.leave(act, {})
 
 
 def finish(ledger: Ledger, lease: Lease, result: ActResult, settlement: Settlement, token: str | None) -> None:

@@ -16,7 +16,7 @@ from ebbtide.config.policies import load_policies
 from ebbtide.config.subjects import Identities, load_identities
 from ebbtide.config.tables import ErasureTerms
 from ebbtide.erasure.copies import copy_steps, with_clones, with_hot_tables
-from ebbtide.erasure.exceptions import is_released
+from ebbtide.erasure.exceptions import may_be_over
 from ebbtide.erasure.filing import ENDS_BY_ITSELF
 from ebbtide.erasure.find import Finder
 from ebbtide.erasure.found import Search
@@ -27,7 +27,7 @@ from ebbtide.erasure.leavers import pending_until
 from ebbtide.erasure.owner import DATASET
 from ebbtide.erasure.places import Places, places_of
 from ebbtide.erasure.plan import Asking, ErasurePlan, KeptFrom, kept_from, plan_erasure
-from ebbtide.errors import InputError, RefusedError
+from ebbtide.errors import RefusedError
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.ledger.commitment import Identifier
 from ebbtide.ledger.ledger import Ledger
@@ -37,10 +37,9 @@ from ebbtide.model.times import as_text
 from ebbtide.plan.held_back import HeldBack, held_back
 from ebbtide.run import RunContext
 from ebbtide.state import erasure as rows
-from ebbtide.state.erasure import OPEN, ErasurePlace, OpenErasure, PlaceState
+from ebbtide.state.erasure import OPEN, ErasurePlace, OpenErasure
 from ebbtide.state.values import Hold, Request, RequestState
 
-_WITHOUT_A_DATE = (PlaceState.RETAINED, PlaceState.NOT_REACHABLE)
 ASKING = (
     RequestState.RECEIVED,
     RequestState.PLANNED,
@@ -63,6 +62,8 @@ class Look:
     holds: tuple[Hold, ...]
     open_acts: tuple[OpenErasure, ...]
     paused: frozenset[str]
+    over: frozenset[tuple[str, str]] = frozenset()
+    """Request and dataset where something was left for a reason, and no row of theirs is any more."""
 
     @property
     def inventory(self) -> Inventory:
@@ -94,17 +95,16 @@ def asked_for(ledger: Ledger, requests: Sequence[str], now: datetime) -> list[Re
     return found
 
 
+def still_asking(ledger: Ledger, requests: Sequence[str]) -> list[Request]:
+    """Those of them that something is still to be done for: others may have moved one meanwhile."""
+    with ledger.database.reader() as state:
+        found = [state.get_request(each) for each in requests]
+    return [each for each in found if each.state in ASKING]
+
+
 def _due_again(places: Collection[ErasurePlace], holds: Collection[Hold], now: datetime) -> set[str]:
-    """Requests with an exception whose date has come, whose hold was released, or that has no date: what kept it may be
-    gone by now.
-    """
-    return {
-        each.request
-        for each in places
-        if (each.until is not None and each.until < now.date())
-        or is_released(each, holds)
-        or (each.kind == DATASET and each.until is None and each.state in _WITHOUT_A_DATE)
-    }
+    """Requests with an exception that may be over."""
+    return {each.request for each in places if may_be_over(each, holds, now.date())}
 
 
 def look_for(
@@ -117,9 +117,7 @@ def look_for(
     at_once: bool = False,
     most_share: float | None = None,
 ) -> Look:
-    """Scan, find these people everywhere, and plan what becomes of every place."""
-    if not requests:
-        raise InputError("no request is to be carried out", hint="`erase request` files one, `erase list` shows them")
+    """Scan, find these people everywhere, and plan what becomes of every place. Of nobody nothing is looked for."""
     opened = {found.id: opening.everything for found, opening in open_sealed(ledger.home, requests)}
     run_scan(project, now=datetime.now(UTC), context=context)
     identities, inventory = load_identities(project.root), Inventory.open(project.inventory)
@@ -137,13 +135,15 @@ def look_for(
     with ledger.database.reader() as state:
         open_acts, paused = tuple(rows.open_erasures(state.connection)), state.paused_acts()
         stated = rows.places_of(state.connection, [each.id for each in requests])
-    traced = _traced(stated, open_acts, paused)
+        standing = state.holds()
+    over = _over(stated, open_acts, standing, now, _looked_through(places, search))
+    traced = _traced([each for each in stated if each.state in OPEN or _key(each) in over], open_acts, paused)
     traces = {*traced, *(each.dataset for each in open_acts)}
     touched = {*search.tables, *(name for name in traces if name in inventory.current.entries)}
     context.step("planning")
     policies, world = load_policies(project.root, unsafe=True), world_of(labelled, inventory)
     back = held_back(policies, world, orders_of(snapshot, inventory), touched, now=now)
-    gathering = Gathering(session, project.catalogs, inventory, identities, places, back, _terms(labelled))
+    gathering = Gathering(session, project.catalogs, inventory, identities, places, back, _terms(labelled, now))
     busy = {
         each.dataset: f"an erasure that was begun: its files go from {as_text(each.free_from)}"
         for each in open_acts
@@ -161,7 +161,12 @@ def look_for(
     holding = {step.dataset: step.requests for step in plan.places}
     plan = replace(plan, copies=copy_steps(copies, carrying, holding, stated, now=now))
     numbers = {request.id: number for number, request in enumerate(requests)}
-    return Look(gathering, people, numbers, search, plan, snapshot.holds, open_acts, paused)
+    over = frozenset(
+        (request, dataset)
+        for request, dataset in over
+        if not any(held.dataset == dataset for held in search.held.get(numbers[request], ()))
+    )
+    return Look(gathering, people, numbers, search, plan, snapshot.holds, open_acts, paused, over)
 
 
 def _carrying(places: Places, people: Mapping[str, Collection[Identifier]]) -> dict[str, tuple[str, ...]]:
@@ -174,18 +179,53 @@ def _carrying(places: Places, people: Mapping[str, Collection[Identifier]]) -> d
     return found
 
 
-def _terms(labelled: Labelled) -> dict[str, ErasureTerms]:
-    return {table_id: settings.erasure for table_id, settings in labelled.settings.items()}
+def _terms(labelled: Labelled, now: datetime) -> dict[str, ErasureTerms]:
+    return {table_id: settings.erasure.on(now.date()) for table_id, settings in labelled.settings.items()}
+
+
+def _looked_through(places: Places, search: Search) -> frozenset[str]:
+    """The datasets of which every column and version that could show these people was looked at."""
+    missed = {each.place for each in search.not_reachable}
+    return frozenset(
+        dataset
+        for dataset, columns in places.columns.items()
+        if dataset not in missed
+        and not any(f"{dataset}.{column}" in missed for column in columns)
+        and not any(place.startswith(f"{dataset}@") for place in missed)
+    )
+
+
+def _over(
+    places: Collection[ErasurePlace],
+    open_acts: Collection[OpenErasure],
+    holds: Collection[Hold],
+    now: datetime,
+    looked: Collection[str],
+) -> frozenset[tuple[str, str]]:
+    """Request and dataset where something was left for a reason that may be over; whoever has rows there still has
+    them. Not where files that were replaced are there, or where nobody could look.
+    """
+    kept = {(request, act.dataset) for act in open_acts for request in act.requests}
+    return frozenset(
+        _key(each)
+        for each in places
+        if each.kind == DATASET and each.place in looked and _key(each) not in kept
+        and may_be_over(each, holds, now.date())
+    )  # fmt: skip
+
+
+def _key(place: ErasurePlace) -> tuple[str, str]:
+    return place.request, place.place
 
 
 def _traced(
     places: Collection[ErasurePlace], open_acts: Collection[OpenErasure], paused: Collection[str]
 ) -> dict[str, frozenset[str]]:
-    """By dataset, requests of which something is left there that an act of before did not end, or a search found."""
+    """By dataset, requests with a place there that an act of before did not end, or in which a search found them."""
     waiting = {each.act for each in open_acts if each.act in paused}
     found: dict[str, set[str]] = {}
     for place in places:
-        if place.state in OPEN and place.act not in waiting:
+        if place.act not in waiting:
             found.setdefault(place.place, set()).add(place.request)
     return {dataset: frozenset(who) for dataset, who in found.items()}
 

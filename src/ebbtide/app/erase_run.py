@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 from ebbtide.acts.act import ActResult
 from ebbtide.acts.engine import Engine, Lake
 from ebbtide.acts.recovery import close_unfinished
-from ebbtide.app.erase_look import ASKING, Look, asked_for, look_for
+from ebbtide.app.erase_look import ASKING, Look, asked_for, look_for, still_asking
 from ebbtide.app.erase_marks import marked_partitions, rebind
 from ebbtide.app.ledger import Ledger, open_for_writing
 from ebbtide.app.proof import prove
@@ -31,9 +31,10 @@ from ebbtide.erasure.copies import places_of_copies
 from ebbtide.erasure.eraser import Eraser
 from ebbtide.erasure.keyring import keep_resolved
 from ebbtide.erasure.owner import DATASET, Requests
-from ebbtide.erasure.plan import Decision
+from ebbtide.erasure.plan import Decision, ErasurePlan, PlaceStep
 from ebbtide.erasure.progress import ELSEWHERE, LINEAGE, advance, put_places, say_planned
 from ebbtide.erasure.stages import KIND
+from ebbtide.erasure.vanished import settle_vanished
 from ebbtide.inventory.doubts import names_to_wait_for
 from ebbtide.inventory.forget import forget_what_is_gone
 from ebbtide.inventory.information_schema import Inventory
@@ -64,7 +65,8 @@ def plan_requests(
     """What a run would do. Nothing is written but the inventory."""
     context = quiet(context, as_of=as_of)
     ledger, now = open_for_writing(project, context)
-    asked = asked_for(ledger, requests, now)
+    if not (asked := asked_for(ledger, requests, now)):
+        return _nothing(now).to_dict()
     look = look_for(project, ledger, asked, context, now=now, at_once=at_once, most_share=most_share)
     return look.plan.to_dict()
 
@@ -82,43 +84,56 @@ def run_erasure(
     """Carry out what is due of these requests, or of all. A dry run shows plan and stages, and changes nothing."""
     context = quiet(context, as_of=as_of)
     ledger, now = open_for_writing(project, context)
-    asked = asked_for(ledger, requests, now)
+    asked = [each.id for each in asked_for(ledger, requests, now)]
 
-    def look(context: RunContext) -> Look:
-        return look_for(project, ledger, asked_for(ledger, [each.id for each in asked], now), context, now=now,
-                        at_once=at_once, most_share=most_share)  # fmt: skip
+    def look(context: RunContext) -> Look | None:
+        if not (found := still_asking(ledger, asked)):
+            return None
+        return look_for(project, ledger, found, context, now=now, at_once=at_once, most_share=most_share)
 
-    if dry_run:
-        found = look(context)
-        acts, _ = _acts(project, ledger, found, now)
-        stages = [{"dataset": act.dataset, "stages": [str(stage) for stage in act.stages]} for act in acts.acts]
+    if dry_run or not asked:
+        tried = look(context)
+        acts = [] if tried is None else _acts(project, ledger, tried, now)[0].acts
+        stages = [{"dataset": act.dataset, "stages": [str(stage) for stage in act.stages]} for act in acts]
+        plan = _nothing(now) if tried is None else tried.plan
         told = {
-            "run": None,
-            "plan": found.plan.to_dict(),
-            "datasets": [],
-            "requests": [],
-            "stages": stages,
-            "failed": [],
-        }
+            "run": None, "plan": plan.to_dict(), "datasets": [], "requests": [], "stages": stages,
+            "failed": list(plan.failed), "left": [] if tried is None else _left(tried),
+        }  # fmt: skip
         return {**told, "exit_code": exit_code(told)}
     with sweeper(ledger, context) as lease, recorded(context, ledger, "erase", lease) as run:
         carried = _Run(project, ledger, lease, run.context, now)
         close_unfinished(ledger, lease)
-        again = carried.carry_out(look(run.context))
-        if again:
-            carried.carry_out(look(run.context), only=again)
+        again = carried.carry_out(first) if (first := look(run.context)) is not None else frozenset()
+        if again and (second := look(run.context)) is not None:
+            carried.carry_out(second, only=again)
         if carried.results:
             in_turn(lambda: forget_what_is_gone(project.inventory), run.context)
-        report = carried.report([each.id for each in asked])
+        report = carried.report(asked)
         ledger.database.scrub()
         report["exit_code"] = exit_code(report)
         run.ended(report["exit_code"], f"{len(report['datasets'])} datasets")
         return report
 
 
+def _nothing(now: datetime) -> ErasurePlan:
+    """The plan for nobody."""
+    return ErasurePlan(now, (), (), ())
+
+
+def _left(look: Look) -> list[str]:
+    """The datasets in which something was left that neither a hold nor a term keeps, and no time alone ends."""
+    stopped = {
+        act.dataset
+        for act in look.open_acts
+        if act.act in look.paused and (kept := look.kept(act.dataset)) is not None and kept[0] is Decision.WAIT
+    }
+    return sorted(stopped | {step.dataset for step in look.plan.places if step.left})
+
+
 def exit_code(report: dict[str, Any]) -> int:
-    """What failed or could not be read, then what a limit left out; waiting for readers is neither."""
-    if any(each["state"] == PlaceState.FAILED for each in report["datasets"]) or report["failed"]:
+    """What failed, could not be read or was left, then what a limit left out; waiting for readers is none of it."""
+    if any(each["state"] == PlaceState.FAILED for each in report["datasets"]) or report["failed"] or report["left"]:
         return 4
     if any(each["findings"] for each in report["datasets"]):
         return 1
@@ -141,6 +156,10 @@ class _Run:
         """Do what a look asks for; of some datasets where it is the second one. Gives the datasets that another look
         is to be had at: an act of before ended there, and others are to go.
         """
+        gone = settle_vanished(
+            self.ledger, self.lease, look.inventory.current, self.project.catalogs, look.people.keys()
+        )
+        look = replace(look, open_acts=tuple(each for each in look.open_acts if each.act not in gone))
         self.looks.append(look)
         acts, resumed = _acts(self.project, self.ledger, look, self.now, only=only)
         going = [each.id for each in look.plan.requests if each.decision == "erase"]
@@ -189,7 +208,8 @@ class _Run:
             places = rows.places_of(state.connection, requests)
             states = {each: str(state.get_request(each).state) for each in requests}
         by_dataset: dict[str, ErasurePlace] = {place.place: place for place in places if place.kind == DATASET}
-        plan = self.looks[0].plan
+        plan = self.looks[0].plan if self.looks else _nothing(self.now)
+        unread = {name for name, result in self.results.items() if result.unread is not None}
         return {
             "run": self.context.run,
             "plan": plan.to_dict(),
@@ -204,7 +224,8 @@ class _Run:
             ],
             "requests": [{"id": each, "state": state} for each, state in states.items()],
             "stages": [],
-            "failed": sorted({each.place for look in self.looks for each in look.search.not_reachable if each.failed}),
+            "failed": sorted({place for look in self.looks for place in look.plan.failed}),
+            "left": sorted(unread.union(_left(self.looks[-1]) if self.looks else ())),
         }  # fmt: skip
 
 
@@ -244,8 +265,7 @@ def _unacted(look: Look, going: Sequence[str], at: datetime) -> list[ErasurePlac
     """Places that no act works on now, and what could not be reached, for every request that goes on."""
     begun = {(act.dataset, each) for act in look.open_acts if act.act in look.paused for each in act.requests}
     found = [
-        ErasurePlace(request=each, place=step.dataset, kind=DATASET, state=_STATES[step.decision],
-                     because=step.because, until=step.until, updated_at=at)
+        _unacted_place(look, step, each, at)
         for step in look.plan.places
         if step.decision in _STATES
         for each in step.requests
@@ -264,6 +284,15 @@ def _unacted(look: Look, going: Sequence[str], at: datetime) -> list[ErasurePlac
             for each in going
         ]  # fmt: skip
     return found
+
+
+def _unacted_place(look: Look, step: PlaceStep, request: str, at: datetime) -> ErasurePlace:
+    state, because, until = _STATES[step.decision], step.because, step.until
+    if (request, step.dataset) in look.over and step.decision in (Decision.KEEP, Decision.CANNOT):
+        state, because, until = PlaceState.REMOVED, "no row of theirs is left there", None
+    return ErasurePlace(
+        request=request, place=step.dataset, kind=DATASET, state=state, because=because, until=until, updated_at=at
+    )
 
 
 def _stopped(look: Look, at: datetime) -> Iterator[ErasurePlace]:

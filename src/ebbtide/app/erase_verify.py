@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from ebbtide.verify.report import FoundValue, SearchPlace, SearchReport, Untold
 
 _KEY_BYTES = 32
+_ANY_TYPE = frozenset({"string", "bigint", "decimal(38,0)", "date", "binary"})
+"""How a value may be stored by a table of which nobody knows the columns any more."""
 
 
 def verify_requests(
@@ -102,7 +104,9 @@ def _resolved(
 def needles_of(
     requests: Sequence[str], people: Sequence[Sequence[Identifier]], declared: Mapping[str, Declared]
 ) -> Iterator[Needle]:
-    """What is searched for: every identifier of every person, in all types of its identity's columns."""
+    """What is searched for: every identifier of every person, in all types of its identity's columns, and in any where
+    not all of these are known.
+    """
     from ebbtide.verify.needles import Needle
 
     for request, person in zip(requests, people, strict=True):
@@ -114,6 +118,8 @@ def needles_of(
             identity = declared[one.type]
             types = frozenset("string" if type_ == "uuid" else type_ for type_ in identity.types)
             yield Needle(request, one.type, one.value, types, identity.subject.match)
+            if identity.more:  # beside, and not among these: a text of digits is another text as a number
+                yield Needle(request, one.type, one.value, _ANY_TYPE, identity.subject.match)
 
 
 def places_to_search(project: Project, inventory: Inventory, ledger: Ledger) -> tuple[list[SearchPlace], list[Untold]]:

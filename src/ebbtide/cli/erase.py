@@ -182,6 +182,8 @@ def plan(
         render.write_json(found.to_dict())
     else:
         erasing.show_plan(found, dataset)
+    if found.failed:
+        raise typer.Exit(4)
     if any(each.decision == "refused" for each in found.requests):
         raise typer.Exit(3)
 

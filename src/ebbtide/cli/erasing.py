@@ -11,6 +11,8 @@ from ebbtide.errors import InputError
 if TYPE_CHECKING:
     from ebbtide.app.results.erasure import ErasePlanResult, EraseRunResult, PlacePlan
 
+_NOBODY = "nobody is to be erased: no request is open, or what is left of each has its day"
+
 
 def show_plan(plan: ErasePlanResult, dataset: str | None = None) -> None:
     """Requests, then every place with its decision; one dataset in full where it is asked for."""
@@ -19,6 +21,9 @@ def show_plan(plan: ErasePlanResult, dataset: str | None = None) -> None:
         if found is None:
             raise InputError(f"{dataset} holds none of these people", hint="`erase plan` lists the datasets that do")
         _explain(found)
+        return
+    if not plan.requests:
+        render.note(_NOBODY)
         return
     shown = render.table("request", "decision", "because")
     for each in plan.requests:
@@ -59,6 +64,9 @@ def _explain(place: PlacePlan) -> None:
 
 def show_run(done: EraseRunResult, *, dry_run: bool) -> None:
     """A row per dataset, and how far each request is."""
+    if not done.plan.requests:
+        render.note(_NOBODY)
+        return
     if dry_run:
         show_plan(done.plan)
         for each in done.stages:
@@ -80,6 +88,8 @@ def show_run(done: EraseRunResult, *, dry_run: bool) -> None:
         if request.decision != "erase":
             render.note(f"{request.id}: {request.because}")
     _missed(done.plan)
+    for name in done.left:
+        render.note(f"left: {escape(name)}, which waits for somebody")
     if any(moved.state == "purged" for moved in done.requests):
         render.note("`ebbtide erase verify` looks through every object for what is left")
 

@@ -74,6 +74,10 @@ class ErasureTerms:
     until: date | None = None
     history: Literal["rewrite", "refs", "expire", "refuse"] = "rewrite"
 
+    def on(self, day: date) -> ErasureTerms:
+        """What holds on a day: rows that were to be kept until one before it go like any others."""
+        return ErasureTerms(history=self.history) if self.until is not None and self.until < day else self
+
 
 @dataclass(frozen=True, slots=True)
 class TableSettings:

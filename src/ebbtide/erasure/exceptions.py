@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from datetime import date
 
 from ebbtide.erasure.copies import KINDS
 from ebbtide.erasure.owner import DATASET
@@ -16,6 +17,7 @@ from ebbtide.state.values import Hold, HoldScope
 _HELD = "a hold"
 _BY_FORMAT = "its format cannot let go of it"
 _ELSEWHERE = "no catalog of this project lists it"
+_WITHOUT_A_DATE = (PlaceState.RETAINED, PlaceState.NOT_REACHABLE)
 
 
 def exceptions_of(ledger: Ledger, requests: Collection[str]) -> dict[str, list[ErasurePlace]]:
@@ -36,6 +38,16 @@ def is_released(place: ErasurePlace, holds: Collection[Hold]) -> bool:
     return place.state is PlaceState.HELD and not any(
         hold.dataset == place.place or hold.scope is HoldScope.SUBJECT for hold in holds
     )
+
+
+def may_be_over(place: ErasurePlace, holds: Collection[Hold], today: date) -> bool:
+    """Whether what kept something there may be gone: its day has passed, its hold was released, or a dataset keeps it
+    for a reason that has no day.
+    """
+    if place.until is not None and place.until < today:
+        return True
+    undated = place.kind == DATASET and place.until is None and place.state in _WITHOUT_A_DATE
+    return undated or is_released(place, holds)
 
 
 def datasets_of(places: Sequence[ErasurePlace]) -> frozenset[str]:

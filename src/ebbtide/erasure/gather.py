@@ -19,6 +19,7 @@ from ebbtide.erasure.plan import DatasetFacts
 from ebbtide.formats.base import supports
 from ebbtide.formats.erasing import Erasure, Foreseen, History
 from ebbtide.formats.registry import load_erasing, load_format
+from ebbtide.governance.carriers import enclosing
 from ebbtide.governance.reading import fault_of
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.reachability import still_referenced
@@ -89,7 +90,7 @@ class Gathering:
             return DatasetFacts(
                 dataset=name, back=self.back.get(name, HeldBack()), terms=self.terms.get(name, ErasureTerms()),
                 hits=hits, sizes=sizes.get(name, {}), rows=rows.get(name), foreseen=foreseen, cannot=cannot,
-                busy=busy.get(name, trouble), shared=shared.get(name, ()), traced=traced.get(name, frozenset()),
+                busy=busy.get(name), trouble=trouble, shared=shared.get(name, ()), traced=traced.get(name, frozenset()),
             )  # fmt: skip
 
         with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -104,11 +105,32 @@ class Gathering:
         support = supports(load_format(catalog.format), Capability.REWRITES_FILES)
         if not support:
             return {}, support.reason, None
+        if (because := self._no_redaction(name)) is not None:
+            return {}, because, None
         asked = self.erasure(name, people, hits.files if hits is not None else frozenset())
         try:
             return load_erasing(catalog.format).foresee(asked, catalog, spark), None, None
         except Exception as error:
             return {}, None, fault_of(error)
+
+    def _no_redaction(self, name: str) -> str | None:
+        """Why what is to be redacted there would erase nobody: a column that the table has not, as it spells them, at
+        the top; or one that it leaves, and that still says whom a row is about.
+        """
+        terms = self.terms.get(name, ErasureTerms())
+        if terms.method != "redact":
+            return None
+        known = set(self.inventory.table("columns", table_id=name)["column_id"].to_pylist())
+        top = {column for column in known if enclosing(column.rpartition(".")[0], known) is None}
+        if unknown := terms.redact.keys() - top:
+            return f"its redaction names {_listed(unknown)}, and it has no such top column"
+        replaced = {column.lower() for column in terms.redact}
+        left = [path for path in self.places.columns.get(name, {}) if enclosing(path.lower(), replaced) is None]
+        if left:
+            return (
+                f"its redaction leaves {_listed(left)}, which tells people apart: replace it too, or keep with a basis"
+            )
+        return None
 
     def _sizes(self, search: Search) -> dict[str, dict[str, int]]:
         """The bytes of the data files in which somebody was found, by dataset."""
@@ -148,3 +170,7 @@ class Gathering:
         return {
             row["table_id"]: row["rows_sum"] for row in grouped.to_pylist() if row["rows_count"] == row["role_count"]
         }
+
+
+def _listed(columns: Collection[str]) -> str:
+    return ", ".join(sorted(repr(column) for column in columns))

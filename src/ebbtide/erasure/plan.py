@@ -52,8 +52,9 @@ class Asking:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetFacts:
     """What is known of a dataset that may hold somebody. `cannot` is why its format erases nobody, `busy` why nothing
-    of it can begin now; `shared` are datasets that reference files in which somebody was found, and that nobody of this
-    batch is erased from; `traced` are requests of which a search found something there that no row says.
+    of it can begin before an earlier act went on, `trouble` why nobody can tell what would become of it. `shared` are
+    datasets that reference files in which somebody was found, and that nobody of this batch is erased from; `traced`
+    are requests of which a search found something there that no row says.
     """
 
     dataset: str
@@ -65,6 +66,7 @@ class DatasetFacts:
     foreseen: Mapping[str, Foreseen] = field(default_factory=dict)
     cannot: str | None = None
     busy: str | None = None
+    trouble: str | None = None
     shared: tuple[str, ...] = ()
     traced: frozenset[str] = frozenset()
 
@@ -94,6 +96,8 @@ class PlaceStep:
     waits_for: tuple[str, ...] = ()
     until: date | None = None
     history: History = History.REWRITE
+    left: bool = False
+    """Whether a person has to see to it: what it waits for ends by no time, or its format erases nobody."""
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -137,12 +141,17 @@ class ErasurePlan:
         return tuple(each for each in self.requests if each.decision == "refused")
 
     @property
+    def failed(self) -> tuple[str, ...]:
+        """Places that did not answer: who tries again may reach them."""
+        return tuple(sorted({each.place for each in self.not_reachable if each.failed}))
+
+    @property
     def digest(self) -> str:
         content = json.dumps(self._content(), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return f"sha256:{hashlib.sha256(content.encode()).hexdigest()}"
 
     def to_dict(self) -> dict[str, Any]:
-        return {"digest": self.digest, **self._content()}
+        return {"digest": self.digest, **self._content(), "failed": list(self.failed)}
 
     def _content(self) -> dict[str, Any]:
         return {
@@ -191,9 +200,15 @@ def _request(
 
 
 def _over(held: Sequence[Held], about: Mapping[str, DatasetFacts], most: float) -> str | None:
-    """Why a request is too much for a run: a wrong identifier (a test account, a default) matches half a table."""
+    """Why a request is too much for a run: a wrong identifier (a test account, a default) matches half a table. Rows
+    that something keeps are none of it.
+    """
+    if most >= 1:
+        return None
     rows: dict[str, int] = {}
     for each in held:
+        if each.dataset in about and _stays(about[each.dataset]):
+            continue
         rows[each.dataset] = max(each.rows, rows.get(each.dataset, 0))
     for dataset, count in sorted(rows.items()):
         known = about[dataset].rows if dataset in about else None
@@ -204,6 +219,12 @@ def _over(held: Sequence[Held], about: Mapping[str, DatasetFacts], most: float) 
         if count > known * most:
             return f"it matches {count:,} of {known:,} rows of {dataset}, more than {most:.2%}"
     return None
+
+
+def _stays(facts: DatasetFacts) -> bool:
+    """Whether a hold, a floor or its own terms keep a dataset as it is."""
+    kept = kept_from(facts.back, facts.terms)
+    return kept is not None and kept[0] in (Decision.HELD, Decision.KEEP)
 
 
 def _place(facts: DatasetFacts, going: Mapping[int, str], held: Mapping[int, Sequence[Held]]) -> PlaceStep | None:
@@ -220,6 +241,7 @@ def _place(facts: DatasetFacts, going: Mapping[int, str], held: Mapping[int, Seq
         dataset=facts.dataset, decision=decision, method=facts.terms.method, because=because, until=until,
         waits_for=waits_for, requests=tuple(sorted(requests)), refs=refs, files=len(files),
         bytes_read=sum(facts.sizes[path] for path in files), history=History(facts.terms.history),
+        left=decision is Decision.CANNOT or (decision is Decision.WAIT and _is_stuck(facts)),
     )  # fmt: skip
 
 
@@ -249,6 +271,8 @@ def _decide(facts: DatasetFacts, refs: Sequence[RefStep]) -> KeptFrom:
         return kept
     if facts.busy is not None:
         return Decision.WAIT, facts.busy, None, (facts.busy,)
+    if facts.trouble is not None:
+        return Decision.WAIT, facts.trouble, None, (facts.trouble,)
     stuck = [each for each in refs if each.fate is Fate.STAYS and not each.ref.startswith("branch:")]
     if refs and len(stuck) == len(refs):
         reasons = tuple(sorted({each.because or "it stays" for each in stuck}))
@@ -257,6 +281,10 @@ def _decide(facts: DatasetFacts, refs: Sequence[RefStep]) -> KeptFrom:
         others = ", ".join(facts.shared)
         return Decision.ERASE, f"files stay for {others}, which reference them", None, facts.shared
     return Decision.ERASE, "it holds them" if refs else "a search found traces of them", None, ()
+
+
+def _is_stuck(facts: DatasetFacts) -> bool:
+    return bool(facts.back.blocks or facts.back.settings or (facts.trouble is not None and facts.busy is None))
 
 
 def _refs(facts: DatasetFacts, going: Mapping[int, str], held: Mapping[int, Sequence[Held]]) -> tuple[RefStep, ...]:

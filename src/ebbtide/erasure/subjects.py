@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from ebbtide.config.subjects import Identities, Place
+from ebbtide.config.subjects import Identities, Place, Subject
 from ebbtide.config.yaml import nearest
 from ebbtide.erasure.values import Declared, canonical, types_in
 from ebbtide.errors import InputError
@@ -35,13 +35,14 @@ def declared_identities(identities: Identities, inventory: Inventory) -> Mapping
         raise InputError(
             "nothing tells people apart", hint="write `subjects: {user_id: {columns: […]}}` into subjects.yml"
         )
-    types = column_types(inventory)
-    return {
-        name: Declared(
-            subject, frozenset().union(*(_types_of(place, types, subject.where) for place in subject.columns))
-        )
-        for name, subject in identities.subjects.items()
-    }
+    types, former = column_types(inventory), inventory.former_names
+    return {name: _declared(subject, types, former) for name, subject in identities.subjects.items()}
+
+
+def _declared(subject: Subject, types: Mapping[str, Mapping[str, str]], former: Collection[str]) -> Declared:
+    more = any(place.table_id in former or types.get(place.table_id) == {} for place in subject.columns)
+    found = (_types_of(place, types, former, subject.where) for place in subject.columns)
+    return Declared(subject, frozenset().union(*found), more)
 
 
 def column_types(inventory: Inventory) -> Mapping[str, Mapping[str, str]]:
@@ -53,7 +54,11 @@ def column_types(inventory: Inventory) -> Mapping[str, Mapping[str, str]]:
     return found
 
 
-def _types_of(place: Place, types: Mapping[str, Mapping[str, str]], where: str) -> frozenset[str]:
+def _types_of(
+    place: Place, types: Mapping[str, Mapping[str, str]], former: Collection[str], where: str
+) -> frozenset[str]:
+    if place.table_id in former:  # it was dropped: what its other columns hold is asked for as before
+        return frozenset()
     if place.table_id not in types:
         raise InputError(f"no catalog has {place.table_id}", where=where, hint=nearest(place.table_id, list(types)))
     known = types[place.table_id]

@@ -32,10 +32,13 @@ _NOBODY = frozenset({"null", "none", "nan", "undefined", "\\n"})
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """An identity as its columns have it: the types, as Spark SQL spells them, that its values must fit."""
+    """An identity as its columns have it: the types, as Spark SQL spells them, that its values must fit. `more` says
+    that there may be others: a table that has it was dropped, or could never be read.
+    """
 
     subject: Subject
     types: frozenset[str]
+    more: bool = False
 
 
 def types_in(native: str) -> frozenset[str]:

@@ -23,6 +23,7 @@ from ebbtide.lineage.values import WHOLE, ColumnRef
 
 INSIDE = "inside"
 """How a place is known that lies in a list or a map of a column."""
+_FORMER = "its catalog lists it no more: a search reads what is left of it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +38,24 @@ class Carriers:
 
 
 def carriers(subject: Subject, labelled: Labelled, inventory: Inventory) -> Carriers:
-    """Follow direct lineage from the subject's columns. A column that is not there is an `InputError`."""
+    """Follow direct lineage from the subject's columns. A column that is not there is an `InputError`, but for one of a
+    table that was dropped: lineage goes on from it, and everybody else's tables are looked at.
+    """
     graph = labelled.lineage.graph
-    there = _scanned(inventory)
-    starts = [number for place in subject.columns for number in _numbers(place, subject, graph, there)]
+    there, former = _scanned(inventory), inventory.former_names
+    starts = [number for place in subject.columns for number in _numbers(place, subject, graph, there, former)]
     plain = _reached(graph, starts, graph.is_direct & ~graph.is_masking)
     every = _reached(graph, starts, graph.is_direct)
     columns: dict[Place, str] = {}
-    unread: list[Unread] = []
+    dropped = {str(place) for place in subject.columns if place.table_id in former}
+    unread = [Unread(place, _FORMER, failed=False) for place in sorted(dropped)]
     elsewhere: list[str] = []
     for number in sorted(every, key=lambda n: graph.columns[n]):
         ref = graph.columns[number]
         entry = inventory.current.entries.get(ref.table_id)
-        if entry is None:
+        if ref.table_id in former:
+            unread += [] if str(ref) in dropped else [Unread(str(ref), _FORMER, failed=False)]
+        elif entry is None:
             elsewhere.append(str(ref))
         elif entry.error is not None:
             unread.append(Unread(str(ref), "the last scan could not read the table"))
@@ -66,7 +72,7 @@ def carriers(subject: Subject, labelled: Labelled, inventory: Inventory) -> Carr
     own = set(subject.columns)
     for place in [place for place, how in columns.items() if how == "own" and place not in own]:
         del columns[place]  # one around: lineage goes on from it, and what is looked for is inside
-    inside = (place for place in subject.columns if (known := there[place.table_id]) and place.column not in known)
+    inside = (place for place in subject.columns if (known := there.get(place.table_id)) and place.column not in known)
     columns |= dict.fromkeys(inside, INSIDE)
     return Carriers(columns, tuple(unread), tuple(elsewhere))
 
@@ -89,22 +95,26 @@ def _scanned(inventory: Inventory) -> dict[str, set[str]]:
     return found
 
 
-def _numbers(place: Place, subject: Subject, graph: Graph, there: Mapping[str, set[str]]) -> list[int]:
-    """The column, and those around it: who takes a struct or a list with the identity in it, takes the identity."""
-    if place.table_id not in there:
+def _numbers(
+    place: Place, subject: Subject, graph: Graph, there: Mapping[str, set[str]], former: Collection[str]
+) -> list[int]:
+    """The column, and those around it: who takes a struct or a list with the identity in it, takes the identity. What
+    lineage knows of a table that was dropped may be none of them.
+    """
+    if place.table_id not in there and place.table_id not in former:
         raise InputError(
             f"{subject.name}: no catalog has {place.table_id}",
             where=subject.where,
             hint=nearest(place.table_id, list(there)),
         )
-    known = there[place.table_id]
+    known = there.get(place.table_id, set())
     column = enclosing(place.column, known) if known else place.column
     found: list[int] = []
     while column:
         number = graph.numbers.get(ColumnRef(place.table_id, column))
         found += [] if number is None else [number]
         column = column.rpartition(".")[0]
-    if not found:
+    if not found and place.table_id in there:
         raise InputError(
             f"{subject.name}: {place.table_id} has no column {place.column!r}",
             where=subject.where,

@@ -65,6 +65,11 @@ class Inventory:
         rows: list[dict[str, Any]] = self.table(section, table_id=table_id).to_pylist(maps_as_pydicts="lossy")
         return rows
 
+    @property
+    def former_names(self) -> frozenset[str]:
+        """Names that stood for a dataset once, and stand for none."""
+        return frozenset(each.table_id for each in self.current.former) - self.current.entries.keys()
+
     def found(self, table_id: str) -> TableHandle | None:
         """What opens a dataset as the scan saw it; None where no catalog lists it."""
         if (entry := self.current.entries.get(table_id)) is None:

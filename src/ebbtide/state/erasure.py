@@ -122,6 +122,11 @@ def put_off(connection: Connection, act: str, *, free_from: datetime) -> None:
     connection.execute(update(erasure_acts).where(erasure_acts.c.act == act).values(free_from=free_from))
 
 
+def move_erasure(connection: Connection, act: str, dataset: str) -> None:
+    """Its dataset is called otherwise now."""
+    connection.execute(update(erasure_acts).where(erasure_acts.c.act == act).values(dataset=dataset))
+
+
 def add_files(connection: Connection, act: str, files: Mapping[str, int]) -> None:
     """A further commit of an act lets go of these, too."""
     act_files.keep(connection, act, {**act_files.load(connection, act), **files})

@@ -201,7 +201,7 @@ class CopyPlan(Shown):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ErasePlanResult(Shown):
-    """What `erase run` would do; the same lake and requests give the same digest."""
+    """What `erase run` would do; the same lake and requests give the same digest. `failed` places did not answer."""
 
     digest: str
     as_of: str
@@ -209,6 +209,7 @@ class ErasePlanResult(Shown):
     places: tuple[PlacePlan, ...]
     copies: tuple[CopyPlan, ...]
     not_reachable: tuple[PlaceMissed, ...]
+    failed: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -239,7 +240,9 @@ class StagesOf(Shown):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class EraseRunResult(Shown):
-    """What a run did, with its plan. A dry run has stages instead of datasets; `failed` are places without answer."""
+    """What a run did, with its plan. A dry run has stages instead of datasets. `failed` are places without answer, and
+    `left` the datasets in which something was left that a person has to see to.
+    """
 
     run: str | None
     plan: ErasePlanResult
@@ -247,4 +250,5 @@ class EraseRunResult(Shown):
     requests: tuple[RequestMovedOn, ...]
     stages: tuple[StagesOf, ...]
     failed: tuple[str, ...]
+    left: tuple[str, ...]
     exit_code: int
