@@ -96,6 +96,8 @@ class Mirror:
         record, now, slot = self.book.record(), identity(self.connection), self._slot()
         if record.state is MirrorState.DEGRADED:
             raise self._degraded(record.because)
+        if found.columns.problems:
+            raise self._degraded("; ".join(found.columns.problems))
         self.cold.refresh()
         position = self.cold.position()
         if because := self._why_not(record, now, position):
