@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from psycopg import Connection
 from psycopg.sql import Composed
 
@@ -20,7 +18,7 @@ from ebbtide.app.tier_opened import HotRun, added, cold_of, hot_run, hot_table, 
 from ebbtide.config import Project
 from ebbtide.config.hottier import HotTable, ServerUrl
 from ebbtide.errors import InputError, RefusedError
-from ebbtide.formats.iceberg.cold import ColdTable, Position, Span
+from ebbtide.formats.iceberg.cold import ColdTable, Position, Span, outside
 from ebbtide.hottier import partitions, setup
 from ebbtide.hottier.chunks import new_records
 from ebbtide.hottier.copy import copied
@@ -176,29 +174,10 @@ def _replace_resident(
     added_fields = [column.field for column in found.columns.columns if column.name not in set(cold.columns.names)]
 
     def replace(files: Iterator[pa.Table]) -> tuple[list[int], Iterable[pa.Table]]:
-        going, kept = [], []
-        for n, file in enumerate(files):
-            inside = _inside(file[table.time], spans)
-            if inside.any():
-                going.append(n)
-                kept.append(file.filter(pa.array(~inside)))
+        going, kept = outside(files, spans)
         return going, (part for parts in (kept, rows) for part in parts)
 
     cold.commit(found.columns.schema.empty_table(), position, replace, spans, added_fields)
-
-
-def _inside(times: pa.ChunkedArray, spans: Iterable[Span]) -> Any:
-    at = times.cast(pa.timestamp("us")).cast(pa.int64()).to_numpy()
-    found = np.zeros(len(at), np.bool_)
-    for span in spans:
-        low = np.iinfo(np.int64).min if span.first is None else int(_micros(span.first))
-        high = np.iinfo(np.int64).max if span.last is None else int(_micros(span.last)) - 1
-        found |= (at >= low) & (at <= high)
-    return found
-
-
-def _micros(at: Any) -> Any:
-    return pc.cast(pa.scalar(at, pa.timestamp("us", "UTC")), pa.int64()).as_py()
 
 
 def resync(project: Project, name: str, *, dry_run: bool = False, context: RunContext | None = None) -> TierChange:

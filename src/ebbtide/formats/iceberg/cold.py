@@ -6,7 +6,7 @@ together, or neither is. The newest ancestor of the head that has one counts; wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -172,8 +172,9 @@ class ColdTable:
             self.refresh()
 
     def delete(self, spans: Iterable[Span], position: Position) -> None:
-        """Remove the rows of these spans: what a person confirmed that the server truncated."""
-        self.commit(self.columns.empty_table(), position, _all_go, spans)
+        """Remove the rows of these spans, and none beside them in the same files: what a person confirmed."""
+        spans = list(spans)
+        self.commit(self.columns.empty_table(), position, lambda files: outside(files, spans), spans)
 
     def batches(self, span: Span, *, version: str | None = None) -> Iterator[pa.RecordBatch]:
         """The rows of a span, of a version."""
@@ -258,8 +259,37 @@ def _by_day(rows: pa.Table, time: str) -> Iterator[tuple[int, pa.Table]]:
         yield int(day), rows.filter(pa.array(days == day))
 
 
-def _all_go(files: Iterator[pa.Table]) -> tuple[list[int], list[pa.Table]]:
-    return [n for n, _ in enumerate(files)], []
+def outside(files: Iterator[pa.Table], spans: Sequence[Span]) -> tuple[list[int], list[pa.Table]]:
+    """Which files hold rows of these spans, and their other rows."""
+    import pyarrow as pa
+
+    going: list[int] = []
+    kept: list[pa.Table] = []
+    for n, file in enumerate(files):
+        inside = _inside(file[spans[0].column], spans)
+        if inside.any():
+            going.append(n)
+            kept.append(file.filter(pa.array(~inside)))
+    return going, kept
+
+
+def _inside(times: pa.ChunkedArray, spans: Iterable[Span]) -> Any:
+    import numpy as np
+    import pyarrow as pa
+
+    at = times.cast(pa.timestamp("us")).cast(pa.int64()).to_numpy()
+    found = np.zeros(len(at), np.bool_)
+    for span in spans:
+        low = np.iinfo(np.int64).min if span.first is None else _micros(span.first)
+        high = np.iinfo(np.int64).max if span.last is None else _micros(span.last) - 1
+        found |= (at >= low) & (at <= high)
+    return found
+
+
+def _micros(at: datetime) -> int:
+    import pyarrow as pa
+
+    return int(pa.scalar(at, pa.timestamp("us", "UTC")).value)
 
 
 def _service(catalog: Catalog) -> Service:
