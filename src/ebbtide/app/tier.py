@@ -22,7 +22,7 @@ from ebbtide.app.results.tier import TierResult
 from ebbtide.app.round import sweeper
 from ebbtide.app.runs import recorded
 from ebbtide.app.tier_cold import refuse_outlived
-from ebbtide.app.tier_opened import HotRun, added, hot_run, hot_table, hot_tables
+from ebbtide.app.tier_opened import HotRun, added, hot_run, hot_table, hot_tables, refuse_another
 from ebbtide.config import Project
 from ebbtide.config.hottier import HotTable
 from ebbtide.errors import (
@@ -40,14 +40,14 @@ from ebbtide.hottier.chunks import leaf_of, new_records, settle_vanished, take_d
 from ebbtide.hottier.fence import seal
 from ebbtide.hottier.mirror import mark_own
 from ebbtide.hottier.owner import KIND, ChunkDropper, ChunkOwner, act_of, why_kept
-from ebbtide.hottier.server import Identity, failed, identity
+from ebbtide.hottier.server import failed, identity
 from ebbtide.hottier.setup import exists
 from ebbtide.hottier.table import Found, find
 from ebbtide.inventory.current import Current
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.model.durations import is_older
 from ebbtide.run import RunContext, quiet
-from ebbtide.state.hottier import ChunkRecord, ChunkState, HotReader, HotRecord, HotWriter, MirrorState
+from ebbtide.state.hottier import ChunkRecord, ChunkState, HotReader, HotWriter, MirrorState
 from ebbtide.state.values import Hold
 from ebbtide.state.writer import new_id
 
@@ -120,7 +120,7 @@ def confirm(project: Project, name: str, *, context: RunContext | None = None) -
     name = hot_table(project, name).id
     ledger, _ = open_for_writing(project, context)
     record = added(ledger).get(name)
-    if record is None or record.confirm is None:
+    if record is None or record.state is not MirrorState.STOPPED or record.confirm is None:
         raise InputError(
             f"nothing of {name} waits to be confirmed", hint="`ebbtide tier status` says what it waits for"
         )
@@ -212,7 +212,7 @@ def _bring_up(hot: HotRun, told: _Told, now: datetime, *, seals: bool) -> None:
 def _look(hot: HotRun, told: _Told, now: datetime, *, ahead: bool) -> Found:
     """The registry as the server is now, with chunks ahead of time."""
     table, connection, book = told.table, hot.session(told.table), hot.book(told.table)
-    _refuse_another(table, book.record(), identity(connection))
+    refuse_another(table, book.record(), identity(connection))
     found = find(connection, table)
     take_down_fences(connection, found)
     if ahead:
@@ -234,18 +234,6 @@ def _look(hot: HotRun, told: _Told, now: datetime, *, ahead: bool) -> Found:
     told.notices += [f"chunk {name} is another table than before, or has another range" for name in sorted(lost)]
     told.missing += settle_vanished(connection, found, book, now=now)
     return found
-
-
-def _refuse_another(table: HotTable, record: HotRecord, here: Identity) -> None:
-    """A table that is synced stays gated, whatever its file says by now; and a name is a table of one server only."""
-    name = table.id
-    if record.cold != table.cold:
-        raise RefusedError(
-            f"{name} was added with {record.cold or 'no cold table'}, and its file names {table.cold or 'none'}",
-            hint=f"nothing was done; put it back, or run `ebbtide tier remove {name}` first",
-        )
-    if record.cold is None and record.system != here.system:
-        raise RefusedError(f"{name} was added on another server", hint=f"run `ebbtide tier remove {name}` first")
 
 
 def _mirror(hot: HotRun, told: _Told) -> Found | None:

@@ -11,10 +11,10 @@ from psycopg import Connection
 
 from ebbtide.config import Project, yaml
 from ebbtide.config.hottier import HotTable, load_hot_tables
-from ebbtide.errors import InputError
+from ebbtide.errors import InputError, RefusedError
 from ebbtide.formats.iceberg.cold import ColdTable
 from ebbtide.hottier.mirror import Mirror
-from ebbtide.hottier.server import connect
+from ebbtide.hottier.server import Identity, connect
 from ebbtide.ledger.ledger import Ledger
 from ebbtide.model.ids import DatasetId, written
 from ebbtide.run import RunContext
@@ -122,3 +122,15 @@ def added(ledger: Ledger) -> Mapping[str, HotRecord]:
     """The tables that were added, by id."""
     with ledger.database.reader() as state:
         return {record.id: record for record in HotReader(state.connection).tables()}
+
+
+def refuse_another(table: HotTable, record: HotRecord, here: Identity) -> None:
+    """A table that is synced stays gated, whatever its file says by now; and a name is a table of one server only."""
+    name = table.id
+    if record.cold != table.cold:
+        raise RefusedError(
+            f"{name} was added with {record.cold or 'no cold table'}, and its file names {table.cold or 'none'}",
+            hint=f"nothing was done; put it back, or run `ebbtide tier remove {name}` first",
+        )
+    if record.cold is None and record.system != here.system:
+        raise RefusedError(f"{name} was added on another server", hint=f"run `ebbtide tier remove {name}` first")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from typing import Any
 
-import pyarrow as pa
 from psycopg import Connection
 from psycopg.sql import Composed
 
@@ -14,14 +12,14 @@ from ebbtide.app.results.tier import TierChange
 from ebbtide.app.round import sweeper
 from ebbtide.app.runs import recorded
 from ebbtide.app.tier_cold import refuse_outlived
-from ebbtide.app.tier_opened import HotRun, added, cold_of, hot_run, hot_table, hot_tables
+from ebbtide.app.tier_copy import first_copy, refuse_foreign, refuse_loss
+from ebbtide.app.tier_opened import HotRun, added, cold_of, hot_run, hot_table, hot_tables, refuse_another
 from ebbtide.config import Project
 from ebbtide.config.hottier import HotTable, ServerUrl
-from ebbtide.errors import InputError, RefusedError
-from ebbtide.formats.iceberg.cold import ColdTable, Position, Span, outside
+from ebbtide.errors import EbbtideError, InputError, RefusedError, kind_of
+from ebbtide.formats.iceberg.cold import ColdTable, Span
 from ebbtide.hottier import partitions, setup
 from ebbtide.hottier.chunks import new_records
-from ebbtide.hottier.copy import copied
 from ebbtide.hottier.mirror import mark_own
 from ebbtide.hottier.server import connect, identity
 from ebbtide.hottier.statements import build
@@ -93,7 +91,7 @@ def add(project: Project, name: str, *, dry_run: bool = False, context: RunConte
                 hot.session(table).execute(each)
         _register_chunks(hot, table)
         if publication is not None and cold is not None:
-            _first_copy(hot, table, cold, publication)
+            first_copy(hot, table, cold, publication, may_lose=True)
         run.ended(0, name)
     return TierChange(table=name, state="added", statements=told)
 
@@ -151,37 +149,12 @@ def _register_chunks(hot: HotRun, table: HotTable) -> Found:
     return found
 
 
-def _first_copy(hot: HotRun, table: HotTable, cold: ColdTable, slot: str) -> None:
-    """One commit with the position of the slot, under the slot's own snapshot: who dies before it begins anew."""
-    connection, record = hot.session(table), hot.book(table).record()
-    hot.context.step("copying", unit="rows")
-    with setup.new_slot(table.server, slot) as (snapshot, at):
-        position = Position(record.system, record.timeline, at, slot)
-        found = find(connection, table)
-        rows = copied(connection, found, snapshot, hot.context.advance)
-        if cold.version is None:
-            cold.begin(rows, position)
-        else:
-            _replace_resident(cold, table, found, rows, position)
-    hot.book(table).set_table(state=MirrorState.STREAMING, because="", position=at, passed=None, confirm=None)
-
-
-def _replace_resident(
-    cold: ColdTable, table: HotTable, found: Found, rows: Iterator[pa.Table], position: Position
-) -> None:
-    """The rows of resident chunks as they are here; what lies in the lake only stays."""
-    spans = [Span(table.time, leaf.first, leaf.last, found.time_kind) for leaf in found.chunks]
-    added_fields = [column.field for column in found.columns.columns if column.name not in set(cold.columns.names)]
-
-    def replace(files: Iterator[pa.Table]) -> tuple[list[int], Iterable[pa.Table]]:
-        going, kept = outside(files, spans)
-        return going, (part for parts in (kept, rows) for part in parts)
-
-    cold.commit(found.columns.schema.empty_table(), position, replace, spans, added_fields)
-
-
-def resync(project: Project, name: str, *, dry_run: bool = False, context: RunContext | None = None) -> TierChange:
-    """Copy what is here again, and mirror from there on. No row of a chunk that is in the lake only goes."""
+def resync(
+    project: Project, name: str, *, confirm: bool = False, dry_run: bool = False, context: RunContext | None = None
+) -> TierChange:
+    """Copy what is here again, and mirror from there on. No row of a chunk that is in the lake only goes, and of others
+    no more than `delete_share` of a chunk, or what stopped the mirror, unless a person confirms.
+    """
     context = quiet(context)
     table = hot_table(project, name)
     name = table.id
@@ -197,21 +170,43 @@ def resync(project: Project, name: str, *, dry_run: bool = False, context: RunCo
         hot_run(project, ledger, lease, run.context) as hot,
     ):
         connection = hot.session(table)
-        found, here = _fit(connection, table), identity(connection)
+        here, record = identity(connection), hot.book(table).record()
+        refuse_another(table, record, here)
+        found = _fit(connection, table)
+        slot = record.slot
+        assert slot is not None
         cold = cold_of(project, table)
         if cold is None:
             cold = _new_cold(project, table, found)
         assert cold is not None
+        refuse_foreign(cold, table, found, slot)
+        if not confirm:
+            _refuse_unconfirmed(record)
+            refuse_loss(connection, cold, table, found)
+        # What waits to be confirmed waits until the copy is done: who dies before it has confirmed nothing.
         hot.book(table).set_table(
             state=MirrorState.STARTING, because="it is being copied again", system=here.system, timeline=here.timeline,
-            position=None, passed=None, confirm=None, confirmed=None,
+            position=None, passed=None, confirmed=None,
         )  # fmt: skip
-        _start_over(connection, found, record.slot)
-        _register_chunks(hot, table)
-        _prove_again(hot, table, {leaf.oid for leaf in found.chunks})
-        _first_copy(hot, table, cold, record.slot)
+        try:
+            _start_over(connection, found, slot)
+            _register_chunks(hot, table)
+            _prove_again(hot, table, {leaf.oid for leaf in found.chunks})
+            first_copy(hot, table, cold, slot, may_lose=confirm)
+        except Exception as error:
+            because = error.message if isinstance(error, EbbtideError) else kind_of(error)
+            hot.book(table).set_table(state=MirrorState.DEGRADED, because=f"it was not copied again: {because}")
+            raise
         run.ended(0, name)
     return TierChange(table=name, state="copied again", statements=(), because=_RESIDENT)
+
+
+def _refuse_unconfirmed(record: HotRecord) -> None:
+    if record.confirm is not None:
+        raise RefusedError(
+            f"{record.id} stopped at what nobody confirmed: {record.because}",
+            hint=f"`ebbtide tier resync {record.id} --confirm` takes these rows from the lake, too",
+        )
 
 
 def _prove_again(hot: HotRun, table: HotTable, there: set[int]) -> None:

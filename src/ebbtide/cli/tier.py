@@ -49,13 +49,16 @@ def add(
 def resync(
     ctx: typer.Context,
     table: TableArgument,
+    confirm: Annotated[
+        bool, typer.Option("--confirm", help="What went from the hot tier is meant: it goes from the lake, too.")
+    ] = False,
     project: ProjectOption = None,
     dry_run: DryRunOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Copy what is in the hot tier again, and mirror from there on."""
+    """Copy what is in the hot tier again, and mirror from there on. Exit 3 where the lake would lose rows by it."""
     with running.shown("looking at the table") as context:
-        found = open_project(ctx, project).tier.resync(table, dry_run=dry_run, context=context)
+        found = open_project(ctx, project).tier.resync(table, confirm=confirm, dry_run=dry_run, context=context)
     _changed(found, json=json, shows=False)
 
 

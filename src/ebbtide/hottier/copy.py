@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from psycopg.sql import SQL
 from ebbtide.hottier.columns import Columns
 from ebbtide.hottier.pgoutput import fields
 from ebbtide.hottier.statements import build
-from ebbtide.hottier.table import Found
 from ebbtide.hottier.values import to_arrow
 
 _ROWS = 100_000
@@ -21,15 +21,13 @@ _HEADER = 19
 _END = b"\xff\xff"
 
 
-def copied(
-    connection: Connection[tuple[Any, ...]], found: Found, snapshot: str | None, advance: Callable[[int], None]
-) -> Iterator[pa.Table]:
-    """The rows of the whole table; with a snapshot, exactly those that it sees."""
+@contextmanager
+def seen_by(connection: Connection[tuple[Any, ...]], snapshot: str) -> Iterator[None]:
+    """A transaction that sees exactly what the snapshot does."""
     with connection.transaction():
-        if snapshot is not None:
-            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            connection.execute(build("SET TRANSACTION SNAPSHOT {s}", s=snapshot))
-        yield from rows_of(connection, found.path, found.columns, advance, whole=True)
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        connection.execute(build("SET TRANSACTION SNAPSHOT {s}", s=snapshot))
+        yield
 
 
 def rows_of(

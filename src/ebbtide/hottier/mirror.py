@@ -79,10 +79,12 @@ class Mirror:
                 self.context.cancellation.check()
             self._measure(upto)
         except CannotFollowError as error:
-            self.book.set_table(state=MirrorState.DEGRADED, because=error.message, confirm=None)
+            self.book.set_table(state=MirrorState.DEGRADED, because=error.message)
             raise self._degraded(error.message) from None
         except StoppedError as stopped:
-            self.book.set_table(state=stopped.state, because=stopped.because, confirm=stopped.confirm)
+            # What waits to be confirmed waits on, also where the mirror is past going on: a resync asks for it.
+            waits = {"confirm": stopped.confirm} if stopped.state is MirrorState.STOPPED else {}
+            self.book.set_table(state=stopped.state, because=stopped.because, **waits)
             self._free_log(stopped)
             raise
         self.book.set_table(state=MirrorState.STREAMING, because="", confirm=None)
@@ -256,7 +258,7 @@ class Mirror:
         if slot is not None and retained > self.table.max_retained:
             drop_slot(self.connection, self.book.record().slot or "")
             because = f"{stopped.because}; its slot was dropped at {retained:,} bytes of log, before the disk was full"
-            self.book.set_table(state=MirrorState.DEGRADED, because=because, confirm=None, retained_bytes=0)
+            self.book.set_table(state=MirrorState.DEGRADED, because=because, retained_bytes=0)
             self.context.logger.error("%s: %s", self.table.id, because)
 
 
