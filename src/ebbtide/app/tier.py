@@ -36,8 +36,8 @@ from ebbtide.errors import (
     kind_of,
 )
 from ebbtide.hottier import gate, partitions
-from ebbtide.hottier.chunks import leaf_of, new_records, settle_vanished, take_down_fences
-from ebbtide.hottier.fence import seal
+from ebbtide.hottier.chunks import leaf_of, new_records, settle_vanished
+from ebbtide.hottier.fence import seal, take_down_fences
 from ebbtide.hottier.mirror import mark_own
 from ebbtide.hottier.owner import KIND, ChunkDropper, ChunkOwner, act_of, why_kept
 from ebbtide.hottier.server import failed, identity
@@ -212,9 +212,12 @@ def _bring_up(hot: HotRun, told: _Told, now: datetime, *, seals: bool) -> None:
 def _look(hot: HotRun, told: _Told, now: datetime, *, ahead: bool) -> Found:
     """The registry as the server is now, with chunks ahead of time."""
     table, connection, book = told.table, hot.session(told.table), hot.book(told.table)
+    told.notices += [
+        f"the fence of chunk {name} still stands: the next run takes it down"
+        for name in take_down_fences(connection, table)
+    ]
     refuse_another(table, book.record(), identity(connection))
     found = find(connection, table)
-    take_down_fences(connection, found)
     if ahead:
         # Writers need their chunks, also where the mirror has lost its publication.
         publication = book.record().publication

@@ -87,7 +87,7 @@ def _bring_back(
         _fill(connection, cold, span, version, leaf_path, found)
         row = connection.execute("SELECT %s::regclass::oid::bigint", [_quoted(connection, leaf_path)]).fetchone()
         assert row is not None
-        leaf = Leaf(row[0], found.schema, chunk.name, chunk.first, chunk.last, tombstone=False, fenced=False)
+        leaf = Leaf(row[0], found.schema, chunk.name, chunk.first, chunk.last, tombstone=False)
         here = hot_digest(connection, leaf, found.columns)
         there = cold_digest(cold.batches(span, version=version), found.columns)
         if here != there:

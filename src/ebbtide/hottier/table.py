@@ -28,7 +28,6 @@ class Leaf:
     first: datetime | None
     last: datetime | None
     tombstone: bool
-    fenced: bool
 
     @property
     def path(self) -> tuple[str, str]:
@@ -115,9 +114,9 @@ def _refuse_other_key(connection: Connection[tuple[Any, ...]], table: HotTable, 
 
 def _leaves(connection: Connection[tuple[Any, ...]], oid: int) -> tuple[Leaf, ...]:
     found = []
-    for leaf, schema, name, bound, tombstone, fenced in connection.execute(statement("leaves"), {"oid": oid}):
+    for leaf, schema, name, bound, tombstone in connection.execute(statement("leaves"), {"oid": oid}):
         first, last = _range(connection, name, bound)
-        found.append(Leaf(leaf, schema, name, first, last, tombstone, fenced))
+        found.append(Leaf(leaf, schema, name, first, last, tombstone))
     return tuple(found)
 
 
