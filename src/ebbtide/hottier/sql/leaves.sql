@@ -1,4 +1,4 @@
--- One row a partition of a table, tombstones included: and bounds as the server writes them.
+-- One row a partition of a table, tombstones included, with its bounds as the server writes them.
 SELECT c.oid::bigint, n.nspname::text, c.relname::text, pg_get_expr(c.relpartbound, c.oid),
        EXISTS (SELECT FROM pg_trigger g WHERE g.tgrelid = c.oid AND g.tgname = 'ebbtide_gone')
 FROM pg_inherits i
