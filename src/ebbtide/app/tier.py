@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
 from ebbtide.acts.recovery import close_unfinished
@@ -19,12 +19,12 @@ from ebbtide.app.runs import recorded
 from ebbtide.app.tier_cold import refuse_outlived
 from ebbtide.app.tier_drop import drop_due, due_to_drop
 from ebbtide.app.tier_opened import HotRun, added, hot_run, hot_table, hot_tables
-from ebbtide.app.tier_table import NOT_ADDED, Told, bring_up, guarded, look, mirrored
+from ebbtide.app.tier_table import NOT_ADDED, Told, bring_up, guarded, look, mirrored, within_the_ceiling
 from ebbtide.config import Project
 from ebbtide.config.hottier import HotTable
 from ebbtide.errors import ConflictError, InputError
 from ebbtide.run import RunContext, quiet
-from ebbtide.state.hottier import ChunkRecord, HotReader, HotWriter, MirrorState
+from ebbtide.state.hottier import ChunkRecord, HotReader, HotRecord, HotWriter, MirrorState
 from ebbtide.state.values import Hold
 
 
@@ -45,7 +45,8 @@ def run_tier(
     if dry_run:
         with ledger.database.reader() as state:
             holds, reader = state.holds(), HotReader(state.connection)
-            return tuple(_would(table, reader.chunks(name), holds, now) for name, table in tables.items())
+            would = tuple(_would(table, reader.chunks(name), holds, now) for name, table in tables.items())
+        return would if only is not None else would + _forgotten(project, known)
     with (
         sweeper(ledger, context) as lease,
         recorded(context, ledger, "tier sync" if sync_only else "tier run", lease) as run,
@@ -58,11 +59,14 @@ def run_tier(
                 each.notices.append(NOT_ADDED)
                 continue
             guarded(each, lambda each=each: bring_up(hot, each, now, seals=not sync_only))
+            guarded(each, lambda each=each: within_the_ceiling(hot, each))
             if not sync_only:  # what goes wrong there stops no mirror
                 guarded(each, lambda each=each: refuse_outlived(project, each.table))
         if not sync_only:
             drop_due(hot, {n: t for n, t in told.items() if n in known and not t.errors}, now)
         results = tuple(_result(hot, name, each) for name, each in told.items())
+        if only is None:
+            results += _forgotten(project, known)
         run.ended(exit_code(results), f"{sum(len(r.tiered) for r in results)} tiered")
         return results
 
@@ -141,6 +145,22 @@ def _would(table: HotTable, chunks: Sequence[ChunkRecord], holds: Collection[Hol
     return TierResult(
         table.id, str(MirrorState.OFF), would_drop=tuple(chunk.name for chunk in going),
         notices=tuple(f"{name} stays: {why}" for name, why in kept.items()),
+    )  # fmt: skip
+
+
+def _forgotten(project: Project, known: Mapping[str, HotRecord]) -> tuple[TierResult, ...]:
+    """Tables that were added, and that no file names any more: nobody mirrors them, and a slot keeps the log."""
+    tables = hot_tables(project)
+    return tuple(
+        TierResult(
+            name, str(record.state),
+            errors=(
+                f"{name} was added, and no file of hottier/ names it any more: its server keeps its log for it"
+                f" (put it back, or run `ebbtide tier remove {name}`)",
+            ),
+        )
+        for name, record in known.items()
+        if name not in tables
     )  # fmt: skip
 
 

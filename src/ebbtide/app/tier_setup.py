@@ -16,11 +16,10 @@ from ebbtide.app.tier_copy import first_copy, refuse_foreign, refuse_loss
 from ebbtide.app.tier_opened import HotRun, added, cold_of, hot_run, hot_table, hot_tables, refuse_another
 from ebbtide.config import Project
 from ebbtide.config.hottier import HotTable, ServerUrl
-from ebbtide.errors import ConflictError, EbbtideError, InputError, RefusedError, kind_of
+from ebbtide.errors import EbbtideError, InputError, RefusedError, kind_of
 from ebbtide.formats.iceberg.cold import ColdTable, Span
 from ebbtide.hottier import partitions, setup
 from ebbtide.hottier.chunks import new_records
-from ebbtide.hottier.fence import take_down_fences
 from ebbtide.hottier.mirror import mark_own
 from ebbtide.hottier.server import connect, identity
 from ebbtide.hottier.statements import build
@@ -226,35 +225,3 @@ def _start_over(connection: Session, found: Found, name: str) -> None:
         connection.execute(build("DROP PUBLICATION IF EXISTS {p}", p=(name,)))
         for each in setup.publish(found, name):
             connection.execute(each)
-
-
-def remove(project: Project, name: str, *, dry_run: bool = False, context: RunContext | None = None) -> TierChange:
-    """End the mirror, and forget the table's chunks. No row goes, here or in the lake."""
-    context = quiet(context)
-    table = hot_table(project, name)
-    name = table.id
-    ledger, _ = open_for_writing(project, context)
-    record = added(ledger).get(name)
-    if record is None:
-        raise InputError(f"{name} was not added", hint="`ebbtide tier status` lists what was")
-    told = () if record.slot is None else (
-        f"SELECT pg_drop_replication_slot('{record.slot}')", f'DROP PUBLICATION IF EXISTS "{record.slot}"'
-    )  # fmt: skip
-    if not dry_run:
-        with sweeper(ledger, context) as lease, hot_run(project, ledger, lease, context) as hot:
-            connection = hot.session(table)
-            _unfence(connection, table)
-            if record.slot is not None:
-                setup.drop_slot(connection, record.slot)
-                connection.execute(build("DROP PUBLICATION IF EXISTS {p}", p=(record.slot,)))
-            with ledger.database.sweeper(lease) as state:
-                HotWriter(state.connection).remove(name)
-    return TierChange(table=name, state="would be removed" if dry_run else "removed", statements=told)
-
-
-def _unfence(connection: Session, table: HotTable) -> None:
-    """No fence is left behind: nobody would take it down any more."""
-    if standing := take_down_fences(connection, table):
-        raise ConflictError(
-            f"the fence of chunk {standing[0]} still stands: a writer of it has not ended", hint="run it again"
-        )

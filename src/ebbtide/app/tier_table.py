@@ -11,6 +11,7 @@ from ebbtide.app.tier_opened import HotRun, refuse_another
 from ebbtide.config.hottier import HotTable
 from ebbtide.errors import EbbtideError, LeaseError, RefusedError, UnreadableError, keep_trace, kind_of
 from ebbtide.hottier import gate, partitions
+from ebbtide.hottier.ceiling import enforce
 from ebbtide.hottier.chunks import leaf_of, new_records, settle_vanished
 from ebbtide.hottier.fence import seal, take_down_fences
 from ebbtide.hottier.mirror import mark_own
@@ -98,6 +99,12 @@ def look(hot: HotRun, told: Told, now: datetime, *, ahead: bool) -> Found:
     told.notices += [f"chunk {name} is another table than before, or has another range" for name in sorted(lost)]
     told.missing += settle_vanished(connection, found, book, now=now)
     return found
+
+
+def within_the_ceiling(hot: HotRun, told: Told) -> None:
+    """Whatever failed before: where the server answered, no slot of it fills its disk."""
+    if told.table.id in hot.sessions:
+        enforce(hot.session(told.table), told.table, hot.book(told.table), hot.context.logger)
 
 
 def mirrored(hot: HotRun, told: Told) -> Found | None:

@@ -42,7 +42,7 @@ class TierVerbs:
 
     def remove(self, table: str, *, dry_run: bool = False, context: RunContext | None = None) -> TierChange:
         """End the mirror of a table and forget its chunks. No row goes."""
-        from ebbtide.app.tier_setup import remove
+        from ebbtide.app.tier_remove import remove
 
         return remove(self.project, table, dry_run=dry_run, context=context)
 

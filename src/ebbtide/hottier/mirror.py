@@ -26,7 +26,7 @@ from ebbtide.hottier import log
 from ebbtide.hottier.changes import Effect, effect_of, fill_from, rows_with_keys
 from ebbtide.hottier.pgoutput import Batch
 from ebbtide.hottier.server import Identity, identity
-from ebbtide.hottier.setup import altered, drop_slot, slot_state
+from ebbtide.hottier.setup import altered, slot_state
 from ebbtide.hottier.statements import build
 from ebbtide.hottier.stops import Limit, Stop, first_stop
 from ebbtide.hottier.table import Found, find
@@ -85,7 +85,6 @@ class Mirror:
             # What waits to be confirmed waits on, also where the mirror is past going on: a resync asks for it.
             waits = {"confirm": stopped.confirm} if stopped.state is MirrorState.STOPPED else {}
             self.book.set_table(state=stopped.state, because=stopped.because, **waits)
-            self._free_log(stopped)
             raise
         self.book.set_table(state=MirrorState.STREAMING, because="", confirm=None)
         return found
@@ -243,23 +242,8 @@ class Mirror:
 
     def _measure(self, upto: int) -> None:
         record, slot = self.book.record(), self._slot()
-        retained = slot[1] if slot else 0
-        self.book.set_table(lag_bytes=max(upto - (record.reached or 0), 0), retained_bytes=retained)
-        if retained > self.table.max_retained:
-            raise self._degraded(
-                f"it held back {retained:,} bytes of the server's log, more than {self.table.max_retained:,}"
-            )
-
-    def _free_log(self, stopped: StoppedError) -> None:
-        """A mirror that stands still must not fill the server's disk: past the ceiling its slot goes, loudly."""
-        slot = self._slot()
-        retained = slot[1] if slot else 0
-        self.book.set_table(retained_bytes=retained)
-        if slot is not None and retained > self.table.max_retained:
-            drop_slot(self.connection, self.book.record().slot or "")
-            because = f"{stopped.because}; its slot was dropped at {retained:,} bytes of log, before the disk was full"
-            self.book.set_table(state=MirrorState.DEGRADED, because=because, retained_bytes=0)
-            self.context.logger.error("%s: %s", self.table.id, because)
+        lag = max(upto - (record.reached or 0), 0)
+        self.book.set_table(lag_bytes=lag, retained_bytes=slot[1] if slot else 0)
 
 
 def _one_at_a_time(batch: Batch) -> Batch:

@@ -93,7 +93,9 @@ def _time(buffer: Bytes, at: Ints, there: NDArray[np.bool_], mask: Any, column: 
 def _spans(buffer: Bytes, start: Ints, length: Ints, there: NDArray[np.bool_], type_: pa.DataType) -> pa.Array:
     """Byte strings that lie anywhere in a buffer, without an object for any of them."""
     if len(buffer) >= _MOST:
-        raise RefusedError("a batch of the log is larger than 2 GiB", hint="a single transaction may not be so large")
+        raise CannotFollowError(
+            "a transaction is larger than 2 GiB", hint="run `ebbtide tier resync`, and write in smaller ones"
+        )
     count = len(start)
     order = np.argsort(start, kind="stable")
     offsets = np.zeros(2 * count + 1, np.int32)
