@@ -85,3 +85,15 @@ def test_a_fence_that_stands_disabled_is_put_up_again(hot: Hot) -> None:
     _fenced(hot)
     with pytest.raises(Exception, match="is being moved to the lake"):
         hot.sql.execute("UPDATE m SET v = 'x' WHERE id = 1001")
+
+
+def test_a_chunk_whose_drop_failed_is_proven_anew(hot: Hot) -> None:
+    hot.fill(1, 2).added()
+    hot.run(_MID)
+    kept = hot.cold().table.current_snapshot()
+    assert kept is not None
+    hot.lose_first_day()
+    result = hot.run()
+    assert (result.dropped, hot.chunk("m_1").state) == (("m_2", "m_3", "m_4"), "active")
+    hot.cold().table.manage_snapshots().rollback_to_snapshot(kept.snapshot_id).commit()
+    assert hot.run().dropped == ("m_1",)

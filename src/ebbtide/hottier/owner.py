@@ -28,6 +28,7 @@ from ebbtide.state.sweeper import SweepWriter
 from ebbtide.state.values import Hold, HoldScope
 
 KIND = "chunk"
+_HERE = (ChunkState.ACTIVE, ChunkState.TIERED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +91,7 @@ class ChunkOwner:
         stage, table = _stage(act), self.tables[act.dataset]
         writer = HotWriter(step.state.connection)
         chunk = writer.chunk(act.dataset, stage.chunk)
-        if chunk is None or chunk.oid != stage.oid or chunk.state not in (ChunkState.ACTIVE, ChunkState.TIERED):
+        if chunk is None or chunk.oid != stage.oid or chunk.state not in _HERE:
             return None
         if stage.gated and chunk.state is not ChunkState.TIERED:
             return None
@@ -114,7 +115,7 @@ class ChunkOwner:
         stage, act = _stage(result.act), result.act
         found = self.look(self.tables[act.dataset])
         gone = not _at(found, stage)
-        return ChunkSettlement(act.dataset, stage.chunk, found, gone, result.error)
+        return ChunkSettlement(act.dataset, stage.chunk, found, gone, stage.gated, result.error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +126,7 @@ class ChunkSettlement:
     chunk: str
     found: Found
     gone: bool
+    gated: bool
     error: str | None
 
     @property
@@ -144,7 +146,9 @@ class ChunkSettlement:
             writer.set_chunk(self.table_id, self.chunk, state=ChunkState.DROPPED, dropped_at=at, waits_for=())
         elif not self.gone:
             because = (self.error or "it was not dropped",)
-            writer.set_chunk(self.table_id, self.chunk, act=None, forced_by=None, waits_for=because)
+            # What it was proven by may hold no more: it is sealed and proven anew, or would wait for ever.
+            again = {"state": ChunkState.ACTIVE, "sealed": None} if self.gated and chunk.state in _HERE else {}
+            writer.set_chunk(self.table_id, self.chunk, act=None, forced_by=None, waits_for=because, **again)
 
 
 @dataclass(frozen=True, slots=True)
