@@ -6,11 +6,12 @@ from datetime import UTC, datetime
 
 import pytest
 
+from ebbtide.app.tier import exit_code
 from ebbtide.app.tier_opened import hot_tables
 from ebbtide.hottier.fence import fence
 from ebbtide.hottier.server import connect
 from ebbtide.hottier.table import find
-from tests.hottier.tier import TABLE, Hot
+from tests.hottier.tier import NOW, TABLE, Hot
 
 _MID = datetime(2024, 1, 10, 12, tzinfo=UTC)
 _FENCES = "SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'ebbtide_fence%' AND tgenabled <> 'D'"
@@ -30,6 +31,8 @@ def test_a_reader_keeps_a_chunk_from_its_drop_and_no_writer_out(hot: Hot) -> Non
     reader.execute("SELECT count(*) FROM m_1")
     result = hot.run()
     assert "m_1" not in result.dropped
+    assert any("m_1 is not dropped" in error for error in result.errors)
+    assert exit_code([result]) == 4
     hot.sql.execute("UPDATE m SET v = 'open' WHERE id = 1001")
     assert hot.run().mirror == "STREAMING"
     reader.rollback()
@@ -49,7 +52,7 @@ def test_a_fence_of_a_run_that_died_comes_down_beside_a_reader_and_one_leaf_stop
     result = hot.sync()
     assert result.mirror == "STREAMING"
     assert any("m_1" in notice and "fence" in notice for notice in result.notices)
-    hot.sql.execute("UPDATE m SET v = 'open' WHERE id = 2001")
+    hot.sql.execute("UPDATE m_2 SET v = 'open' WHERE id = 2001")
     holder.rollback()
     hot.sync()
     hot.sql.execute("UPDATE m SET v = 'open' WHERE id = 1001")
@@ -94,6 +97,16 @@ def test_a_chunk_whose_drop_failed_is_proven_anew(hot: Hot) -> None:
     assert kept is not None
     hot.lose_first_day()
     result = hot.run()
-    assert (result.dropped, hot.chunk("m_1").state) == (("m_2", "m_3", "m_4"), "active")
+    assert (exit_code([result]), hot.chunk("m_1").state) == (4, "active")
     hot.cold().table.manage_snapshots().rollback_to_snapshot(kept.snapshot_id).commit()
     assert hot.run().dropped == ("m_1",)
+
+
+def test_a_drop_by_name_that_failed_is_an_error(hot: Hot) -> None:
+    hot.fill(1, 2).added()
+    hot.run(_MID)
+    hot.lose_first_day()
+    with hot.tide as tide:
+        result = tide.tier.drop(TABLE, "m_1", as_of=NOW)
+    assert any("digests differ" in error for error in result.errors)
+    assert (result.dropped, exit_code([result])) == ((), 4)

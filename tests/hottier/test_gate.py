@@ -101,7 +101,7 @@ def test_rows_that_the_lake_lost_after_the_chunk_was_tiered_keeps_it(hot: Hot) -
     result = hot.run()
     assert "m_1" in hot.chunks_here()
     assert "m_1" not in result.dropped
-    assert any("digests differ" in notice for notice in result.notices)
+    assert any("digests differ" in error for error in result.errors)
     hot.sql.execute("INSERT INTO m VALUES (9, '2024-01-01 10:00+00', 'open again', 1)")  # its fence came down
 
 
@@ -344,7 +344,7 @@ def test_a_partition_that_took_the_place_of_a_chunk_is_not_dropped_for_it(
         patch.setattr(where, name, replaced(getattr(where, name)))
         result = hot.run()
     assert set(result.dropped) == {"m_2", "m_3", "m_4"}
-    assert any("chunk m_1 is not what it was" in notice for notice in result.notices)
+    assert any("chunk m_1 is not what it was" in error for error in result.errors)
     assert len(hot.here()) == 20
     with hot.tide as tide:
         failed = [e for e in tide.ledger.entries() if e.kind == "act.outcome" and e.says["result"] == "failed"]

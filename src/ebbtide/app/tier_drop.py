@@ -88,4 +88,4 @@ def _carry_out(hot: HotRun, told: dict[str, Told], acts: Sequence[Act], *, force
         if after.state is ChunkState.DROPPED:
             each.dropped.append(name)
         elif result.error is not None:
-            each.notices.append(result.error)
+            each.errors.append(result.error)
