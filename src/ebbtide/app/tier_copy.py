@@ -19,6 +19,7 @@ from ebbtide.errors import RefusedError
 from ebbtide.formats.iceberg.cold import ColdTable, Position, Span, outside
 from ebbtide.hottier import setup
 from ebbtide.hottier.copy import rows_of, seen_by
+from ebbtide.hottier.drift import begin_with
 from ebbtide.hottier.statements import build
 from ebbtide.hottier.table import Found, find
 from ebbtide.state.hottier import MirrorState
@@ -33,6 +34,7 @@ def first_copy(hot: HotRun, table: HotTable, cold: ColdTable, slot: str, *, may_
         found = find(connection, table)
         if not may_lose:  # rows may have gone since the first look
             refuse_loss(connection, cold, table, found)
+        begin_with(cold, found.columns, slot)
         rows = rows_of(connection, found.path, found.columns, hot.context.advance, whole=True)
         if cold.version is None:
             cold.begin(rows, position)
@@ -46,21 +48,19 @@ def _replace_resident(
 ) -> None:
     """The rows of resident chunks as they are here; what lies in the lake only stays."""
     spans = [Span(table.time, leaf.first, leaf.last, found.time_kind) for leaf in found.chunks]
-    added_fields = [column.field for column in found.columns.columns if column.name not in set(cold.columns.names)]
 
     def replace(files: Iterator[pa.Table]) -> tuple[list[int], Iterable[pa.Table]]:
         going, kept = outside(files, spans)
         return going, (part for parts in (kept, rows) for part in parts)
 
-    cold.commit(found.columns.schema.empty_table(), position, replace, spans, added_fields)
+    cold.commit(found.columns.schema.empty_table(), position, replace, spans)
 
 
 def refuse_foreign(cold: ColdTable, table: HotTable, found: Found, slot: str) -> None:
     """A cold table with rows that this mirror did not bring is somebody's: none of them is replaced."""
-    position = cold.position()
-    if position is not None and position.source == slot:
+    if cold.source == slot:
         return
-    if position is not None:
+    if cold.source is not None:
         raise RefusedError(f"{table.cold} is another mirror's", hint="give this table a cold table of its own")
     if cold.version is not None and cold.rows(Span(table.time, None, None, found.time_kind)):
         raise RefusedError(f"{table.cold} does not say who wrote its rows", hint="name a table that does not exist yet")

@@ -20,6 +20,7 @@ from ebbtide.errors import EbbtideError, InputError, RefusedError, kind_of
 from ebbtide.formats.iceberg.cold import ColdTable, Span
 from ebbtide.hottier import partitions, setup
 from ebbtide.hottier.chunks import new_records
+from ebbtide.hottier.drift import refuse_unfit_types
 from ebbtide.hottier.mirror import mark_own
 from ebbtide.hottier.server import connect, identity
 from ebbtide.hottier.statements import build
@@ -121,7 +122,7 @@ def _new_cold(project: Project, table: HotTable, found: Found) -> ColdTable | No
     if cold is None:
         dataset = DatasetId.parse(table.cold)
         return ColdTable.create(project.catalogs[dataset.catalog], dataset, found.columns.schema, table.time)
-    if cold.position() is not None:
+    if cold.source is not None:
         raise RefusedError(f"{table.cold} is another mirror's already", hint="give this table a cold table of its own")
     if cold.version is not None and cold.rows(Span(table.time, None, None, found.time_kind)):
         raise RefusedError(f"{table.cold} has rows already", hint="name a table that does not exist yet")
@@ -180,6 +181,7 @@ def resync(
             cold = _new_cold(project, table, found)
         assert cold is not None
         refuse_foreign(cold, table, found, slot)
+        refuse_unfit_types(cold, found.columns)
         if not confirm:
             _refuse_unconfirmed(record)
             refuse_loss(connection, cold, table, found)

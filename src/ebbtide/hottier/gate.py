@@ -17,7 +17,6 @@ from typing import Any
 from psycopg import Connection
 
 from ebbtide.formats.iceberg.cold import ColdTable, Span
-from ebbtide.hottier.columns import Columns
 from ebbtide.hottier.digest import Digest, cold_digest, hot_digest
 from ebbtide.hottier.table import Found, Leaf
 from ebbtide.state.hottier import ChunkRecord, HotRecord, MirrorState
@@ -55,23 +54,11 @@ def compare(
     version = cold.version
     if version is None:
         return "the cold table is empty"
+    if lacking := [name for name in found.columns.names if name not in cold.columns.names]:
+        return f"the lake lacks column {lacking[0]}"
     hot = hot_digest(connection, leaf, found.columns)
-    there = digest_at(cold, found, leaf, time, version)
+    span = Span(time, leaf.first, leaf.last, found.time_kind)
+    there = cold_digest(cold.batches(span, version=version), found.columns)
     if hot != there:
         return f"digests differ: {hot.rows:,} rows here, {there.rows:,} in the lake"
     return Proof(version, hot)
-
-
-def digest_at(cold: ColdTable, found: Found, leaf: Leaf, time: str, version: str) -> Digest:
-    """Of the leaf's range in a version of the cold table, as far as it has the columns of today."""
-    return cold_digest(
-        cold.batches(Span(time, leaf.first, leaf.last, found.time_kind), version=version), _known(cold, found.columns)
-    )
-
-
-def _known(cold: ColdTable, columns: Columns) -> Columns:
-    """A column that no row has brought to the cold table yet is not there: then the digests differ, and the gate is
-    shut until one did.
-    """
-    names = set(cold.columns.names)
-    return Columns(tuple(column for column in columns.columns if column.name in names))

@@ -22,7 +22,7 @@ from psycopg import Connection
 from ebbtide.config.hottier import HotTable
 from ebbtide.errors import RefusedError
 from ebbtide.formats.iceberg.cold import ColdTable, Position, Span
-from ebbtide.hottier import log
+from ebbtide.hottier import drift, log
 from ebbtide.hottier.changes import Effect, effect_of, fill_from, rows_with_keys
 from ebbtide.hottier.pgoutput import Batch
 from ebbtide.hottier.server import Identity, identity
@@ -109,6 +109,7 @@ class Mirror:
         if gap := altered(self.connection, found, record.publication or ""):
             raise self._degraded(gap)
         self._refuse_detached(found)
+        drift.follow(self.cold, found.columns, record.slot or "")
         record = replace(record, position=position.at)
         reached = record.reached
         assert reached is not None
@@ -202,6 +203,7 @@ class Mirror:
         }
 
     def _apply(self, batch: Batch, record: HotRecord, found: Found, end: int) -> HotRecord:
+        drift.refuse_renamed(self.cold, found.columns, (relation for _, relation in batch.relations))
         effect = effect_of(batch, found.columns)
         known = {chunk.oid: chunk for chunk in self.book.chunks()}
         for oid, changed in effect.touched.items():
@@ -230,14 +232,12 @@ class Mirror:
             spans = [Span(self.table.time, chunk.first, chunk.last, found.time_kind) for chunk in truncated]
             self.cold.delete(spans, position)
             return
-        names = set(self.cold.columns.names)
-        added = [column.field for column in found.columns.columns if column.name not in names]
         if not effect.changes_rows:
-            self.cold.commit(effect.appended, position, added=added)
+            self.cold.commit(effect.appended, position)
             return
         spans = list(_spans(effect.gone[self.table.time], self.table.time, found.time_kind))
         self.cold.commit(
-            effect.appended, position, lambda files: merge(files, effect, found.columns), spans, added
+            effect.appended, position, lambda files: merge(files, effect, found.columns), spans
         )  # fmt: skip
 
     def _measure(self, upto: int) -> None:
