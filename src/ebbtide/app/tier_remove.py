@@ -15,7 +15,7 @@ from ebbtide.config.hottier import HotTable, ServerUrl
 from ebbtide.errors import ConflictError, InputError, RefusedError
 from ebbtide.hottier import setup
 from ebbtide.hottier.fence import take_down_fences
-from ebbtide.hottier.mirror import mark_own
+from ebbtide.hottier.log import mark_own
 from ebbtide.hottier.server import connect, identity
 from ebbtide.hottier.statements import build
 from ebbtide.model.ids import written

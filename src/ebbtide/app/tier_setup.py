@@ -21,7 +21,7 @@ from ebbtide.formats.iceberg.cold import ColdTable, Span
 from ebbtide.hottier import partitions, setup
 from ebbtide.hottier.chunks import new_records
 from ebbtide.hottier.drift import refuse_unfit_types
-from ebbtide.hottier.mirror import mark_own
+from ebbtide.hottier.log import mark_own
 from ebbtide.hottier.server import connect, identity
 from ebbtide.hottier.statements import build
 from ebbtide.hottier.table import Found, find, refuse_unfit

@@ -14,7 +14,7 @@ from ebbtide.hottier import gate, partitions
 from ebbtide.hottier.ceiling import enforce
 from ebbtide.hottier.chunks import leaf_of, new_records, settle_vanished
 from ebbtide.hottier.fence import seal, take_down_fences
-from ebbtide.hottier.mirror import mark_own
+from ebbtide.hottier.log import mark_own
 from ebbtide.hottier.server import failed, identity
 from ebbtide.hottier.setup import exists
 from ebbtide.hottier.table import Found, find

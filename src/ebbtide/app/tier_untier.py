@@ -17,7 +17,7 @@ from ebbtide.config.hottier import HotTable
 from ebbtide.errors import InputError, RefusedError
 from ebbtide.formats.iceberg.cold import ColdTable, Span
 from ebbtide.hottier.digest import cold_digest, hot_digest
-from ebbtide.hottier.mirror import mark_own
+from ebbtide.hottier.log import mark_own
 from ebbtide.hottier.partitions import bound, without_tombstone
 from ebbtide.hottier.statements import build
 from ebbtide.hottier.table import Found, Leaf, find

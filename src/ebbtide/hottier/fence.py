@@ -18,7 +18,7 @@ from psycopg import Connection
 
 from ebbtide.config.hottier import HotTable
 from ebbtide.errors import ConflictError, RefusedError
-from ebbtide.hottier.mirror import mark_own
+from ebbtide.hottier.log import mark_own
 from ebbtide.hottier.partitions import with_tombstone
 from ebbtide.hottier.setup import position_of
 from ebbtide.hottier.statements import build, statement

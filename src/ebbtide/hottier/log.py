@@ -8,6 +8,7 @@ from psycopg import Connection
 
 from ebbtide.hottier.pgoutput import Batch, joined
 from ebbtide.hottier.setup import lsn_of
+from ebbtide.hottier.statements import build
 
 _GROUP = 50_000
 CHANGES = 200_000
@@ -60,3 +61,8 @@ def flushed(connection: Connection[tuple[Any, ...]]) -> int:
     row = connection.execute("SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint").fetchone()
     assert row is not None
     return int(row[0])
+
+
+def mark_own(connection: Connection[tuple[Any, ...]]) -> None:
+    """Say in the log that this transaction's DDL is ours."""
+    connection.execute(build("SELECT pg_logical_emit_message(true, 'ebbtide.own', {x})", x=""))

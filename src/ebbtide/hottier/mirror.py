@@ -22,14 +22,13 @@ from psycopg import Connection
 from ebbtide.config.hottier import HotTable
 from ebbtide.errors import RefusedError
 from ebbtide.formats.iceberg.cold import ColdTable, Position, Span
-from ebbtide.hottier import drift, log
+from ebbtide.hottier import adopt, drift, log
 from ebbtide.hottier.changes import Effect, effect_of, fill_from, rows_with_keys
 from ebbtide.hottier.pgoutput import Batch
 from ebbtide.hottier.server import Identity, identity
-from ebbtide.hottier.setup import altered, slot_state
-from ebbtide.hottier.statements import build
+from ebbtide.hottier.setup import altered, slot_state, unnamed
 from ebbtide.hottier.stops import Limit, Stop, first_stop
-from ebbtide.hottier.table import Found, find
+from ebbtide.hottier.table import Found, Leaf, find
 from ebbtide.hottier.values import CannotFollowError
 from ebbtide.run import RunContext
 from ebbtide.state.hottier import ChunkRecord, ChunkState, HotRecord, MirrorState
@@ -75,8 +74,9 @@ class Mirror:
         found = find(self.connection, self.table)
         try:
             record = self._start(found)
-            while (record := self._batch(record, found, upto)) is not None:  # type: ignore[assignment]
-                self.context.cancellation.check()
+            for leaf in unnamed(self.connection, found, record.publication or ""):
+                self._adopt(leaf, found)
+            self._read(found, upto)
             self._measure(upto)
         except CannotFollowError as error:
             self.book.set_table(state=MirrorState.DEGRADED, because=error.message)
@@ -88,6 +88,24 @@ class Mirror:
             raise
         self.book.set_table(state=MirrorState.STREAMING, because="", confirm=None)
         return found
+
+    def _read(self, found: Found, upto: int) -> None:
+        record: HotRecord | None = self.book.record()
+        while record is not None:
+            record = self._batch(record, found, upto)
+            self.context.cancellation.check()
+
+    def _adopt(self, leaf: Leaf, found: Found) -> None:
+        """A partition that somebody else made: its name joins the publication where the lake has its rows."""
+        newcomer = adopt.look(self.connection, found, leaf)
+        if newcomer is None:  # the next run asks again; until then it is published by its table
+            return
+        self._read(found, newcomer.marker)
+        publication = self.book.record().publication or ""
+        if not adopt.join(self.connection, self.cold, found, newcomer, self.table.time, publication):
+            raise self._degraded(
+                f"its publication does not name {leaf.name}, and not every row there came through the log"
+            )
 
     def _degraded(self, because: str) -> StoppedError:
         return StoppedError(self.table.id, because, MirrorState.DEGRADED)
@@ -298,8 +316,3 @@ def _lateness(effect: Effect, time: str, committed_at: int) -> int | None:
         return None
     first = pc.min(effect.appended[time].cast(pa.timestamp("us")).cast(pa.int64())).as_py()
     return max(int((committed_at + 946_684_800_000_000 - first) // 1_000_000), 0)
-
-
-def mark_own(connection: Connection[tuple[Any, ...]]) -> None:
-    """Say in the log that this transaction's DDL is ours."""
-    connection.execute(build("SELECT pg_logical_emit_message(true, 'ebbtide.own', {x})", x=""))

@@ -18,7 +18,7 @@ from ebbtide.config.hottier import HotTable, ServerUrl
 from ebbtide.errors import RefusedError
 from ebbtide.hottier.server import connect
 from ebbtide.hottier.statements import build, statement
-from ebbtide.hottier.table import Found
+from ebbtide.hottier.table import Found, Leaf
 
 Session = Connection[tuple[Any, ...]]
 
@@ -104,13 +104,16 @@ def altered(connection: Session, found: Found, name: str) -> str | None:
     row = connection.execute(statement("publication"), {"name": name, "oid": found.oid}).fetchone()
     if row is None:
         return "its publication is gone"
-    whole, has_table, filtered, published = row
-    missing = [leaf.name for leaf in found.chunks if leaf.oid not in published]
+    whole, has_table, filtered, _ = row
     if not whole or filtered:
         return "its publication was altered: it leaves changes out"
-    if not has_table:
-        return "its publication was altered: it no longer has the table"
-    return f"its publication was altered: it no longer names {missing[0]}" if missing else None
+    return None if has_table else "its publication was altered: it no longer has the table"
+
+
+def unnamed(connection: Session, found: Found, name: str) -> list[Leaf]:
+    """The chunks that a publication does not name: what is written into one after a DETACH would not be published."""
+    row = connection.execute(statement("publication"), {"name": name, "oid": found.oid}).fetchone()
+    return [] if row is None else [leaf for leaf in found.chunks if leaf.oid not in row[3]]
 
 
 def exists(connection: Session, publication: str) -> bool:
