@@ -1,10 +1,17 @@
-"""Chunks that somebody else made (spec §6)."""
+"""Chunks that somebody else made, and bounds of every kind (spec §6)."""
 
 from __future__ import annotations
 
-from tests.hottier.tier import TABLE, Hot
+import psycopg
+import pytest
 
-_NAMED = "SELECT count(*) FROM pg_publication_tables WHERE tablename = 'm_9'"
+from ebbtide.app.tier_opened import hot_tables
+from ebbtide.errors import InputError, RefusedError
+from ebbtide.hottier import copy, log
+from ebbtide.hottier.setup import name_for
+from tests.hottier.tier import NOW, POLICY, TABLE, Hot
+
+_NAMED = "SELECT count(*) FROM pg_publication_rel WHERE prrelid = 'm_9'::regclass"
 _RANGE = "FOR VALUES FROM ('2024-01-09+00') TO ('2024-01-10+00')"
 
 
@@ -45,4 +52,76 @@ def test_a_partition_that_is_being_written_into_is_adopted_later(hot: Hot) -> No
     writer.commit()
     assert hot.sync().mirror == "STREAMING"
     assert hot.sql.execute(_NAMED).fetchone() == (1,)
+    assert hot.in_lake() == hot.here()
+
+
+def test_a_chunk_without_an_end_is_followed_and_never_due(hot: Hot) -> None:
+    hot.sql.execute("CREATE TABLE m_inf PARTITION OF m FOR VALUES FROM ('2024-01-28+00') TO ('infinity')")
+    hot.sql.execute("CREATE TABLE m_old PARTITION OF m FOR VALUES FROM ('-infinity') TO ('2024-01-01+00')")
+    hot.fill(1).added()
+    hot.sql.execute("INSERT INTO m VALUES (1, '2034-01-09 10:00+00', 'far', 1), (2, '1999-01-01+00', 'old', 1)")
+    assert set(hot.run().dropped) == {"m_old", "m_1", "m_2", "m_3", "m_4"}
+    assert {row[0] for row in hot.in_lake()} >= {1, 2}
+
+
+@pytest.mark.parametrize("column", ["timestamptz", "date"])
+def test_bounds_beyond_the_calendar_are_refused_in_a_line(hot: Hot, column: str) -> None:
+    hot.sql.execute(f"CREATE TABLE x (id int, at {column}, PRIMARY KEY (id, at)) PARTITION BY RANGE (at)")
+    hot.sql.execute("CREATE TABLE x_1 PARTITION OF x FOR VALUES FROM ('2024-01-01') TO ('20000-01-01')")
+    hot.write(POLICY.replace("public.m", "public.x"))
+    with hot.tide as tide:
+        tide.tier.init()
+        with pytest.raises(RefusedError, match="x_1 has a bound beyond the calendar"):
+            tide.tier.add("public.x")
+
+
+def test_chunks_of_hours_are_none_of_a_table_by_days(hot: Hot) -> None:
+    hot.sql.execute("CREATE TABLE x (id int, at date, PRIMARY KEY (id, at)) PARTITION BY RANGE (at)")
+    hot.write(POLICY.replace("public.m", "public.x").replace("chunk: 1d", "chunk: 12h"))
+    with hot.tide as tide:
+        tide.tier.init()
+        with pytest.raises(InputError, match="chunks of 12h are parts of one"):
+            tide.tier.add("public.x")
+    hot.write(POLICY.replace("public.m", "public.x").replace("chunk: 1d", "chunk: 48h"))
+    with hot.tide as tide:
+        tide.tier.add("public.x")
+
+
+def test_plain_retention_needs_no_key(hot: Hot) -> None:
+    hot.sql.execute("CREATE TABLE x (at timestamptz, v json) PARTITION BY RANGE (at)")
+    hot.sql.execute("CREATE TABLE x_1 PARTITION OF x FOR VALUES FROM ('2024-01-01+00') TO ('2024-01-02+00')")
+    hot.sql.execute("INSERT INTO x VALUES ('2024-01-01 10:00+00', '{}')")
+    hot.write("  - {name: public.x, time: at, chunk: 1d, drop_after: 10d, ahead: 1}\n")
+    with hot.tide as tide:
+        tide.tier.init()
+        tide.tier.add("public.x")
+        assert tide.tier.run(as_of=NOW)[0].dropped == ("x_1",)
+    hot.write(POLICY.replace("public.m", "public.x"))
+    with hot.tide as tide:
+        tide.tier.remove("public.x")
+        with pytest.raises(InputError, match="no primary key"):
+            tide.tier.add("public.x")
+
+
+def test_the_same_table_of_two_databases_has_two_slots(hot: Hot) -> None:
+    table = hot_tables(hot.tide.project)[TABLE]
+    other = hot.another(autocommit=True)
+    name = f"{hot.sql.info.dbname}_two"
+    other.execute(f"CREATE DATABASE {name}")
+    with psycopg.connect(hot.dsn.replace(hot.sql.info.dbname, name)) as there:
+        assert name_for(there, "hot", table) != name_for(hot.sql, "hot", table)
+        assert name_for(hot.another(), "hot", table) == name_for(hot.sql, "hot", table)
+    other.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def test_wide_rows_come_in_smaller_parts(hot: Hot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "_BYTES", 20_000)
+    monkeypatch.setattr(copy, "_BYTES", 20_000)
+    hot.sql.execute("ALTER TABLE m ALTER v SET STORAGE EXTERNAL; ALTER TABLE m_1 ALTER v SET STORAGE EXTERNAL")
+    hot.sql.execute("INSERT INTO m SELECT g, '2024-01-01 10:00+00', repeat('x', 9000), 1 FROM generate_series(1, 10) g")
+    hot.added()
+    for n in range(11, 21):
+        hot.sql.execute("INSERT INTO m VALUES (%s, '2024-01-01 10:00+00', repeat('y', 9000), 1)", [n])
+    hot.sql.execute("UPDATE m SET v = v || 'z' WHERE id < 8")  # one transaction above the limit
+    assert hot.sync().mirror == "STREAMING"
     assert hot.in_lake() == hot.here()

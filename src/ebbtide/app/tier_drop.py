@@ -84,8 +84,8 @@ def _carry_out(hot: HotRun, told: dict[str, Told], acts: Sequence[Act], *, force
     carried = engine.carry_out(owner, acts)
     for result in carried.results:
         each, name = told[result.act.dataset], result.act.object or ""
-        after = next(chunk for chunk in hot.book(each.table).chunks() if chunk.name == name)
-        if after.state is ChunkState.DROPPED:
+        after = hot.book(each.table).chunk(name)
+        if after is not None and after.state is ChunkState.DROPPED:
             each.dropped.append(name)
         elif result.error is not None:
             each.errors.append(result.error)

@@ -69,6 +69,10 @@ class StateBook:
         with self.ledger.database.reader() as state:
             return HotReader(state.connection).chunks(self.table_id)
 
+    def chunk(self, name: str) -> ChunkRecord | None:
+        with self.ledger.database.reader() as state:
+            return HotReader(state.connection).chunk(self.table_id, name)
+
     def set_table(self, **values: Any) -> None:
         with self.ledger.database.sweeper(self.lease) as state:
             HotWriter(state.connection).set_table(self.table_id, **values)

@@ -71,7 +71,7 @@ def add(project: Project, name: str, *, dry_run: bool = False, context: RunConte
     refuse_outlived(project, table)
     with connect(table.server) as connection:
         found = _fit(connection, table)
-        publication = setup.name_for(project.name, table) if table.cold is not None else None
+        publication = setup.name_for(connection, project.name, table) if table.cold is not None else None
         statements = _statements(table, found, publication, now=now)
         told = partitions.shown(connection, statements)
         if dry_run:

@@ -39,7 +39,7 @@ def untier(
         hot_run(project, ledger, lease, run.context) as hot,
     ):
         book, mirror = hot.book(table), hot.mirror(table)
-        record = next((each for each in book.chunks() if each.name == chunk), None)
+        record = book.chunk(chunk)
         if record is None or record.state is not ChunkState.DROPPED or record.last is None:
             raise InputError(f"no dropped chunk {chunk!r} of {name}", hint="`ebbtide tier status` lists them")
         if mirror is None:

@@ -17,6 +17,7 @@ from ebbtide.hottier.statements import build
 from ebbtide.hottier.values import to_arrow
 
 _ROWS = 100_000
+_BYTES = 512 << 20
 _HEADER = 19
 _END = b"\xff\xff"
 
@@ -45,15 +46,17 @@ def rows_of(
         names=names, only=SQL("" if whole else "ONLY"), table=path,
     )  # fmt: skip
     rows: list[bytes] = []
+    size = 0
     with connection.cursor() as cursor, cursor.copy(query) as copy:
         for n, data in enumerate(copy):
             row = bytes(data)[_HEADER:] if n == 0 else bytes(data)
             if row and row != _END:
                 rows.append(row)
-            if len(rows) >= _ROWS:
+                size += len(row)
+            if len(rows) >= _ROWS or size >= _BYTES:
                 yield _table(rows, columns)
                 advance(len(rows))
-                rows = []
+                rows, size = [], 0
     if rows:
         yield _table(rows, columns)
         advance(len(rows))

@@ -199,10 +199,10 @@ class ChunkDropper:
     ) -> None:
         """Everything once more, now that nobody writes: what was proven is what is there, here and in the lake."""
         record = mirror.book.record()
-        chunk = next(chunk for chunk in mirror.book.chunks() if chunk.name == stage.chunk)
+        chunk = mirror.book.chunk(stage.chunk)
         leaf = _leaf(found, stage)
-        shut = gate.shut(record, chunk)
-        if leaf is None or shut or chunk.state is not ChunkState.TIERED:
+        shut = "nobody knows it any more" if chunk is None else gate.shut(record, chunk)
+        if leaf is None or chunk is None or shut or chunk.state is not ChunkState.TIERED:
             raise RefusedError(f"chunk {stage.chunk} stays: {shut or 'it changed since it was proven'}", hint=_AGAIN)
         if record.reached is None or record.reached <= marker:
             raise RefusedError(f"chunk {stage.chunk} stays: the mirror has not passed its fence", hint=_AGAIN)

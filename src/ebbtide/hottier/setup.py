@@ -40,9 +40,11 @@ def _of_block(block: str) -> list[str]:
     return [block] if "$$" in block else block.split(";\n")
 
 
-def name_for(project: str, table: HotTable) -> str:
-    """The name of its slot and publication: one for each project and table."""
-    return "ebbtide_" + hashlib.sha256(f"{project}\0{table.id}".encode()).hexdigest()[:16]
+def name_for(connection: Session, project: str, table: HotTable) -> str:
+    """The name of its slot and publication: one for each project, database and table."""
+    row = connection.execute("SELECT current_database()::text").fetchone()
+    assert row is not None
+    return "ebbtide_" + hashlib.sha256(f"{project}\0{row[0]}\0{table.id}".encode()).hexdigest()[:16]
 
 
 def publish(found: Found, name: str) -> list[Composed]:
