@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from psycopg import Connection
@@ -84,17 +85,32 @@ def add(project: Project, name: str, *, dry_run: bool = False, context: RunConte
         recorded(context, ledger, "tier add", lease) as run,
         hot_run(project, ledger, lease, run.context) as hot,
     ):
-        cold = _new_cold(project, table, found)
+        cold = _new_cold(project, table, found, publication)
         _register(hot, table, found, publication, now=now)
-        with hot.session(table).transaction():
-            mark_own(hot.session(table))
-            for each in statements:
-                hot.session(table).execute(each)
-        _register_chunks(hot, table)
-        if publication is not None and cold is not None:
-            first_copy(hot, table, cold, publication, may_lose=True)
+        try:
+            with hot.session(table).transaction():
+                mark_own(hot.session(table))
+                for each in statements:
+                    hot.session(table).execute(each)
+            _register_chunks(hot, table)
+            if publication is not None and cold is not None:
+                first_copy(hot, table, cold, publication, may_lose=True)
+        except BaseException:
+            _undo(hot, table, publication)
+            raise
         run.ended(0, name)
     return TierChange(table=name, state="added", statements=told)
+
+
+def _undo(hot: HotRun, table: HotTable, publication: str | None) -> None:
+    """A table whose first copy failed is not added: no slot of it holds the server's log, and `add` begins anew."""
+    with suppress(EbbtideError):  # what went wrong is what is told; what is left here is for `tier remove`
+        if publication is not None:
+            with connect(table.server) as connection:
+                setup.drop_slot(connection, publication)
+                connection.execute(build("DROP PUBLICATION IF EXISTS {p}", p=(publication,)))
+        with hot.ledger.database.sweeper(hot.lease) as state:
+            HotWriter(state.connection).remove(table.id)
 
 
 def _fit(connection: Session, table: HotTable) -> Found:
@@ -114,7 +130,7 @@ def _statements(table: HotTable, found: Found, publication: str | None, *, now: 
     return [*made, *partitions.ahead(table, found, publication, now=now)]
 
 
-def _new_cold(project: Project, table: HotTable, found: Found) -> ColdTable | None:
+def _new_cold(project: Project, table: HotTable, found: Found, slot: str | None) -> ColdTable | None:
     """An empty cold table. One that has rows belongs to somebody: it is not taken over."""
     if table.cold is None:
         return None
@@ -122,7 +138,7 @@ def _new_cold(project: Project, table: HotTable, found: Found) -> ColdTable | No
     if cold is None:
         dataset = DatasetId.parse(table.cold)
         return ColdTable.create(project.catalogs[dataset.catalog], dataset, found.columns.schema, table.time)
-    if cold.source is not None:
+    if cold.source not in (None, slot):
         raise RefusedError(f"{table.cold} is another mirror's already", hint="give this table a cold table of its own")
     if cold.version is not None and cold.rows(Span(table.time, None, None, found.time_kind)):
         raise RefusedError(f"{table.cold} has rows already", hint="name a table that does not exist yet")
@@ -178,7 +194,7 @@ def resync(
         assert slot is not None
         cold = cold_of(project, table)
         if cold is None:
-            cold = _new_cold(project, table, found)
+            cold = _new_cold(project, table, found, slot)
         assert cold is not None
         refuse_foreign(cold, table, found, slot)
         refuse_unfit_types(cold, found.columns)

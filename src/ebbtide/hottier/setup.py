@@ -11,16 +11,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import psycopg
 from psycopg import Connection
 from psycopg.sql import SQL, Composed
 
 from ebbtide.config.hottier import HotTable, ServerUrl
-from ebbtide.errors import RefusedError
+from ebbtide.errors import ConflictError, RefusedError
 from ebbtide.hottier.server import connect
 from ebbtide.hottier.statements import build, statement
 from ebbtide.hottier.table import Found, Leaf
 
 Session = Connection[tuple[Any, ...]]
+_WAIT = "30s"
 
 
 def install() -> tuple[Composed, ...]:
@@ -69,11 +71,26 @@ def new_slot(server: ServerUrl, name: str) -> Iterator[tuple[str, int]]:
     or in neither.
     """
     with connect(server, replication=True) as connection:
-        row = connection.execute(
-            build("CREATE_REPLICATION_SLOT {slot} LOGICAL pgoutput EXPORT_SNAPSHOT", slot=(name,))
-        ).fetchone()
+        for timeout in ("lock_timeout", "statement_timeout"):
+            connection.execute(build("SET {t} = {wait}", t=(timeout,), wait=_WAIT))
+        try:
+            row = connection.execute(
+                build("CREATE_REPLICATION_SLOT {slot} LOGICAL pgoutput EXPORT_SNAPSHOT", slot=(name,))
+            ).fetchone()
+        except (psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled):
+            raise ConflictError(
+                f"no slot for the log in {_WAIT}: {_blocker(server)} has not ended",
+                hint="a slot begins where every older transaction has ended; end it, or try again later",
+            ) from None
         assert row is not None
         yield row[2], position_of(row[1])
+
+
+def _blocker(server: ServerUrl) -> str:
+    """The oldest transaction that writes. Its statement is not shown: it may hold rows."""
+    with connect(server) as connection:
+        row = connection.execute(statement("oldest")).fetchone()
+    return "a transaction that is older" if row is None else str(row[0])
 
 
 def position_of(lsn: str) -> int:
