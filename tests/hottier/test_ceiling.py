@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ebbtide.app.tier import exit_code
+from ebbtide.app.results.tier import exit_code
 from ebbtide.errors import InputError, RefusedError
 from tests.hottier.tier import NOW, POLICY, TABLE, Hot
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ebbtide.app.tier import exit_code
+from ebbtide.app.results.tier import exit_code
 from ebbtide.app.tier_opened import hot_tables
 from ebbtide.hottier.fence import fence
 from ebbtide.hottier.server import connect

@@ -11,7 +11,7 @@ import pytest
 
 from ebbtide.acts import intents
 from ebbtide.app import tier_table
-from ebbtide.app.tier import exit_code
+from ebbtide.app.results.tier import exit_code
 from ebbtide.formats.iceberg.cold import ColdTable
 from ebbtide.hottier import gate, log, owner
 from ebbtide.ledger.entries import Intent, Outcome

@@ -13,7 +13,7 @@ from datetime import datetime
 
 from ebbtide.acts.recovery import close_unfinished
 from ebbtide.app.ledger import open_for_writing
-from ebbtide.app.results.tier import TierResult
+from ebbtide.app.results.tier import TierResult, exit_code
 from ebbtide.app.round import sweeper
 from ebbtide.app.runs import recorded
 from ebbtide.app.tier_cold import refuse_outlived
@@ -69,13 +69,6 @@ def run_tier(
             results += _forgotten(project, known)
         run.ended(exit_code(results), f"{sum(len(r.tiered) for r in results)} tiered")
         return results
-
-
-def exit_code(results: Sequence[TierResult]) -> int:
-    """What is missing or failed; a chunk that waits is no failure."""
-    if any(result.errors and not result.refused for result in results):
-        return 4
-    return 3 if any(result.refused for result in results) else 4 if any(result.missing for result in results) else 0
 
 
 def confirm(project: Project, name: str, *, context: RunContext | None = None) -> None:

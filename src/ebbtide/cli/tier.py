@@ -184,8 +184,17 @@ def _changed(found: TierChange, *, json: bool, shows: bool) -> None:
 def _results(found: tuple[TierResult, ...], *, json: bool) -> None:
     if json:
         render.write_json([each.to_dict() for each in found])
+    tell(found, shows=not json)
+    from ebbtide.app.results.tier import exit_code
+
+    if code := exit_code(found):
+        raise typer.Exit(code)
+
+
+def tell(found: tuple[TierResult, ...], *, shows: bool) -> None:
+    """What a run did to each table, for people."""
     for each in found:
-        if not json:
+        if shows:
             parts = {"tiered": each.tiered, "dropped": each.dropped, "would drop": each.would_drop}
             told = "; ".join(f"{name} {', '.join(chunks)}" for name, chunks in parts.items() if chunks)
             render.out().print(escape(f"{each.table}: {each.mirror}{'; ' + told if told else ''}"))
@@ -195,7 +204,3 @@ def _results(found: tuple[TierResult, ...], *, json: bool) -> None:
             render.complain(error, None)
         for notice in each.notices:
             render.note(f"{each.table}: {notice}")
-    from ebbtide.app.tier import exit_code
-
-    if code := exit_code(found):
-        raise typer.Exit(code)
