@@ -59,7 +59,8 @@ def _peek(
         slot=Literal(slot), upto=Literal(lsn_of(upto)), changes=Literal(changes), publication=Literal(publication),
         group=Literal(group),
     )  # fmt: skip
-    messages, lengths = [], []
+    messages: list[bytes] = []
+    lengths: list[bytes] = []
     size = 0
     with connection.transaction():
         connection.execute(query)
