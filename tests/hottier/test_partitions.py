@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
 import psycopg
 import pytest
 
@@ -9,7 +13,7 @@ from ebbtide.app.tier_opened import hot_tables
 from ebbtide.errors import InputError, RefusedError
 from ebbtide.hottier import copy, log
 from ebbtide.hottier.setup import name_for
-from tests.hottier.tier import NOW, POLICY, TABLE, Hot
+from tests.hottier.tier import COLUMNS, NOW, POLICY, TABLE, Hot
 
 _NAMED = "SELECT count(*) FROM pg_publication_rel WHERE prrelid = 'm_9'::regclass"
 _RANGE = "FOR VALUES FROM ('2024-01-09+00') TO ('2024-01-10+00')"
@@ -125,3 +129,21 @@ def test_wide_rows_come_in_smaller_parts(hot: Hot, monkeypatch: pytest.MonkeyPat
     hot.sql.execute("UPDATE m SET v = v || 'z' WHERE id < 8")  # one transaction above the limit
     assert hot.sync().mirror == "STREAMING"
     assert hot.in_lake() == hot.here()
+
+
+def test_the_statements_of_the_page_make_chunks_of_a_plain_table(hot: Hot) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "hottier.md").read_text(encoding="utf-8")
+    (statements,) = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
+    hot.sql.execute(f"CREATE TABLE metrics ({COLUMNS})")
+    hot.sql.execute("INSERT INTO metrics SELECT g, '2024-01-05 10:00+00', 'x', 1 FROM generate_series(1, 9) g")
+    for statement in re.sub(r"^--.*$", "", statements, flags=re.MULTILINE).split(";"):
+        if statement.strip():
+            hot.sql.execute(statement)
+    hot.sql.execute("INSERT INTO metrics VALUES (10, '2024-02-01 10:00+00', 'new', 1)")
+    hot.write(POLICY.replace("public.m", "public.metrics"))
+    with hot.tide as tide:
+        tide.tier.init()
+        tide.tier.add("public.metrics")
+        late = tide.tier.run(as_of=datetime(2024, 2, 11, 12, tzinfo=UTC))[0]
+    assert (late.dropped, late.errors) == (("metrics_before",), ())
+    assert len(hot.in_lake()) == 10
