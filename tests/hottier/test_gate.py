@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from ebbtide.app.tier_opened import hot_tables
+from ebbtide.app.tier_opened import StateBook, hot_tables
 from ebbtide.errors import InputError
 from ebbtide.hottier import gate, owner
 from ebbtide.hottier.fence import fence, seal
@@ -306,6 +306,25 @@ def test_plain_retention_drops_outright(hot: Hot) -> None:
     hot.write("  - {name: public.m, time: at, chunk: 1d, drop_after: 10d, ahead: 1}\n")
     hot.fill(1, 2).added()
     assert set(hot.run().dropped) == {"m_1", "m_2", "m_3", "m_4"}
+
+
+def test_a_chunk_that_stays_for_what_it_stayed_for_before_is_not_written_again(
+    hot: Hot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hot.fill(1, 2).added()
+    hot.lose_first_day()
+    hot.run()
+    because = hot.chunk("m_1").waits_for
+    written: list[str] = []
+    real = StateBook.set_chunk
+
+    def counted(book: StateBook, name: str, **values: Any) -> None:
+        written.append(name)
+        real(book, name, **values)
+
+    monkeypatch.setattr(StateBook, "set_chunk", counted)
+    hot.run()
+    assert (written, hot.chunk("m_1").waits_for) == ([], because)
 
 
 _AGAIN = "CREATE TABLE m_1 PARTITION OF m FOR VALUES FROM ('2024-01-01+00') TO ('2024-01-02+00')"

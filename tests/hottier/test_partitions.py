@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from ebbtide.app.tier_opened import hot_tables
+from ebbtide.app.tier_opened import cold_of, hot_table, hot_tables
 from ebbtide.errors import InputError, RefusedError
 from ebbtide.hottier import copy, log
 from ebbtide.hottier.setup import name_for
@@ -145,5 +145,7 @@ def test_the_statements_of_the_page_make_chunks_of_a_plain_table(hot: Hot) -> No
         tide.tier.init()
         tide.tier.add("public.metrics")
         late = tide.tier.run(as_of=datetime(2024, 2, 11, 12, tzinfo=UTC))[0]
+        cold = cold_of(tide.project, hot_table(tide.project, "public.metrics"))
+        assert cold is not None
+        assert len(cold.table.scan().to_arrow()) == 10
     assert (late.dropped, late.errors) == (("metrics_before",), ())
-    assert len(hot.in_lake()) == 10

@@ -51,12 +51,14 @@ def drop_due(
         holds = state.holds()
     for each in told.values():
         table, book = each.table, hot.book(each.table)
-        going, kept = due_to_drop(table, book.chunks(), holds, now, force=force)
-        for name, because in kept.items():
-            book.set_chunk(name, waits_for=(because,))
-            if only == name:
-                each.errors.append(f"chunk {name} stays: {because}")
-                each.refused = True
+        chunks = book.chunks()
+        going, kept = due_to_drop(table, chunks, holds, now, force=force)
+        for chunk in chunks:
+            if chunk.name in kept:
+                book.waits(chunk, kept[chunk.name])
+        if only in kept:
+            each.errors.append(f"chunk {only} stays: {kept[only]}")
+            each.refused = True
         forced_by = hot.context.actor if force and table.gated else None
         acts += [
             act_of(table, chunk, new_id(), gated=table.gated and not force, forced_by=forced_by)

@@ -81,6 +81,11 @@ class StateBook:
         with self.ledger.database.sweeper(self.lease) as state:
             HotWriter(state.connection).set_chunk(self.table_id, name, **values)
 
+    def waits(self, chunk: ChunkRecord, because: str) -> None:
+        """Why a chunk stays. Most stay for what they stayed for before: nothing is written then."""
+        if chunk.waits_for != (because,):
+            self.set_chunk(chunk.name, waits_for=(because,))
+
 
 @dataclass(slots=True)
 class HotRun:

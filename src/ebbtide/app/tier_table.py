@@ -135,7 +135,7 @@ def _tier(hot: HotRun, told: Told, found: Found, now: datetime) -> None:
                 book.set_chunk(chunk.name, sealed=seal(connection, leaf))
             sealed.append(chunk.name)
         except EbbtideError as error:
-            book.set_chunk(chunk.name, waits_for=(error.message,))
+            book.waits(chunk, error.message)
     mirror = hot.mirror(table)
     if not sealed or mirror is None:
         return
@@ -147,7 +147,7 @@ def _tier(hot: HotRun, told: Told, found: Found, now: datetime) -> None:
         because = gate.shut(record, chunk) if leaf is not None else "it is gone"
         proof = because or gate.compare(connection, mirror.cold, found, leaf, table.time)  # type: ignore[arg-type]
         if isinstance(proof, str):
-            book.set_chunk(chunk.name, waits_for=(proof,))
+            book.waits(chunk, proof)
         else:
             book.set_chunk(
                 chunk.name, state=ChunkState.TIERED, waits_for=(), cold_version=proof.version, rows=proof.digest.rows,
