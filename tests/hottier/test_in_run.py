@@ -18,6 +18,7 @@ def _with_a_policy(hot: Hot) -> None:
     (hot.root / "policies" / "p.yml").write_text(_POLICY, encoding="utf-8")
 
 
+@pytest.mark.jvm
 def test_a_run_of_the_project_tiers_and_sweeps(hot: Hot) -> None:
     hot.fill(1, 2).added()
     _with_a_policy(hot)
