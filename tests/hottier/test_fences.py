@@ -110,3 +110,6 @@ def test_a_drop_by_name_that_failed_is_an_error(hot: Hot) -> None:
         result = tide.tier.drop(TABLE, "m_1", as_of=NOW)
     assert any("digests differ" in error for error in result.errors)
     assert (result.dropped, exit_code([result])) == ((), 4)
+    with hot.tide as tide:
+        again = tide.tier.drop(TABLE, "m_1", as_of=NOW)
+    assert again.errors == ("chunk m_1 stays: digests differ: 20 rows here, 0 in the lake",)

@@ -56,8 +56,9 @@ def drop_due(
         for chunk in chunks:
             if chunk.name in kept:
                 book.waits(chunk, kept[chunk.name])
-        if only in kept:
-            each.errors.append(f"chunk {only} stays: {kept[only]}")
+        if only is not None and only in kept:
+            stays = f"chunk {only} stays: "
+            each.errors.append(stays + kept[only].removeprefix(stays))
             each.refused = True
         forced_by = hot.context.actor if force and table.gated else None
         acts += [

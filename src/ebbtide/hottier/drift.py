@@ -16,13 +16,16 @@ from ebbtide.hottier.values import CannotFollowError
 _AGAIN = "run `ebbtide tier resync TABLE`"
 
 
-def follow(cold: ColdTable, columns: Columns, slot: str) -> None:
-    """Bring the cold table's columns in step with the server's; a `CannotFollowError` where the log is not enough."""
+def follow(cold: ColdTable, columns: Columns, slot: str) -> bool:
+    """Bring the cold table's columns in step with the server's; a `CannotFollowError` where the log is not enough.
+
+    True where they were not: what was proven before was proven of other columns.
+    """
     before = cold.remembered()
     if because := _why_not(columns, before):
         raise CannotFollowError(because, hint=_AGAIN)
     # Those that were dropped stay in mind: one that comes again under such a name is another one.
-    _follow(cold, columns, {**(before or {}), **_numbered(columns)}, slot)
+    return _follow(cold, columns, {**(before or {}), **_numbered(columns)}, slot)
 
 
 def begin_with(cold: ColdTable, columns: Columns, slot: str) -> None:
@@ -38,11 +41,13 @@ def refuse_unfit_types(cold: ColdTable, columns: Columns) -> None:
         raise CannotFollowError("; ".join(unfit), hint=hint)
 
 
-def _follow(cold: ColdTable, columns: Columns, now: Mapping[int, str], slot: str) -> None:
+def _follow(cold: ColdTable, columns: Columns, now: Mapping[int, str], slot: str) -> bool:
     refuse_unfit_types(cold, columns)
     grown, _ = cold.differing(columns.schema)
-    if grown or now != cold.remembered() or cold.source != slot:
-        cold.follow(grown, now, slot)
+    if not grown and now == cold.remembered() and cold.source == slot:
+        return False
+    cold.follow(grown, now, slot)
+    return True
 
 
 def _numbered(columns: Columns) -> dict[int, str]:

@@ -129,7 +129,7 @@ class Mirror:
         if gap := altered(self.connection, found, record.publication or ""):
             raise self._degraded(gap)
         self._refuse_detached(found)
-        drift.follow(self.cold, found.columns, record.slot or "")
+        self._follow_columns(found, record.slot or "")
         record = replace(record, position=position.at)
         reached = record.reached
         assert reached is not None
@@ -144,6 +144,12 @@ class Mirror:
             except psycopg.errors.InsufficientPrivilege:
                 self.context.logger.debug("no right to write a running-transactions record")
         return record
+
+    def _follow_columns(self, found: Found, slot: str) -> None:
+        if drift.follow(self.cold, found.columns, slot):
+            for chunk in self.book.chunks():
+                if chunk.state is ChunkState.TIERED:
+                    self.book.set_chunk(chunk.name, state=ChunkState.ACTIVE, sealed=None)
 
     def _why_not(self, record: HotRecord, now: Identity, position: Position | None) -> str | None:
         if (record.system, record.timeline) != (now.system, now.timeline):
