@@ -24,6 +24,7 @@ from benchmarks import (
     erase_run,
     erase_verify,
     hottier_drain,
+    hottier_gate,
     labels,
     ledger_append,
     ledger_check,
@@ -48,6 +49,7 @@ BENCHMARKS: dict[str, Callable[[Path], Iterator[Result]]] = {
     "erase-verify": erase_verify.main,
     "erase-run": erase_run.main,
     "hottier-drain": hottier_drain.main,
+    "hottier-gate": hottier_gate.main,
 }
 SMOKE: dict[str, Callable[[Path], Iterator[Result]]] = {
     "commands": commands.smoke,

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ebbtide.config.copies import Copy
+from ebbtide.config.hottier import names_of_hot_tables
 from ebbtide.erasure.copies import CopyStep, copy_steps, out_of_reach, places_of_copies, with_hot_tables
 from ebbtide.erasure.places import Places
 from ebbtide.model.durations import Duration
@@ -89,7 +90,7 @@ def test_what_no_search_of_storage_reads_is_named_whoever_is_asked_for(tmp_path:
         "server: ${A_SERVER_THAT_NOBODY_NAMED}\n"
         "tables:\n  - {name: public.metrics, time: at, chunk: 1d, drop_after: 30d}\n"
     )
-    found = out_of_reach(tmp_path)
+    found = out_of_reach(tmp_path, names_of_hot_tables(tmp_path))
     assert [name for name, _ in found] == ["tapes", "public.metrics"]
     places = with_hot_tables(Places({}, ()), ["public.metrics"])
     assert [(each.place, each.elsewhere, each.failed) for each in places.not_reachable] == [

@@ -171,7 +171,7 @@ def test_an_added_column_becomes_one_of_the_cold_table_and_a_dropped_one_stays_t
 def test_what_the_log_cannot_tell_shuts_the_gate_until_a_resync(hot: Hot, change: str, said: str) -> None:
     hot.fill(1, 2).added()
     hot.run(datetime(2024, 1, 10, 12, tzinfo=UTC))
-    name = name_for("hot", hot_tables(hot.tide.project)[TABLE])
+    name = name_for(hot.sql, "hot", hot_tables(hot.tide.project)[TABLE])
     for statement in change.format(p=name).split(";"):
         hot.sql.execute(statement)
     result = hot.run()

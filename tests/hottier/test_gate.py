@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from ebbtide.app.tier_opened import hot_tables
+from ebbtide.app.tier_opened import StateBook, hot_tables
 from ebbtide.errors import InputError
 from ebbtide.hottier import gate, owner
 from ebbtide.hottier.fence import fence, seal
@@ -101,7 +101,7 @@ def test_rows_that_the_lake_lost_after_the_chunk_was_tiered_keeps_it(hot: Hot) -
     result = hot.run()
     assert "m_1" in hot.chunks_here()
     assert "m_1" not in result.dropped
-    assert any("digests differ" in notice for notice in result.notices)
+    assert any("digests differ" in error for error in result.errors)
     hot.sql.execute("INSERT INTO m VALUES (9, '2024-01-01 10:00+00', 'open again', 1)")  # its fence came down
 
 
@@ -308,6 +308,25 @@ def test_plain_retention_drops_outright(hot: Hot) -> None:
     assert set(hot.run().dropped) == {"m_1", "m_2", "m_3", "m_4"}
 
 
+def test_a_chunk_that_stays_for_what_it_stayed_for_before_is_not_written_again(
+    hot: Hot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hot.fill(1, 2).added()
+    hot.lose_first_day()
+    hot.run()
+    because = hot.chunk("m_1").waits_for
+    written: list[str] = []
+    real = StateBook.set_chunk
+
+    def counted(book: StateBook, name: str, **values: Any) -> None:
+        written.append(name)
+        real(book, name, **values)
+
+    monkeypatch.setattr(StateBook, "set_chunk", counted)
+    hot.run()
+    assert (written, hot.chunk("m_1").waits_for) == ([], because)
+
+
 _AGAIN = "CREATE TABLE m_1 PARTITION OF m FOR VALUES FROM ('2024-01-01+00') TO ('2024-01-02+00')"
 _WIDER = "ALTER TABLE m ATTACH PARTITION m_1 FOR VALUES FROM ('2023-01-01+00') TO ('2024-01-02+00')"
 _REMADE, _GROWN = f"DROP TABLE m_1; {_AGAIN}", f"ALTER TABLE m DETACH PARTITION m_1; {_WIDER}"
@@ -344,7 +363,7 @@ def test_a_partition_that_took_the_place_of_a_chunk_is_not_dropped_for_it(
         patch.setattr(where, name, replaced(getattr(where, name)))
         result = hot.run()
     assert set(result.dropped) == {"m_2", "m_3", "m_4"}
-    assert any("chunk m_1 is not what it was" in notice for notice in result.notices)
+    assert any("chunk m_1 is not what it was" in error for error in result.errors)
     assert len(hot.here()) == 20
     with hot.tide as tide:
         failed = [e for e in tide.ledger.entries() if e.kind == "act.outcome" and e.says["result"] == "failed"]

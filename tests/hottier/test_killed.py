@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from ebbtide.acts import intents
-from ebbtide.app import tier as tier_app
-from ebbtide.app.tier import exit_code
+from ebbtide.app import tier_table
+from ebbtide.app.results.tier import exit_code
 from ebbtide.formats.iceberg.cold import ColdTable
 from ebbtide.hottier import gate, log, owner
 from ebbtide.ledger.entries import Intent, Outcome
@@ -35,7 +35,7 @@ def _after(real: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _PLACES: dict[str, tuple[Any, str, bool]] = {
-    "before the seal": (tier_app, "seal", False),
+    "before the seal": (tier_table, "seal", False),
     "before the mirror's commit": (ColdTable, "commit", False),
     "after the mirror's commit": (ColdTable, "commit", True),
     "before the slot moves": (log, "advance", False),

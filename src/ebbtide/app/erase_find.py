@@ -27,7 +27,9 @@ def find_people(
     context: RunContext | None = None,
 ) -> list[dict[str, Any]]:
     """Places of each request, or of a person without one. `rows` is the file that the person's own rows go to."""
+    from ebbtide.app.hot_places import hot_places
     from ebbtide.app.scan import scan_project, start_session
+    from ebbtide.app.state import open_state
     from ebbtide.config.copies import load_copies
     from ebbtide.erasure.copies import out_of_reach, with_clones
     from ebbtide.erasure.find import Finder
@@ -55,7 +57,8 @@ def find_people(
     found = finder.find(resolved.people, places, context)
     if rows is not None:
         _write_rows(rows, found.rows[0])
-    beside = {NotReachable(place, because, elsewhere=True) for place, because in out_of_reach(project.root)}
+    hot = hot_places(project, open_state(project))
+    beside = {NotReachable(place, because, elsewhere=True) for place, because in out_of_reach(project.root, hot)}
     missed = [
         {"place": one.place, "because": one.because, "failed": one.failed}
         for one in sorted({*found.not_reachable, *resolved.not_reachable, *beside})

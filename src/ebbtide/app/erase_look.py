@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 
+from ebbtide.app.hot_places import hot_places
 from ebbtide.app.scan import run_scan, start_session
 from ebbtide.app.world import orders_of, read_state, world_of
 from ebbtide.config import Project
 from ebbtide.config.copies import load_copies
-from ebbtide.config.hottier import names_of_hot_tables
 from ebbtide.config.policies import load_policies
 from ebbtide.config.subjects import Identities, load_identities
 from ebbtide.config.tables import ErasureTerms
@@ -128,7 +128,7 @@ def look_for(
     names = {one.type for person in resolved.people for one in person}
     copies = load_copies(project.root)
     places = with_clones(places_of(names, identities, labelled, inventory), copies, inventory)
-    places = with_hot_tables(places, names_of_hot_tables(project.root))
+    places = with_hot_tables(places, hot_places(project, ledger.database))
     search = Finder(session(), project.catalogs, identities, inventory).find(resolved.people, places, context)
     search = replace(search, not_reachable=tuple(sorted({*search.not_reachable, *resolved.not_reachable})))
     snapshot = read_state(project)

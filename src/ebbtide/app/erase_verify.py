@@ -126,6 +126,7 @@ def places_to_search(project: Project, inventory: Inventory, ledger: Ledger) -> 
     """Everywhere that a person may lie: datasets, those that were dropped, whole warehouses, and our own stores; and
     what lies where nobody can look.
     """
+    from ebbtide.app.hot_places import hot_places
     from ebbtide.erasure.copies import out_of_reach
     from ebbtide.verify.report import SearchPlace, Untold
 
@@ -148,7 +149,9 @@ def places_to_search(project: Project, inventory: Inventory, ledger: Ledger) -> 
     prefixes = [(catalog.warehouse, catalog.options) for catalog in project.catalogs.values() if catalog.warehouse]
     prefixes += [(each.prefix, {}) for each in project.warehouses]
     places += [SearchPlace(at, at, options) for at, options in prefixes]
-    untold += [Untold(place, because) for place, because in out_of_reach(project.root)]
+    untold += [
+        Untold(place, because) for place, because in out_of_reach(project.root, hot_places(project, ledger.database))
+    ]
     if database_of(project).folder is None:
         untold.append(Untold("ebbtide:state", "it is on a server, whose files are not read here"))
     places += _own_places(project, ledger)

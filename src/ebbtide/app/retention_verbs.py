@@ -110,7 +110,7 @@ class RetentionVerbs:
         as_of: datetime | None = None,
         context: RunContext | None = None,
     ) -> RunResult:
-        """Scan, plan, mark and sweep in one go. What stopped it is in the result, and not raised."""
+        """Tier what `hottier/` declares, then scan, plan, mark and sweep. What stopped it is in the result."""
         from ebbtide.app.results.retention import RunResult
         from ebbtide.app.run import run_once
 

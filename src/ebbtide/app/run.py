@@ -1,16 +1,18 @@
-"""`ebbtide run`: scan, plan, mark and sweep in one go, once or for ever."""
+"""`ebbtide run`: the hot tier, then scan, plan, mark and sweep in one go, once or for ever."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from ebbtide.app.ledger import open_for_writing
 from ebbtide.app.mark import exit_code as mark_exit_code
 from ebbtide.app.mark import mark_round, would_mark
 from ebbtide.app.mark import summary as mark_summary
+from ebbtide.app.results.tier import TierResult
+from ebbtide.app.results.tier import exit_code as tier_exit_code
 from ebbtide.app.round import RetentionRun, plan_round, sweeper
 from ebbtide.app.runs import recorded
 from ebbtide.app.sweep import exit_code, summary, sweep_round, would_sweep
@@ -36,6 +38,7 @@ class RunReport:
     error: EbbtideError | None = None
     warnings: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
+    tier: tuple[TierResult, ...] = ()
 
 
 def run_once(
@@ -46,8 +49,38 @@ def run_once(
     dry_run: bool = False,
     context: RunContext | None = None,
 ) -> RunReport:
-    """Mark what is due and sweep what is past its grace, by one plan. The lake's limit on either stops both."""
+    """The hot tier first, whose rows have to be in the lake; then the lake, whatever came of the tier."""
     context = quiet(context, as_of=as_of)
+    tier, error = _tier(project, dry_run=dry_run, context=context)
+    lake = _lake(project, limits=limits, dry_run=dry_run, context=context)
+    codes = [tier_exit_code(tier), lake.exit_code, 0 if error is None else error.exit_code]
+    return replace(lake, tier=tier, exit_code=_gravest(codes), error=lake.error or error)
+
+
+def _tier(
+    project: Project, *, dry_run: bool, context: RunContext
+) -> tuple[tuple[TierResult, ...], EbbtideError | None]:
+    """What a run of the hot tier did, where the project has one, or what stopped all of it."""
+    if not (project.root / "hottier").is_dir():
+        return (), None
+    from ebbtide.app.tier import run_tier
+
+    try:
+        return run_tier(project, dry_run=dry_run, context=context), None
+    except EbbtideError as error:
+        return (), error
+    except Exception as error:
+        # Whatever a library of the tier raised: it keeps the lake from nothing.
+        return (), UnreadableError.unexpected("the hot tier", error)
+
+
+def _gravest(codes: Sequence[int]) -> int:
+    """A broken proof, then what failed or could not be read, then what was refused, then wrong input."""
+    return next((code for code in (1, 4, 3) if code in codes), max(codes, default=0))
+
+
+def _lake(project: Project, *, limits: Limits | None, dry_run: bool, context: RunContext) -> RunReport:
+    """Mark what is due and sweep what is past its grace, by one plan. The lake's limit on either stops both."""
     try:
         ledger, _ = open_for_writing(project, context)
         if dry_run:
@@ -76,9 +109,7 @@ def _both(round_: RetentionRun, mark: Callable[[], MarkReport], sweep: Callable[
         refused = error
     codes = [exit_code(swept) if swept else 0, mark_exit_code(marked) if marked else 0, 3 if refused else 0]
     codes.append(4 if round_.unread else 0)
-    # A broken proof, then what failed or could not be read, then what was refused.
-    code = next((code for code in (1, 4, 3) if code in codes), 0)
-    return RunReport(marked, swept, code, refused, round_.plan.warnings, round_.unread)
+    return RunReport(marked, swept, _gravest(codes), refused, round_.plan.warnings, round_.unread)
 
 
 def _summary(report: RunReport) -> str:

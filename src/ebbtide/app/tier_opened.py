@@ -11,10 +11,10 @@ from psycopg import Connection
 
 from ebbtide.config import Project, yaml
 from ebbtide.config.hottier import HotTable, load_hot_tables
-from ebbtide.errors import InputError
+from ebbtide.errors import InputError, RefusedError
 from ebbtide.formats.iceberg.cold import ColdTable
 from ebbtide.hottier.mirror import Mirror
-from ebbtide.hottier.server import connect
+from ebbtide.hottier.server import Identity, connect
 from ebbtide.ledger.ledger import Ledger
 from ebbtide.model.ids import DatasetId, written
 from ebbtide.run import RunContext
@@ -69,6 +69,10 @@ class StateBook:
         with self.ledger.database.reader() as state:
             return HotReader(state.connection).chunks(self.table_id)
 
+    def chunk(self, name: str) -> ChunkRecord | None:
+        with self.ledger.database.reader() as state:
+            return HotReader(state.connection).chunk(self.table_id, name)
+
     def set_table(self, **values: Any) -> None:
         with self.ledger.database.sweeper(self.lease) as state:
             HotWriter(state.connection).set_table(self.table_id, **values)
@@ -76,6 +80,11 @@ class StateBook:
     def set_chunk(self, name: str, **values: Any) -> None:
         with self.ledger.database.sweeper(self.lease) as state:
             HotWriter(state.connection).set_chunk(self.table_id, name, **values)
+
+    def waits(self, chunk: ChunkRecord, because: str) -> None:
+        """Why a chunk stays. Most stay for what they stayed for before: nothing is written then."""
+        if chunk.waits_for != (because,):
+            self.set_chunk(chunk.name, waits_for=(because,))
 
 
 @dataclass(slots=True)
@@ -122,3 +131,15 @@ def added(ledger: Ledger) -> Mapping[str, HotRecord]:
     """The tables that were added, by id."""
     with ledger.database.reader() as state:
         return {record.id: record for record in HotReader(state.connection).tables()}
+
+
+def refuse_another(table: HotTable, record: HotRecord, here: Identity) -> None:
+    """A table that is synced stays gated, whatever its file says by now; and a name is a table of one server only."""
+    name = table.id
+    if record.cold != table.cold:
+        raise RefusedError(
+            f"{name} was added with {record.cold or 'no cold table'}, and its file names {table.cold or 'none'}",
+            hint=f"nothing was done; put it back, or run `ebbtide tier remove {name}` first",
+        )
+    if record.cold is None and record.system != here.system:
+        raise RefusedError(f"{name} was added on another server", hint=f"run `ebbtide tier remove {name}` first")

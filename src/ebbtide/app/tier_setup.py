@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from psycopg import Connection
 from psycopg.sql import Composed
 
@@ -16,15 +13,16 @@ from ebbtide.app.results.tier import TierChange
 from ebbtide.app.round import sweeper
 from ebbtide.app.runs import recorded
 from ebbtide.app.tier_cold import refuse_outlived
-from ebbtide.app.tier_opened import HotRun, added, cold_of, hot_run, hot_table, hot_tables
+from ebbtide.app.tier_copy import first_copy, refuse_foreign, refuse_loss
+from ebbtide.app.tier_opened import HotRun, added, cold_of, hot_run, hot_table, hot_tables, refuse_another
 from ebbtide.config import Project
 from ebbtide.config.hottier import HotTable, ServerUrl
-from ebbtide.errors import InputError, RefusedError
-from ebbtide.formats.iceberg.cold import ColdTable, Position, Span
+from ebbtide.errors import EbbtideError, InputError, RefusedError, kind_of
+from ebbtide.formats.iceberg.cold import ColdTable, Span
 from ebbtide.hottier import partitions, setup
 from ebbtide.hottier.chunks import new_records
-from ebbtide.hottier.copy import copied
-from ebbtide.hottier.mirror import mark_own
+from ebbtide.hottier.drift import refuse_unfit_types
+from ebbtide.hottier.log import mark_own
 from ebbtide.hottier.server import connect, identity
 from ebbtide.hottier.statements import build
 from ebbtide.hottier.table import Found, find, refuse_unfit
@@ -74,7 +72,7 @@ def add(project: Project, name: str, *, dry_run: bool = False, context: RunConte
     refuse_outlived(project, table)
     with connect(table.server) as connection:
         found = _fit(connection, table)
-        publication = setup.name_for(project.name, table) if table.cold is not None else None
+        publication = setup.name_for(connection, project.name, table) if table.cold is not None else None
         statements = _statements(table, found, publication, now=now)
         told = partitions.shown(connection, statements)
         if dry_run:
@@ -87,17 +85,32 @@ def add(project: Project, name: str, *, dry_run: bool = False, context: RunConte
         recorded(context, ledger, "tier add", lease) as run,
         hot_run(project, ledger, lease, run.context) as hot,
     ):
-        cold = _new_cold(project, table, found)
+        cold = _new_cold(project, table, found, publication)
         _register(hot, table, found, publication, now=now)
-        with hot.session(table).transaction():
-            mark_own(hot.session(table))
-            for each in statements:
-                hot.session(table).execute(each)
-        _register_chunks(hot, table)
-        if publication is not None and cold is not None:
-            _first_copy(hot, table, cold, publication)
+        try:
+            with hot.session(table).transaction():
+                mark_own(hot.session(table))
+                for each in statements:
+                    hot.session(table).execute(each)
+            _register_chunks(hot, table)
+            if publication is not None and cold is not None:
+                first_copy(hot, table, cold, publication, may_lose=True)
+        except BaseException:
+            _undo(hot, table, publication)
+            raise
         run.ended(0, name)
     return TierChange(table=name, state="added", statements=told)
+
+
+def _undo(hot: HotRun, table: HotTable, publication: str | None) -> None:
+    """A table whose first copy failed is not added: no slot of it holds the server's log, and `add` begins anew."""
+    with suppress(EbbtideError):  # what went wrong is what is told; what is left here is for `tier remove`
+        if publication is not None:
+            with connect(table.server) as connection:
+                setup.drop_slot(connection, publication)
+                connection.execute(build("DROP PUBLICATION IF EXISTS {p}", p=(publication,)))
+        with hot.ledger.database.sweeper(hot.lease) as state:
+            HotWriter(state.connection).remove(table.id)
 
 
 def _fit(connection: Session, table: HotTable) -> Found:
@@ -117,7 +130,7 @@ def _statements(table: HotTable, found: Found, publication: str | None, *, now: 
     return [*made, *partitions.ahead(table, found, publication, now=now)]
 
 
-def _new_cold(project: Project, table: HotTable, found: Found) -> ColdTable | None:
+def _new_cold(project: Project, table: HotTable, found: Found, slot: str | None) -> ColdTable | None:
     """An empty cold table. One that has rows belongs to somebody: it is not taken over."""
     if table.cold is None:
         return None
@@ -125,7 +138,7 @@ def _new_cold(project: Project, table: HotTable, found: Found) -> ColdTable | No
     if cold is None:
         dataset = DatasetId.parse(table.cold)
         return ColdTable.create(project.catalogs[dataset.catalog], dataset, found.columns.schema, table.time)
-    if cold.position() is not None:
+    if cold.source not in (None, slot):
         raise RefusedError(f"{table.cold} is another mirror's already", hint="give this table a cold table of its own")
     if cold.version is not None and cold.rows(Span(table.time, None, None, found.time_kind)):
         raise RefusedError(f"{table.cold} has rows already", hint="name a table that does not exist yet")
@@ -153,56 +166,12 @@ def _register_chunks(hot: HotRun, table: HotTable) -> Found:
     return found
 
 
-def _first_copy(hot: HotRun, table: HotTable, cold: ColdTable, slot: str) -> None:
-    """One commit with the position of the slot, under the slot's own snapshot: who dies before it begins anew."""
-    connection, record = hot.session(table), hot.book(table).record()
-    hot.context.step("copying", unit="rows")
-    with setup.new_slot(table.server, slot) as (snapshot, at):
-        position = Position(record.system, record.timeline, at, slot)
-        found = find(connection, table)
-        rows = copied(connection, found, snapshot, hot.context.advance)
-        if cold.version is None:
-            cold.begin(rows, position)
-        else:
-            _replace_resident(cold, table, found, rows, position)
-    hot.book(table).set_table(state=MirrorState.STREAMING, because="", position=at, passed=None, confirm=None)
-
-
-def _replace_resident(
-    cold: ColdTable, table: HotTable, found: Found, rows: Iterator[pa.Table], position: Position
-) -> None:
-    """The rows of resident chunks as they are here; what lies in the lake only stays."""
-    spans = [Span(table.time, leaf.first, leaf.last, found.time_kind) for leaf in found.chunks]
-    added_fields = [column.field for column in found.columns.columns if column.name not in set(cold.columns.names)]
-
-    def replace(files: Iterator[pa.Table]) -> tuple[list[int], Iterable[pa.Table]]:
-        going, kept = [], []
-        for n, file in enumerate(files):
-            inside = _inside(file[table.time], spans)
-            if inside.any():
-                going.append(n)
-                kept.append(file.filter(pa.array(~inside)))
-        return going, (part for parts in (kept, rows) for part in parts)
-
-    cold.commit(found.columns.schema.empty_table(), position, replace, spans, added_fields)
-
-
-def _inside(times: pa.ChunkedArray, spans: Iterable[Span]) -> Any:
-    at = times.cast(pa.timestamp("us")).cast(pa.int64()).to_numpy()
-    found = np.zeros(len(at), np.bool_)
-    for span in spans:
-        low = np.iinfo(np.int64).min if span.first is None else int(_micros(span.first))
-        high = np.iinfo(np.int64).max if span.last is None else int(_micros(span.last)) - 1
-        found |= (at >= low) & (at <= high)
-    return found
-
-
-def _micros(at: Any) -> Any:
-    return pc.cast(pa.scalar(at, pa.timestamp("us", "UTC")), pa.int64()).as_py()
-
-
-def resync(project: Project, name: str, *, dry_run: bool = False, context: RunContext | None = None) -> TierChange:
-    """Copy what is here again, and mirror from there on. No row of a chunk that is in the lake only goes."""
+def resync(
+    project: Project, name: str, *, confirm: bool = False, dry_run: bool = False, context: RunContext | None = None
+) -> TierChange:
+    """Copy what is here again, and mirror from there on. No row of a chunk that is in the lake only goes, and of others
+    no more than `delete_share` of a chunk, or what stopped the mirror, unless a person confirms.
+    """
     context = quiet(context)
     table = hot_table(project, name)
     name = table.id
@@ -218,21 +187,44 @@ def resync(project: Project, name: str, *, dry_run: bool = False, context: RunCo
         hot_run(project, ledger, lease, run.context) as hot,
     ):
         connection = hot.session(table)
-        found, here = _fit(connection, table), identity(connection)
+        here, record = identity(connection), hot.book(table).record()
+        refuse_another(table, record, here)
+        found = _fit(connection, table)
+        slot = record.slot
+        assert slot is not None
         cold = cold_of(project, table)
         if cold is None:
-            cold = _new_cold(project, table, found)
+            cold = _new_cold(project, table, found, slot)
         assert cold is not None
+        refuse_foreign(cold, table, found, slot)
+        refuse_unfit_types(cold, found.columns)
+        if not confirm:
+            _refuse_unconfirmed(record)
+            refuse_loss(connection, cold, table, found)
+        # What waits to be confirmed waits until the copy is done: who dies before it has confirmed nothing.
         hot.book(table).set_table(
             state=MirrorState.STARTING, because="it is being copied again", system=here.system, timeline=here.timeline,
-            position=None, passed=None, confirm=None, confirmed=None,
+            position=None, passed=None, confirmed=None,
         )  # fmt: skip
-        _start_over(connection, found, record.slot)
-        _register_chunks(hot, table)
-        _prove_again(hot, table, {leaf.oid for leaf in found.chunks})
-        _first_copy(hot, table, cold, record.slot)
+        try:
+            _start_over(connection, found, slot)
+            _register_chunks(hot, table)
+            _prove_again(hot, table, {leaf.oid for leaf in found.chunks})
+            first_copy(hot, table, cold, slot, may_lose=confirm)
+        except Exception as error:
+            because = error.message if isinstance(error, EbbtideError) else kind_of(error)
+            hot.book(table).set_table(state=MirrorState.DEGRADED, because=f"it was not copied again: {because}")
+            raise
         run.ended(0, name)
     return TierChange(table=name, state="copied again", statements=(), because=_RESIDENT)
+
+
+def _refuse_unconfirmed(record: HotRecord) -> None:
+    if record.confirm is not None:
+        raise RefusedError(
+            f"{record.id} stopped at what nobody confirmed: {record.because}",
+            hint=f"`ebbtide tier resync {record.id} --confirm` takes these rows from the lake, too",
+        )
 
 
 def _prove_again(hot: HotRun, table: HotTable, there: set[int]) -> None:
@@ -251,26 +243,3 @@ def _start_over(connection: Session, found: Found, name: str) -> None:
         connection.execute(build("DROP PUBLICATION IF EXISTS {p}", p=(name,)))
         for each in setup.publish(found, name):
             connection.execute(each)
-
-
-def remove(project: Project, name: str, *, dry_run: bool = False, context: RunContext | None = None) -> TierChange:
-    """End the mirror, and forget the table's chunks. No row goes, here or in the lake."""
-    context = quiet(context)
-    table = hot_table(project, name)
-    name = table.id
-    ledger, _ = open_for_writing(project, context)
-    record = added(ledger).get(name)
-    if record is None:
-        raise InputError(f"{name} was not added", hint="`ebbtide tier status` lists what was")
-    told = () if record.slot is None else (
-        f"SELECT pg_drop_replication_slot('{record.slot}')", f'DROP PUBLICATION IF EXISTS "{record.slot}"'
-    )  # fmt: skip
-    if not dry_run:
-        with sweeper(ledger, context) as lease, hot_run(project, ledger, lease, context) as hot:
-            if record.slot is not None:
-                connection = hot.session(table)
-                setup.drop_slot(connection, record.slot)
-                connection.execute(build("DROP PUBLICATION IF EXISTS {p}", p=(record.slot,)))
-            with ledger.database.sweeper(lease) as state:
-                HotWriter(state.connection).remove(name)
-    return TierChange(table=name, state="would be removed" if dry_run else "removed", statements=told)

@@ -17,7 +17,7 @@ from ebbtide.config.hottier import HotTable
 from ebbtide.errors import InputError, RefusedError
 from ebbtide.formats.iceberg.cold import ColdTable, Span
 from ebbtide.hottier.digest import cold_digest, hot_digest
-from ebbtide.hottier.mirror import mark_own
+from ebbtide.hottier.log import mark_own
 from ebbtide.hottier.partitions import bound, without_tombstone
 from ebbtide.hottier.statements import build
 from ebbtide.hottier.table import Found, Leaf, find
@@ -39,7 +39,7 @@ def untier(
         hot_run(project, ledger, lease, run.context) as hot,
     ):
         book, mirror = hot.book(table), hot.mirror(table)
-        record = next((each for each in book.chunks() if each.name == chunk), None)
+        record = book.chunk(chunk)
         if record is None or record.state is not ChunkState.DROPPED or record.last is None:
             raise InputError(f"no dropped chunk {chunk!r} of {name}", hint="`ebbtide tier status` lists them")
         if mirror is None:
@@ -87,7 +87,7 @@ def _bring_back(
         _fill(connection, cold, span, version, leaf_path, found)
         row = connection.execute("SELECT %s::regclass::oid::bigint", [_quoted(connection, leaf_path)]).fetchone()
         assert row is not None
-        leaf = Leaf(row[0], found.schema, chunk.name, chunk.first, chunk.last, tombstone=False, fenced=False)
+        leaf = Leaf(row[0], found.schema, chunk.name, chunk.first, chunk.last, tombstone=False)
         here = hot_digest(connection, leaf, found.columns)
         there = cold_digest(cold.batches(span, version=version), found.columns)
         if here != there:

@@ -32,15 +32,17 @@ class TierVerbs:
 
         return add(self.project, table, dry_run=dry_run, context=context)
 
-    def resync(self, table: str, *, dry_run: bool = False, context: RunContext | None = None) -> TierChange:
-        """Copy what is in the hot tier again; rows that are in the lake only stay."""
+    def resync(
+        self, table: str, *, confirm: bool = False, dry_run: bool = False, context: RunContext | None = None
+    ) -> TierChange:
+        """Copy what is in the hot tier again; rows that are in the lake only stay. `confirm`: what went is meant."""
         from ebbtide.app.tier_setup import resync
 
-        return resync(self.project, table, dry_run=dry_run, context=context)
+        return resync(self.project, table, confirm=confirm, dry_run=dry_run, context=context)
 
     def remove(self, table: str, *, dry_run: bool = False, context: RunContext | None = None) -> TierChange:
         """End the mirror of a table and forget its chunks. No row goes."""
-        from ebbtide.app.tier_setup import remove
+        from ebbtide.app.tier_remove import remove
 
         return remove(self.project, table, dry_run=dry_run, context=context)
 

@@ -138,9 +138,10 @@ def run(
     dry_run: DryRunOption = False,
     as_of: _AsOf = None,
 ) -> None:
-    """Scan, plan, mark and sweep in one go; with `--every` for ever, whatever single datasets do."""
+    """Tier what `hottier/` declares, then scan, plan, mark and sweep in one go; with `--every` for ever."""
     from ebbtide.app.results.retention import RunResult
     from ebbtide.app.run import run_for_ever, run_once
+    from ebbtide.cli.tier import tell as tell_tier
     from ebbtide.errors import InputError
     from ebbtide.model.durations import parse_duration
 
@@ -158,6 +159,7 @@ def run(
             render.write_json(RunResult.of(report).to_dict(), indent=2 if every is None else None)
         elif report.swept is not None:
             _show(report.swept, every=False)
+        tell_tier(report.tier, shows=not json)
         render.warn(report.warnings)
         for part, said in ((report.marked, _tell_marked), (report.swept, _tell_swept)):
             if part is not None:

@@ -49,13 +49,16 @@ def add(
 def resync(
     ctx: typer.Context,
     table: TableArgument,
+    confirm: Annotated[
+        bool, typer.Option("--confirm", help="What went from the hot tier is meant: it goes from the lake, too.")
+    ] = False,
     project: ProjectOption = None,
     dry_run: DryRunOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Copy what is in the hot tier again, and mirror from there on."""
+    """Copy what is in the hot tier again, and mirror from there on. Exit 3 where the lake would lose rows by it."""
     with running.shown("looking at the table") as context:
-        found = open_project(ctx, project).tier.resync(table, dry_run=dry_run, context=context)
+        found = open_project(ctx, project).tier.resync(table, confirm=confirm, dry_run=dry_run, context=context)
     _changed(found, json=json, shows=False)
 
 
@@ -181,8 +184,17 @@ def _changed(found: TierChange, *, json: bool, shows: bool) -> None:
 def _results(found: tuple[TierResult, ...], *, json: bool) -> None:
     if json:
         render.write_json([each.to_dict() for each in found])
+    tell(found, shows=not json)
+    from ebbtide.app.results.tier import exit_code
+
+    if code := exit_code(found):
+        raise typer.Exit(code)
+
+
+def tell(found: tuple[TierResult, ...], *, shows: bool) -> None:
+    """What a run did to each table, for people."""
     for each in found:
-        if not json:
+        if shows:
             parts = {"tiered": each.tiered, "dropped": each.dropped, "would drop": each.would_drop}
             told = "; ".join(f"{name} {', '.join(chunks)}" for name, chunks in parts.items() if chunks)
             render.out().print(escape(f"{each.table}: {each.mirror}{'; ' + told if told else ''}"))
@@ -192,7 +204,3 @@ def _results(found: tuple[TierResult, ...], *, json: bool) -> None:
             render.complain(error, None)
         for notice in each.notices:
             render.note(f"{each.table}: {notice}")
-    from ebbtide.app.tier import exit_code
-
-    if code := exit_code(found):
-        raise typer.Exit(code)

@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ebbtide.config.copies import Copy, load_copies
-from ebbtide.config.hottier import names_of_hot_tables
 from ebbtide.erasure.places import NotReachable, Places
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.model.durations import add
@@ -80,11 +79,11 @@ def with_hot_tables(places: Places, names: Iterable[str]) -> Places:
     return Places(places.columns, tuple(sorted({*places.not_reachable, *missed})))
 
 
-def out_of_reach(root: Path) -> list[tuple[str, str]]:
-    """What a project declares beside its catalogs, and no search of storage reads, each with why."""
+def out_of_reach(root: Path, hot_tables: Iterable[str]) -> list[tuple[str, str]]:
+    """What a project has beside its catalogs, and no search of storage reads, each with why."""
     copies = [(each.name, f"a declared {each.kind}: nobody reads it here") for each in load_copies(root)
               if each.kind in KINDS]  # fmt: skip
-    return [*copies, *((name, HOT_TABLE) for name in names_of_hot_tables(root))]
+    return [*copies, *((name, HOT_TABLE) for name in hot_tables)]
 
 
 def copy_steps(

@@ -7,7 +7,6 @@ from typing import Any
 
 from psycopg import Connection
 
-from ebbtide.hottier.fence import unfence
 from ebbtide.hottier.mirror import Book
 from ebbtide.hottier.table import Found, Leaf
 from ebbtide.state.hottier import ChunkRecord, ChunkState, HotWriter
@@ -58,14 +57,6 @@ def covered(found: Found, chunk: ChunkRecord) -> bool:
         and (leaf.first is None or (chunk.first is not None and leaf.first <= chunk.first))
         for leaf in found.tombstones
     )
-
-
-def take_down_fences(connection: Connection[tuple[Any, ...]], found: Found) -> tuple[str, ...]:
-    """A fence that no drop followed: its run died. Writers get their chunk back."""
-    stale = [leaf for leaf in found.chunks if leaf.fenced]
-    for leaf in stale:
-        unfence(connection, leaf)
-    return tuple(leaf.name for leaf in stale)
 
 
 def leaf_of(found: Found, chunk: ChunkRecord) -> Leaf | None:

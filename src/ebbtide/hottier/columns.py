@@ -5,7 +5,7 @@ A type that is not here has no canonical form: a table with one is refused when 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -35,6 +35,10 @@ class Column:
     key: bool
     precision: int = 0
     scale: int = 0
+    number: int = 0
+    """What it is, whatever it is called."""
+    filled: bool = False
+    """Whether rows have a value of it that nobody wrote: it was added with a default."""
 
     @property
     def arrow(self) -> pa.DataType:
@@ -93,7 +97,7 @@ class Columns:
 def read_columns(connection: Connection[tuple[Any, ...]], oid: int) -> Columns:
     """The columns of a table, in the order of its attributes."""
     found, problems = [], []
-    for name, _, key, generated, type_, category, modifier, shown in connection.execute(
+    for name, number, key, generated, type_, category, modifier, shown, filled in connection.execute(
         statement("columns"), {"oid": oid}
     ):
         made = None if generated else _column(name, type_, category, modifier, key=key)
@@ -104,7 +108,7 @@ def read_columns(connection: Connection[tuple[Any, ...]], oid: int) -> Columns:
         elif key and made.kind in _NO_KEYS:
             problems.append(f"column {name} of type {shown} cannot be part of a key that is followed")
         else:
-            found.append(made)
+            found.append(replace(made, number=number, filled=filled))
     return Columns(tuple(found), tuple(problems))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,23 +14,21 @@ from psycopg.sql import SQL
 from ebbtide.hottier.columns import Columns
 from ebbtide.hottier.pgoutput import fields
 from ebbtide.hottier.statements import build
-from ebbtide.hottier.table import Found
 from ebbtide.hottier.values import to_arrow
 
 _ROWS = 100_000
+_BYTES = 512 << 20
 _HEADER = 19
 _END = b"\xff\xff"
 
 
-def copied(
-    connection: Connection[tuple[Any, ...]], found: Found, snapshot: str | None, advance: Callable[[int], None]
-) -> Iterator[pa.Table]:
-    """The rows of the whole table; with a snapshot, exactly those that it sees."""
+@contextmanager
+def seen_by(connection: Connection[tuple[Any, ...]], snapshot: str) -> Iterator[None]:
+    """A transaction that sees exactly what the snapshot does."""
     with connection.transaction():
-        if snapshot is not None:
-            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            connection.execute(build("SET TRANSACTION SNAPSHOT {s}", s=snapshot))
-        yield from rows_of(connection, found.path, found.columns, advance, whole=True)
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        connection.execute(build("SET TRANSACTION SNAPSHOT {s}", s=snapshot))
+        yield
 
 
 def rows_of(
@@ -47,15 +46,17 @@ def rows_of(
         names=names, only=SQL("" if whole else "ONLY"), table=path,
     )  # fmt: skip
     rows: list[bytes] = []
+    size = 0
     with connection.cursor() as cursor, cursor.copy(query) as copy:
         for n, data in enumerate(copy):
             row = bytes(data)[_HEADER:] if n == 0 else bytes(data)
             if row and row != _END:
                 rows.append(row)
-            if len(rows) >= _ROWS:
+                size += len(row)
+            if len(rows) >= _ROWS or size >= _BYTES:
                 yield _table(rows, columns)
                 advance(len(rows))
-                rows = []
+                rows, size = [], 0
     if rows:
         yield _table(rows, columns)
         advance(len(rows))

@@ -8,14 +8,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import psycopg
 from psycopg import Connection
 
+from ebbtide.config.hottier import HotTable
 from ebbtide.errors import ConflictError, RefusedError
-from ebbtide.hottier.mirror import mark_own
+from ebbtide.hottier.log import mark_own
 from ebbtide.hottier.partitions import with_tombstone
 from ebbtide.hottier.setup import position_of
 from ebbtide.hottier.statements import build, statement
@@ -23,6 +26,8 @@ from ebbtide.hottier.table import Found, Leaf, is_still
 
 Session = Connection[tuple[Any, ...]]
 _WAIT = "2s"
+_MOMENT = "50ms"
+_TRIGGERS = ("ebbtide_fence", "ebbtide_fence_t")
 _TRIES = 3
 _BUSY = "a writer or reader of it has not ended"
 
@@ -66,9 +71,9 @@ def fence(connection: Session, found: Found, leaf: Leaf) -> Fence:
             connection.execute("SELECT set_config('lock_timeout', %s, true)", [_WAIT])
             connection.execute(build("LOCK TABLE ONLY {leaf} IN SHARE ROW EXCLUSIVE MODE", leaf=leaf.path))
             for each in (
-                "CREATE TRIGGER ebbtide_fence BEFORE INSERT OR UPDATE OR DELETE ON {leaf} FOR EACH ROW"
+                "CREATE OR REPLACE TRIGGER ebbtide_fence BEFORE INSERT OR UPDATE OR DELETE ON {leaf} FOR EACH ROW"
                 " EXECUTE FUNCTION ebbtide.refuse_fenced({name}, {window})",
-                "CREATE TRIGGER ebbtide_fence_t BEFORE TRUNCATE ON {leaf} FOR EACH STATEMENT"
+                "CREATE OR REPLACE TRIGGER ebbtide_fence_t BEFORE TRUNCATE ON {leaf} FOR EACH STATEMENT"
                 " EXECUTE FUNCTION ebbtide.refuse_fenced({name}, {window})",
                 "ALTER TABLE {leaf} ENABLE ALWAYS TRIGGER ebbtide_fence",
                 "ALTER TABLE {leaf} ENABLE ALWAYS TRIGGER ebbtide_fence_t",
@@ -89,12 +94,36 @@ def _proof(connection: Session, leaf: Leaf) -> tuple[str, bool]:
     return ("", False) if row is None or row[0] is None else (row[0], bool(row[1]))
 
 
-def unfence(connection: Session, leaf: Leaf) -> None:
-    """Let writers in again."""
-    with connection.transaction():
-        connection.execute(build("DROP TRIGGER IF EXISTS ebbtide_fence ON {leaf}", leaf=leaf.path))
-        connection.execute(build("DROP TRIGGER IF EXISTS ebbtide_fence_t ON {leaf}", leaf=leaf.path))
+def unfence(connection: Session, path: tuple[str, str], triggers: Sequence[str] = _TRIGGERS) -> None:
+    """Let writers in again, also beside a reader that does not end: to drop a trigger would wait for that one."""
+    if triggers:
+        with connection.transaction():
+            connection.execute("SELECT set_config('lock_timeout', %s, true)", [_WAIT])
+            for name in triggers:
+                connection.execute(build("ALTER TABLE {leaf} DISABLE TRIGGER {t}", leaf=path, t=(name,)))
+            mark_own(connection)
+    with suppress(psycopg.errors.LockNotAvailable), connection.transaction():  # else a later run does
+        connection.execute("SELECT set_config('lock_timeout', %s, true)", [_MOMENT])
+        for name in _TRIGGERS:
+            connection.execute(build("DROP TRIGGER IF EXISTS {t} ON {leaf}", leaf=path, t=(name,)))
         mark_own(connection)
+
+
+def take_down_fences(connection: Session, table: HotTable) -> tuple[str, ...]:
+    """Fences that no drop followed: their run died. Writers get their chunks back. Gives those that still stand.
+
+    The table is not looked at for it: it may be one that is refused by now.
+    """
+    schema, name = table.path
+    standing = []
+    for leaf_schema, leaf, triggers in connection.execute(
+        statement("fences"), {"schema": schema, "name": name}
+    ).fetchall():
+        try:
+            unfence(connection, (leaf_schema, leaf), triggers)
+        except psycopg.Error:  # of one chunk: the others' writers wait for theirs
+            standing.append(leaf)
+    return tuple(standing)
 
 
 def drop(connection: Session, found: Found, leaf: Leaf, standing: Fence | None) -> None:

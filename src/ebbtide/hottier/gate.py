@@ -4,7 +4,7 @@
 2. The chunk is sealed: every transaction that wrote into it before the marker had ended.
 3. The mirror, reading in the order of the log, has passed the marker.
 4. No change of that chunk came after the marker.
-5. Digests of hot and cold are equal, the cold one of a version that is written down.
+5. Every column is mirrored, and digests of hot and cold are equal, the cold one of a version that is written down.
 
 Whatever cannot be told is a no, with a reason: the chunk is asked again in the next run.
 """
@@ -17,7 +17,6 @@ from typing import Any
 from psycopg import Connection
 
 from ebbtide.formats.iceberg.cold import ColdTable, Span
-from ebbtide.hottier.columns import Columns
 from ebbtide.hottier.digest import Digest, cold_digest, hot_digest
 from ebbtide.hottier.table import Found, Leaf
 from ebbtide.state.hottier import ChunkRecord, HotRecord, MirrorState
@@ -49,27 +48,17 @@ def compare(
     connection: Connection[tuple[Any, ...]], cold: ColdTable, found: Found, leaf: Leaf, time: str
 ) -> Proof | str:
     """The proof, or why there is none."""
+    if found.columns.problems:  # digests would leave such a column out, on both sides
+        return "; ".join(found.columns.problems)
     cold.refresh()
     version = cold.version
     if version is None:
         return "the cold table is empty"
+    if lacking := [name for name in found.columns.names if name not in cold.columns.names]:
+        return f"the lake lacks column {lacking[0]}"
     hot = hot_digest(connection, leaf, found.columns)
-    there = digest_at(cold, found, leaf, time, version)
+    span = Span(time, leaf.first, leaf.last, found.time_kind)
+    there = cold_digest(cold.batches(span, version=version), found.columns)
     if hot != there:
         return f"digests differ: {hot.rows:,} rows here, {there.rows:,} in the lake"
     return Proof(version, hot)
-
-
-def digest_at(cold: ColdTable, found: Found, leaf: Leaf, time: str, version: str) -> Digest:
-    """Of the leaf's range in a version of the cold table, as far as it has the columns of today."""
-    return cold_digest(
-        cold.batches(Span(time, leaf.first, leaf.last, found.time_kind), version=version), _known(cold, found.columns)
-    )
-
-
-def _known(cold: ColdTable, columns: Columns) -> Columns:
-    """A column that no row has brought to the cold table yet is not there: then the digests differ, and the gate is
-    shut until one did.
-    """
-    names = set(cold.columns.names)
-    return Columns(tuple(column for column in columns.columns if column.name in names))

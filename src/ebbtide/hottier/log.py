@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import psycopg
 from psycopg import Connection
 
 from ebbtide.hottier.pgoutput import Batch, joined
 from ebbtide.hottier.setup import lsn_of
+from ebbtide.hottier.statements import build
 
 _GROUP = 50_000
+_FEWER = 10
+_BYTES = 1 << 30
 CHANGES = 200_000
 """Changes of a batch; the transaction that passes the number is still read to its end."""
 
@@ -32,23 +36,42 @@ def peek(
     connection: Connection[tuple[Any, ...]], slot: str, publication: str, *, upto: int, changes: int = CHANGES
 ) -> Batch:
     """Whole transactions from where the slot is on; nothing moves by it."""
+    group = _GROUP
+    while True:
+        try:
+            found = _peek(connection, slot, publication, upto, changes, group)
+        except psycopg.errors.ProgramLimitExceeded:  # more than the server puts into one value: rows are wide
+            if group == 1:
+                raise
+            found, group = None, max(group // _FEWER, 1)
+        if found is not None:
+            return found
+        changes = max(changes // _FEWER, 1)
+
+
+def _peek(
+    connection: Connection[tuple[Any, ...]], slot: str, publication: str, upto: int, changes: int, group: int
+) -> Batch | None:
+    """None where it is more than is held at once, and fewer changes may be less: of one transaction all are told."""
     from psycopg.sql import SQL, Literal
 
     query = SQL(_PEEK).format(
         slot=Literal(slot), upto=Literal(lsn_of(upto)), changes=Literal(changes), publication=Literal(publication),
-        group=Literal(_GROUP),
+        group=Literal(group),
     )  # fmt: skip
-    messages, lengths = [], []
+    messages: list[bytes] = []
+    lengths: list[bytes] = []
+    size = 0
     with connection.transaction():
         connection.execute(query)
-        while True:
+        while size < _BYTES or changes == 1:
             row = connection.cursor(binary=True).execute("FETCH 1 FROM ebbtide_log").fetchone()
             if row is None:
-                break
+                return joined(b"".join(messages), b"".join(lengths), limit=changes)
             messages.append(row[0])
             lengths.append(row[1])
-        connection.execute("CLOSE ebbtide_log")
-    return joined(b"".join(messages), b"".join(lengths), limit=changes)
+            size += len(row[0])
+    return None
 
 
 def advance(connection: Connection[tuple[Any, ...]], slot: str, to: int) -> None:
@@ -60,3 +83,8 @@ def flushed(connection: Connection[tuple[Any, ...]]) -> int:
     row = connection.execute("SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint").fetchone()
     assert row is not None
     return int(row[0])
+
+
+def mark_own(connection: Connection[tuple[Any, ...]]) -> None:
+    """Say in the log that this transaction's DDL is ours."""
+    connection.execute(build("SELECT pg_logical_emit_message(true, 'ebbtide.own', {x})", x=""))

@@ -22,14 +22,13 @@ from psycopg import Connection
 from ebbtide.config.hottier import HotTable
 from ebbtide.errors import RefusedError
 from ebbtide.formats.iceberg.cold import ColdTable, Position, Span
-from ebbtide.hottier import log
+from ebbtide.hottier import adopt, drift, log
 from ebbtide.hottier.changes import Effect, effect_of, fill_from, rows_with_keys
 from ebbtide.hottier.pgoutput import Batch
 from ebbtide.hottier.server import Identity, identity
-from ebbtide.hottier.setup import altered, drop_slot, slot_state
-from ebbtide.hottier.statements import build
+from ebbtide.hottier.setup import altered, slot_state, unnamed
 from ebbtide.hottier.stops import Limit, Stop, first_stop
-from ebbtide.hottier.table import Found, find
+from ebbtide.hottier.table import Found, Leaf, find
 from ebbtide.hottier.values import CannotFollowError
 from ebbtide.run import RunContext
 from ebbtide.state.hottier import ChunkRecord, ChunkState, HotRecord, MirrorState
@@ -44,6 +43,8 @@ class Book(Protocol):
     def record(self) -> HotRecord: ...
 
     def chunks(self) -> tuple[ChunkRecord, ...]: ...
+
+    def chunk(self, name: str) -> ChunkRecord | None: ...
 
     def set_table(self, **values: Any) -> None: ...
 
@@ -75,18 +76,38 @@ class Mirror:
         found = find(self.connection, self.table)
         try:
             record = self._start(found)
-            while (record := self._batch(record, found, upto)) is not None:  # type: ignore[assignment]
-                self.context.cancellation.check()
+            for leaf in unnamed(self.connection, found, record.publication or ""):
+                self._adopt(leaf, found)
+            self._read(found, upto)
             self._measure(upto)
         except CannotFollowError as error:
-            self.book.set_table(state=MirrorState.DEGRADED, because=error.message, confirm=None)
+            self.book.set_table(state=MirrorState.DEGRADED, because=error.message)
             raise self._degraded(error.message) from None
         except StoppedError as stopped:
-            self.book.set_table(state=stopped.state, because=stopped.because, confirm=stopped.confirm)
-            self._free_log(stopped)
+            # What waits to be confirmed waits on, also where the mirror is past going on: a resync asks for it.
+            waits = {"confirm": stopped.confirm} if stopped.state is MirrorState.STOPPED else {}
+            self.book.set_table(state=stopped.state, because=stopped.because, **waits)
             raise
         self.book.set_table(state=MirrorState.STREAMING, because="", confirm=None)
         return found
+
+    def _read(self, found: Found, upto: int) -> None:
+        record: HotRecord | None = self.book.record()
+        while record is not None:
+            record = self._batch(record, found, upto)
+            self.context.cancellation.check()
+
+    def _adopt(self, leaf: Leaf, found: Found) -> None:
+        """A partition that somebody else made: its name joins the publication where the lake has its rows."""
+        newcomer = adopt.look(self.connection, found, leaf)
+        if newcomer is None:  # the next run asks again; until then it is published by its table
+            return
+        self._read(found, newcomer.marker)
+        publication = self.book.record().publication or ""
+        if not adopt.join(self.connection, self.cold, found, newcomer, self.table.time, publication):
+            raise self._degraded(
+                f"its publication does not name {leaf.name}, and not every row there came through the log"
+            )
 
     def _degraded(self, because: str) -> StoppedError:
         return StoppedError(self.table.id, because, MirrorState.DEGRADED)
@@ -96,6 +117,8 @@ class Mirror:
         record, now, slot = self.book.record(), identity(self.connection), self._slot()
         if record.state is MirrorState.DEGRADED:
             raise self._degraded(record.because)
+        if found.columns.problems:
+            raise self._degraded("; ".join(found.columns.problems))
         self.cold.refresh()
         position = self.cold.position()
         if because := self._why_not(record, now, position):
@@ -106,6 +129,7 @@ class Mirror:
         if gap := altered(self.connection, found, record.publication or ""):
             raise self._degraded(gap)
         self._refuse_detached(found)
+        self._follow_columns(found, record.slot or "")
         record = replace(record, position=position.at)
         reached = record.reached
         assert reached is not None
@@ -120,6 +144,12 @@ class Mirror:
             except psycopg.errors.InsufficientPrivilege:
                 self.context.logger.debug("no right to write a running-transactions record")
         return record
+
+    def _follow_columns(self, found: Found, slot: str) -> None:
+        if drift.follow(self.cold, found.columns, slot):
+            for chunk in self.book.chunks():
+                if chunk.state is ChunkState.TIERED:
+                    self.book.set_chunk(chunk.name, state=ChunkState.ACTIVE, sealed=None)
 
     def _why_not(self, record: HotRecord, now: Identity, position: Position | None) -> str | None:
         if (record.system, record.timeline) != (now.system, now.timeline):
@@ -199,6 +229,7 @@ class Mirror:
         }
 
     def _apply(self, batch: Batch, record: HotRecord, found: Found, end: int) -> HotRecord:
+        drift.refuse_renamed(self.cold, found.columns, (relation for _, relation in batch.relations))
         effect = effect_of(batch, found.columns)
         known = {chunk.oid: chunk for chunk in self.book.chunks()}
         for oid, changed in effect.touched.items():
@@ -227,35 +258,18 @@ class Mirror:
             spans = [Span(self.table.time, chunk.first, chunk.last, found.time_kind) for chunk in truncated]
             self.cold.delete(spans, position)
             return
-        names = set(self.cold.columns.names)
-        added = [column.field for column in found.columns.columns if column.name not in names]
         if not effect.changes_rows:
-            self.cold.commit(effect.appended, position, added=added)
+            self.cold.commit(effect.appended, position)
             return
         spans = list(_spans(effect.gone[self.table.time], self.table.time, found.time_kind))
         self.cold.commit(
-            effect.appended, position, lambda files: merge(files, effect, found.columns), spans, added
+            effect.appended, position, lambda files: merge(files, effect, found.columns), spans
         )  # fmt: skip
 
     def _measure(self, upto: int) -> None:
         record, slot = self.book.record(), self._slot()
-        retained = slot[1] if slot else 0
-        self.book.set_table(lag_bytes=max(upto - (record.reached or 0), 0), retained_bytes=retained)
-        if retained > self.table.max_retained:
-            raise self._degraded(
-                f"it held back {retained:,} bytes of the server's log, more than {self.table.max_retained:,}"
-            )
-
-    def _free_log(self, stopped: StoppedError) -> None:
-        """A mirror that stands still must not fill the server's disk: past the ceiling its slot goes, loudly."""
-        slot = self._slot()
-        retained = slot[1] if slot else 0
-        self.book.set_table(retained_bytes=retained)
-        if slot is not None and retained > self.table.max_retained:
-            drop_slot(self.connection, self.book.record().slot or "")
-            because = f"{stopped.because}; its slot was dropped at {retained:,} bytes of log, before the disk was full"
-            self.book.set_table(state=MirrorState.DEGRADED, because=because, confirm=None, retained_bytes=0)
-            self.context.logger.error("%s: %s", self.table.id, because)
+        lag = max(upto - (record.reached or 0), 0)
+        self.book.set_table(lag_bytes=lag, retained_bytes=slot[1] if slot else 0)
 
 
 def _one_at_a_time(batch: Batch) -> Batch:
@@ -310,8 +324,3 @@ def _lateness(effect: Effect, time: str, committed_at: int) -> int | None:
         return None
     first = pc.min(effect.appended[time].cast(pa.timestamp("us")).cast(pa.int64())).as_py()
     return max(int((committed_at + 946_684_800_000_000 - first) // 1_000_000), 0)
-
-
-def mark_own(connection: Connection[tuple[Any, ...]]) -> None:
-    """Say in the log that this transaction's DDL is ours."""
-    connection.execute(build("SELECT pg_logical_emit_message(true, 'ebbtide.own', {x})", x=""))

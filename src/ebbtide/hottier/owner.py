@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
+import psycopg
 from psycopg import Connection
 
 from ebbtide.acts.act import Act, ActResult, Phase, Stage
@@ -26,6 +28,7 @@ from ebbtide.state.sweeper import SweepWriter
 from ebbtide.state.values import Hold, HoldScope
 
 KIND = "chunk"
+_HERE = (ChunkState.ACTIVE, ChunkState.TIERED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +91,7 @@ class ChunkOwner:
         stage, table = _stage(act), self.tables[act.dataset]
         writer = HotWriter(step.state.connection)
         chunk = writer.chunk(act.dataset, stage.chunk)
-        if chunk is None or chunk.oid != stage.oid or chunk.state not in (ChunkState.ACTIVE, ChunkState.TIERED):
+        if chunk is None or chunk.oid != stage.oid or chunk.state not in _HERE:
             return None
         if stage.gated and chunk.state is not ChunkState.TIERED:
             return None
@@ -112,7 +115,7 @@ class ChunkOwner:
         stage, act = _stage(result.act), result.act
         found = self.look(self.tables[act.dataset])
         gone = not _at(found, stage)
-        return ChunkSettlement(act.dataset, stage.chunk, found, gone, result.error)
+        return ChunkSettlement(act.dataset, stage.chunk, found, gone, stage.gated, result.error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +126,7 @@ class ChunkSettlement:
     chunk: str
     found: Found
     gone: bool
+    gated: bool
     error: str | None
 
     @property
@@ -142,7 +146,9 @@ class ChunkSettlement:
             writer.set_chunk(self.table_id, self.chunk, state=ChunkState.DROPPED, dropped_at=at, waits_for=())
         elif not self.gone:
             because = (self.error or "it was not dropped",)
-            writer.set_chunk(self.table_id, self.chunk, act=None, forced_by=None, waits_for=because)
+            # What it was proven by may hold no more: it is sealed and proven anew, or would wait for ever.
+            again = {"state": ChunkState.ACTIVE, "sealed": None} if self.gated and chunk.state in _HERE else {}
+            writer.set_chunk(self.table_id, self.chunk, act=None, forced_by=None, waits_for=because, **again)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +190,8 @@ class ChunkDropper:
             self.check()
             drop(connection, found, leaf, standing)
         except BaseException:
-            unfence(connection, leaf)
+            with suppress(psycopg.Error):  # what went wrong is what is told; the next run takes the fence down
+                unfence(connection, leaf.path)
             raise
 
     def _prove(
@@ -192,10 +199,10 @@ class ChunkDropper:
     ) -> None:
         """Everything once more, now that nobody writes: what was proven is what is there, here and in the lake."""
         record = mirror.book.record()
-        chunk = next(chunk for chunk in mirror.book.chunks() if chunk.name == stage.chunk)
+        chunk = mirror.book.chunk(stage.chunk)
         leaf = _leaf(found, stage)
-        shut = gate.shut(record, chunk)
-        if leaf is None or shut or chunk.state is not ChunkState.TIERED:
+        shut = "nobody knows it any more" if chunk is None else gate.shut(record, chunk)
+        if leaf is None or chunk is None or shut or chunk.state is not ChunkState.TIERED:
             raise RefusedError(f"chunk {stage.chunk} stays: {shut or 'it changed since it was proven'}", hint=_AGAIN)
         if record.reached is None or record.reached <= marker:
             raise RefusedError(f"chunk {stage.chunk} stays: the mirror has not passed its fence", hint=_AGAIN)

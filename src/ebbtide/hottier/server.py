@@ -22,7 +22,7 @@ _SECONDS = 10
 _SETTINGS = {
     "TimeZone": "UTC", "DateStyle": "ISO, YMD", "extra_float_digits": "1", "bytea_output": "hex",
     "search_path": "pg_catalog", "client_encoding": "UTF8", "lock_timeout": "5s", "statement_timeout": "0",
-    "idle_in_transaction_session_timeout": "0", "session_replication_role": None,
+    "idle_in_transaction_session_timeout": "0", "synchronous_commit": "local", "session_replication_role": None,
 }  # fmt: skip
 _KNOWN = {
     "password authentication failed": "it refuses the password",

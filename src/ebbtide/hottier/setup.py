@@ -11,16 +11,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import psycopg
 from psycopg import Connection
 from psycopg.sql import SQL, Composed
 
 from ebbtide.config.hottier import HotTable, ServerUrl
-from ebbtide.errors import RefusedError
+from ebbtide.errors import ConflictError, RefusedError
 from ebbtide.hottier.server import connect
 from ebbtide.hottier.statements import build, statement
-from ebbtide.hottier.table import Found
+from ebbtide.hottier.table import Found, Leaf
 
 Session = Connection[tuple[Any, ...]]
+_WAIT = "30s"
 
 
 def install() -> tuple[Composed, ...]:
@@ -40,9 +42,11 @@ def _of_block(block: str) -> list[str]:
     return [block] if "$$" in block else block.split(";\n")
 
 
-def name_for(project: str, table: HotTable) -> str:
-    """The name of its slot and publication: one for each project and table."""
-    return "ebbtide_" + hashlib.sha256(f"{project}\0{table.id}".encode()).hexdigest()[:16]
+def name_for(connection: Session, project: str, table: HotTable) -> str:
+    """The name of its slot and publication: one for each project, database and table."""
+    row = connection.execute("SELECT current_database()::text").fetchone()
+    assert row is not None
+    return "ebbtide_" + hashlib.sha256(f"{project}\0{row[0]}\0{table.id}".encode()).hexdigest()[:16]
 
 
 def publish(found: Found, name: str) -> list[Composed]:
@@ -67,11 +71,26 @@ def new_slot(server: ServerUrl, name: str) -> Iterator[tuple[str, int]]:
     or in neither.
     """
     with connect(server, replication=True) as connection:
-        row = connection.execute(
-            build("CREATE_REPLICATION_SLOT {slot} LOGICAL pgoutput EXPORT_SNAPSHOT", slot=(name,))
-        ).fetchone()
+        for timeout in ("lock_timeout", "statement_timeout"):
+            connection.execute(build("SET {t} = {wait}", t=(timeout,), wait=_WAIT))
+        try:
+            row = connection.execute(
+                build("CREATE_REPLICATION_SLOT {slot} LOGICAL pgoutput EXPORT_SNAPSHOT", slot=(name,))
+            ).fetchone()
+        except (psycopg.errors.LockNotAvailable, psycopg.errors.QueryCanceled):
+            raise ConflictError(
+                f"no slot for the log in {_WAIT}: {_blocker(server)} has not ended",
+                hint="a slot begins where every older transaction has ended; end it, or try again later",
+            ) from None
         assert row is not None
         yield row[2], position_of(row[1])
+
+
+def _blocker(server: ServerUrl) -> str:
+    """The oldest transaction that writes. Its statement is not shown: it may hold rows."""
+    with connect(server) as connection:
+        row = connection.execute(statement("oldest")).fetchone()
+    return "a transaction that is older" if row is None else str(row[0])
 
 
 def position_of(lsn: str) -> int:
@@ -104,13 +123,16 @@ def altered(connection: Session, found: Found, name: str) -> str | None:
     row = connection.execute(statement("publication"), {"name": name, "oid": found.oid}).fetchone()
     if row is None:
         return "its publication is gone"
-    whole, has_table, filtered, published = row
-    missing = [leaf.name for leaf in found.chunks if leaf.oid not in published]
+    whole, has_table, filtered, _ = row
     if not whole or filtered:
         return "its publication was altered: it leaves changes out"
-    if not has_table:
-        return "its publication was altered: it no longer has the table"
-    return f"its publication was altered: it no longer names {missing[0]}" if missing else None
+    return None if has_table else "its publication was altered: it no longer has the table"
+
+
+def unnamed(connection: Session, found: Found, name: str) -> list[Leaf]:
+    """The chunks that a publication does not name: what is written into one after a DETACH would not be published."""
+    row = connection.execute(statement("publication"), {"name": name, "oid": found.oid}).fetchone()
+    return [] if row is None else [leaf for leaf in found.chunks if leaf.oid not in row[3]]
 
 
 def exists(connection: Session, publication: str) -> bool:

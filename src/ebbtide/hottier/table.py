@@ -15,6 +15,7 @@ from ebbtide.hottier.columns import TIMES, Columns, read_columns
 from ebbtide.hottier.server import OLDEST, identity
 from ebbtide.hottier.statements import statement
 
+_OPEN_BELOW, _OPEN_ABOVE = ("MINVALUE", "-infinity"), ("MAXVALUE", "infinity")
 _BOUND = re.compile(r"FOR VALUES FROM \((.+)\) TO \((.+)\)", re.DOTALL)
 
 
@@ -28,7 +29,6 @@ class Leaf:
     first: datetime | None
     last: datetime | None
     tombstone: bool
-    fenced: bool
 
     @property
     def path(self) -> tuple[str, str]:
@@ -87,10 +87,15 @@ def find(connection: Connection[tuple[Any, ...]], table: HotTable) -> Found:
             f"{table.name} has no time column {table.time!r}", where=table.where,
             hint="name a column of type timestamptz, timestamp or date under `time:`",
         )  # fmt: skip
-    if not time.key:
+    if table.cold is not None and not time.key:
         raise InputError(
             f"{table.name} has no primary key with {table.time!r} in it", where=table.where,
             hint="updates and deletes are followed by the key, and PostgreSQL wants the time in a partitioned table's",
+        )  # fmt: skip
+    if time.kind == "date" and table.chunk.unit == "h" and table.chunk.count % 24:
+        raise InputError(
+            f"{table.name} is partitioned by days, and chunks of {table.chunk} are parts of one", where=table.where,
+            hint="let `chunk:` be of whole days",
         )  # fmt: skip
     if kind == "p":
         _refuse_other_key(connection, table, oid)
@@ -115,9 +120,9 @@ def _refuse_other_key(connection: Connection[tuple[Any, ...]], table: HotTable, 
 
 def _leaves(connection: Connection[tuple[Any, ...]], oid: int) -> tuple[Leaf, ...]:
     found = []
-    for leaf, schema, name, bound, tombstone, fenced in connection.execute(statement("leaves"), {"oid": oid}):
+    for leaf, schema, name, bound, tombstone in connection.execute(statement("leaves"), {"oid": oid}):
         first, last = _range(connection, name, bound)
-        found.append(Leaf(leaf, schema, name, first, last, tombstone, fenced))
+        found.append(Leaf(leaf, schema, name, first, last, tombstone))
     return tuple(found)
 
 
@@ -136,15 +141,23 @@ def _range(
         raise RefusedError(
             f"{name} is a default partition: its rows would lie in no chunk", hint="detach it, or give it bounds"
         )
-    return _instant(connection, match[1]), _instant(connection, match[2])
+    return _instant(connection, name, match[1], _OPEN_BELOW), _instant(connection, name, match[2], _OPEN_ABOVE)
 
 
-def _instant(connection: Connection[tuple[Any, ...]], text: str) -> datetime | None:
-    """A bound as the server's own cast reads it, in UTC. Times without a zone are meant in UTC."""
-    if text in ("MINVALUE", "MAXVALUE"):
+def _instant(connection: Connection[tuple[Any, ...]], name: str, text: str, open_: tuple[str, str]) -> datetime | None:
+    """A bound as the server's own cast reads it, in UTC. Times without a zone are meant in UTC.
+
+    Infinity is an open end: the lake takes no infinite time, so none is between the two.
+    """
+    if (text := text.strip("'")) in open_:
         return None
-    row = connection.execute("SELECT %s::timestamptz", [text.strip("'")]).fetchone()
-    assert row is not None
+    row = connection.execute(
+        "SELECT CASE WHEN at >= '0001-01-01+00' AND at < '9999-12-31+00' THEN at END"
+        " FROM (SELECT %s::timestamptz) b (at)",
+        [text],
+    ).fetchone()
+    if row is None or row[0] is None:
+        raise RefusedError(f"{name} has a bound beyond the calendar", hint="give it one of the years 1 to 9998")
     return row[0].astimezone(UTC)  # type: ignore[no-any-return]
 
 
@@ -158,7 +171,8 @@ def refuse_unfit(connection: Connection[tuple[Any, ...]], found: Found, *, synce
         level = connection.execute("SELECT current_setting('wal_level')").fetchone()
         if level is None or level[0] != "logical":
             problems.append("the server has wal_level = replica: set it to logical and restart the server")
-    problems += [f"{name} {why}" for name, why in connection.execute(statement("preflight"), {"oid": found.oid})]
+    known = {"oid": found.oid, "synced": synced}
+    problems += [f"{name} {why}" for name, why in connection.execute(statement("preflight"), known)]
     for right, has, grant in connection.execute(statement("rights"), {"oid": found.oid}):
         if not has and (synced or right == "ownership of the table"):
             problems.append(f"the role lacks {right}: {grant}")

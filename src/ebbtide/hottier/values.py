@@ -21,6 +21,9 @@ Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
 _EPOCH_US = 946_684_800_000_000
 _EPOCH_DAYS = 10_957
+_DAY_US = 86_400_000_000
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_897
+"""The years 1 to 9999, which every reader of the lake knows, in days since 1970."""
 _MOST = 1 << 31
 _DIGITS_IN_64_BITS = 18
 
@@ -83,17 +86,21 @@ def _time(buffer: Bytes, at: Ints, there: NDArray[np.bool_], mask: Any, column: 
     raw = integers(buffer, at, size)
     if (there & ((raw == -edge) | (raw == edge - 1))).any():
         raise UnfitValueError(column.name, "an infinite time")
+    first, last = (_FIRST_DAY, _LAST_DAY) if size == 4 else (_FIRST_DAY * _DAY_US, _LAST_DAY * _DAY_US)
+    epoch = _EPOCH_DAYS if size == 4 else _EPOCH_US
+    if (there & ((raw < first - epoch) | (raw >= last - epoch))).any():
+        raise UnfitValueError(column.name, "a time beyond the calendar")
     if size == 4:
         return pa.array((raw + _EPOCH_DAYS).astype(np.int32), mask=mask).cast(column.arrow)
-    if (there & (raw > (1 << 63) - 1 - _EPOCH_US)).any():
-        raise UnfitValueError(column.name, "a time beyond the calendar")
     return pa.array(np.where(there, raw, 0) + _EPOCH_US, mask=mask).cast(column.arrow)
 
 
 def _spans(buffer: Bytes, start: Ints, length: Ints, there: NDArray[np.bool_], type_: pa.DataType) -> pa.Array:
     """Byte strings that lie anywhere in a buffer, without an object for any of them."""
     if len(buffer) >= _MOST:
-        raise RefusedError("a batch of the log is larger than 2 GiB", hint="a single transaction may not be so large")
+        raise CannotFollowError(
+            "a transaction is larger than 2 GiB", hint="run `ebbtide tier resync`, and write in smaller ones"
+        )
     count = len(start)
     order = np.argsort(start, kind="stable")
     offsets = np.zeros(2 * count + 1, np.int32)

@@ -114,7 +114,8 @@ class HotReader:
         return tuple(ChunkRecord(**_named(row, ChunkState)) for row in rows)
 
     def chunk(self, table_id: str, name: str) -> ChunkRecord | None:
-        return next((chunk for chunk in self.chunks(table_id) if chunk.name == name), None)
+        rows = self.connection.execute(select(hot_chunks).where(_is(table_id, name))).mappings()
+        return next((ChunkRecord(**_named(row, ChunkState)) for row in rows), None)
 
 
 class HotWriter(HotReader):

@@ -11,6 +11,7 @@ from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ebbtide.app.results.shown import Rows, Shown
+from ebbtide.app.results.tier import TierResult
 from ebbtide.errors import InputError
 from ebbtide.model.ids import object_name
 
@@ -130,7 +131,7 @@ class Failure(Shown):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RunResult(Shown):
-    """One round: what it marked and swept, and the exit code that the command line would end with."""
+    """One round: what it marked and swept, and did to hot tables, and the exit code of the command line."""
 
     mark: MarkResult | None
     sweep: SweepResult | None
@@ -138,6 +139,7 @@ class RunResult(Shown):
     unread: tuple[str, ...]
     exit_code: int
     error: Failure | None
+    tier: tuple[TierResult, ...] = ()
 
     @classmethod
     def of(cls, report: RunReport) -> RunResult:
@@ -148,6 +150,7 @@ class RunResult(Shown):
             report.unread,
             report.exit_code,
             None if report.error is None else Failure(report.error.message, report.error.hint),
+            report.tier,
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -69,3 +70,10 @@ class TierResult(Shown):
     errors: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
     refused: bool = False
+
+
+def exit_code(results: Sequence[TierResult]) -> int:
+    """What is missing or failed; a chunk that waits is no failure."""
+    if any(result.errors and not result.refused for result in results):
+        return 4
+    return 3 if any(result.refused for result in results) else 4 if any(result.missing for result in results) else 0

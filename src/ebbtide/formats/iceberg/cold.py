@@ -6,7 +6,8 @@ together, or neither is. The newest ancestor of the head that has one counts; wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -83,8 +84,11 @@ class ColdTable:
         service.create_namespace_if_not_exists(dataset.namespace)
         name = (*dataset.namespace, dataset.table)
         properties = {"format-version": "2"}
+        day = f"{time}_day"
+        while day in schema.names:
+            day += "_"
         with service.create_table_transaction(name, schema, properties=properties) as made, made.update_spec() as spec:
-            spec.add_field(time, DayTransform(), f"{time}_day")
+            spec.add_field(time, DayTransform(), day)
         return cls(service, name)
 
     @property
@@ -111,6 +115,49 @@ class ColdTable:
             snapshot = None if parent is None else self.table.snapshot_by_id(parent)
         return None
 
+    def remembered(self) -> Mapping[int, str] | None:
+        """The columns of the source by their numbers, as `follow` was told them last."""
+        said = self.table.properties.get(f"{_PREFIX}columns")
+        return None if said is None else {int(number): name for number, name in json.loads(said).items()}
+
+    def differing(self, fields: Iterable[pa.Field]) -> tuple[list[pa.Field], list[str]]:
+        """Of these columns those that are new here or whose type grew, and in words those that cannot be followed."""
+        schema, grown, unfit = self.table.schema(), [], []
+        days = {field.name for field in self.table.spec().fields}
+        for field in fields:
+            wanted = _iceberg_type(field)
+            if field.name not in schema.column_names:
+                if field.name in days:
+                    unfit.append(f"column {field.name} is called like the partition of the cold table")
+                grown.append(field)
+            elif (here := schema.find_type(field.name)) == wanted or _holds(here, wanted):
+                continue
+            elif _holds(wanted, here):
+                grown.append(field)
+            else:
+                unfit.append(f"column {field.name} is {wanted} here and {here} in the lake")
+        return grown, unfit
+
+    @property
+    def source(self) -> str | None:
+        """Whose rows these are, also where no snapshot says how far they are."""
+        position = self.position()
+        return self.table.properties.get(f"{_PREFIX}source") if position is None else position.source
+
+    def follow(self, grown: Iterable[pa.Field], columns: Mapping[int, str], source: str) -> None:
+        """Take new and wider columns over, and remember the source's. No snapshot: rows come with the next commit."""
+        transaction = self.table.transaction()
+        names = self.table.schema().column_names
+        with transaction.update_schema() as update:
+            for field in grown:
+                if field.name in names:
+                    update.update_column(field.name, _iceberg_type(field))
+                else:
+                    update.add_column(field.name, _iceberg_type(field))
+        told = json.dumps({str(number): name for number, name in sorted(columns.items())}, ensure_ascii=False)
+        transaction.set_properties({f"{_PREFIX}columns": told, f"{_PREFIX}source": source})
+        self._commit(transaction)
+
     def refresh(self) -> None:
         self.table.refresh()
 
@@ -129,16 +176,12 @@ class ColdTable:
         position: Position,
         replace: Callable[[Iterator[pa.Table]], tuple[list[int], Iterable[pa.Table]]] | None = None,
         spans: Iterable[Span] = (),
-        added: Iterable[pa.Field] = (),
     ) -> None:
         """Append rows, and let `replace` look at the files of these spans: it says which of them go, and what comes.
 
-        One commit with the position, on exactly the head that was read. Columns in `added` are new with it.
+        One commit with the position, on exactly the head that was read.
         """
         transaction = self.table.transaction()
-        for field in added:
-            with transaction.update_schema() as update:
-                update.add_column(field.name, _iceberg_type(field))
         going: list[Any] = []
         parts: Iterable[pa.Table] = [rows]
         if replace is not None:
@@ -172,12 +215,14 @@ class ColdTable:
             self.refresh()
 
     def delete(self, spans: Iterable[Span], position: Position) -> None:
-        """Remove the rows of these spans: what a person confirmed that the server truncated."""
-        self.commit(self.columns.empty_table(), position, _all_go, spans)
+        """Remove the rows of these spans, and none beside them in the same files: what a person confirmed."""
+        spans = list(spans)
+        self.commit(self.columns.empty_table(), position, lambda files: outside(files, spans), spans)
 
     def batches(self, span: Span, *, version: str | None = None) -> Iterator[pa.RecordBatch]:
-        """The rows of a span, of a version."""
-        scan = self.table.scan(row_filter=_filter(span), snapshot_id=None if version is None else int(version))
+        """The rows of a span, of a version; the head's with every column, also one that came after it."""
+        past = None if version in (None, self.version) else int(version or 0)
+        scan = self.table.scan(row_filter=_filter(span), snapshot_id=past)
         yield from scan.to_arrow_batch_reader()
 
     def rows(self, span: Span) -> int:
@@ -258,8 +303,37 @@ def _by_day(rows: pa.Table, time: str) -> Iterator[tuple[int, pa.Table]]:
         yield int(day), rows.filter(pa.array(days == day))
 
 
-def _all_go(files: Iterator[pa.Table]) -> tuple[list[int], list[pa.Table]]:
-    return [n for n, _ in enumerate(files)], []
+def outside(files: Iterator[pa.Table], spans: Sequence[Span]) -> tuple[list[int], list[pa.Table]]:
+    """Which files hold rows of these spans, and their other rows."""
+    import pyarrow as pa
+
+    going: list[int] = []
+    kept: list[pa.Table] = []
+    for n, file in enumerate(files):
+        inside = _inside(file[spans[0].column], spans)
+        if inside.any():
+            going.append(n)
+            kept.append(file.filter(pa.array(~inside)))
+    return going, kept
+
+
+def _inside(times: pa.ChunkedArray, spans: Iterable[Span]) -> Any:
+    import numpy as np
+    import pyarrow as pa
+
+    at = times.cast(pa.timestamp("us")).cast(pa.int64()).to_numpy()
+    found = np.zeros(len(at), np.bool_)
+    for span in spans:
+        low = np.iinfo(np.int64).min if span.first is None else _micros(span.first)
+        high = np.iinfo(np.int64).max if span.last is None else _micros(span.last) - 1
+        found |= (at >= low) & (at <= high)
+    return found
+
+
+def _micros(at: datetime) -> int:
+    import pyarrow as pa
+
+    return int(pa.scalar(at, pa.timestamp("us", "UTC")).value)
 
 
 def _service(catalog: Catalog) -> Service:
@@ -295,6 +369,15 @@ def _literal(at: datetime, kind: str) -> str:
     if kind == "date":
         return f"{at:%Y-%m-%d}"
     return f"{at:%Y-%m-%dT%H:%M:%S.%f}" + ("+00:00" if kind == "timestamptz" else "")
+
+
+def _holds(wide: Any, narrow: Any) -> bool:
+    """Whether every value of the one is one of the other, by a change of type that Iceberg knows."""
+    from pyiceberg.types import DecimalType, DoubleType, FloatType, IntegerType, LongType
+
+    if isinstance(wide, DecimalType) and isinstance(narrow, DecimalType):
+        return wide.scale == narrow.scale and wide.precision >= narrow.precision
+    return (type(narrow), type(wide)) in ((IntegerType, LongType), (FloatType, DoubleType))
 
 
 def _iceberg_type(field: pa.Field) -> Any:

@@ -1,4 +1,4 @@
--- One row a reason why a table and its leaves cannot be mirrored and proven.
+-- One row a reason why a table and its leaves cannot be tiered; some only where they are mirrored and proven.
 WITH part AS (
     SELECT r.*, t.isleaf, t.level
     FROM pg_partition_tree(%(oid)s) t JOIN pg_class r ON r.oid = t.relid
@@ -18,7 +18,7 @@ SELECT format('%%I', relname), 'is being detached' FROM part
 WHERE EXISTS (SELECT FROM pg_inherits i WHERE i.inhrelid = part.oid AND i.inhdetachpending)
 UNION ALL
 SELECT format('%%I', relname), 'has no primary key or replica identity: updates and deletes could not be followed' FROM part
-WHERE isleaf AND NOT EXISTS (
+WHERE %(synced)s AND isleaf AND NOT EXISTS (
     SELECT FROM pg_index x
     WHERE x.indrelid = part.oid AND x.indisvalid AND x.indimmediate AND x.indisprimary AND relreplident IN ('d', 'f')
 )
