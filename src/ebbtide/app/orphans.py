@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -175,7 +176,7 @@ def condemn(
     from ebbtide.ledger.entries import FolderCondemned, salted
     from ebbtide.ledger.redaction import dataset_in_ledger
 
-    context, place = quiet(context), normalise(path)
+    context, place = quiet(context), _place_of(path)
     found = look(project, now=now, context=context)
     folder = _condemnable(project, found, place, now=now, unsafe=unsafe)
     dataset = owner_of(place, folder.format, found.inventory.current, project.catalogs)
@@ -194,6 +195,16 @@ def condemn(
             )
         )  # fmt: skip
     return answer
+
+
+def _place_of(path: str) -> str:
+    """What a person means by a path: a relative one begins where she stands, as everywhere else."""
+    scheme, colon, rest = path.partition(":")
+    if not colon or "/" in scheme:
+        return normalise(str(Path.cwd() / path))
+    if not rest.startswith("/"):
+        raise InputError(f"not an absolute URI: {path!r}", hint=f"write {scheme}:///…, or the path alone")
+    return normalise(path)
 
 
 def _condemnable(project: Project, found: Look, place: str, *, now: datetime, unsafe: bool) -> Unregistered:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -45,11 +45,11 @@ def inventory_age(project: Project, *, now: datetime) -> tuple[str, tuple[str, .
     return f"as scanned at {as_text(scanned_at)}, {since} ago", not_read(project, inventory, now=now)
 
 
-def choice_of(select: Sequence[str], policies: Iterable[str]) -> Choice:
-    """What `--select` asks for, held against the policies that there are."""
+def choice_of(select: Sequence[str], policies: Iterable[str], tables: Collection[str] | None = None) -> Choice:
+    """What `--select` asks for, held against the policies that there are, and the tables where they are known."""
     from ebbtide.plan.choice import Choice
 
-    return Choice.parse(select, policies=policies)
+    return Choice.parse(select, policies=policies, tables=tables)
 
 
 def as_json(plan: Plan, choice: Choice | None = None) -> dict[str, Any]:
@@ -96,7 +96,8 @@ def shown_plan(path: Path, select: Sequence[str]) -> SavedPlan:
     found = read_plan(path)
     try:
         policies = {row["policy"] for row in found.objects if row["policy"]}
-        rows = list(filter(choice_of(select, policies).takes(), found.objects))
+        tables = {row["dataset"] for row in found.objects}
+        rows = list(filter(choice_of(select, policies, tables).takes(), found.objects))
         lines = lines_of(rows)
     except (KeyError, TypeError, AttributeError):
         raise InputError(f"{path} is not a plan", hint=_MAKE_ONE) from None

@@ -37,11 +37,14 @@ class RetentionVerbs:
     @verb
     def plan(self, *, as_of: datetime | None = None) -> PlanResult:
         """What would be marked and swept, and why, by the last scan. Close it, or use it in a `with`."""
+        from ebbtide.app.datasets import known_names
         from ebbtide.app.plan import inventory_age, make_plan
         from ebbtide.app.results.retention import PlanResult
+        from ebbtide.inventory.information_schema import Inventory
 
         made = make_plan(self.project, now=time_asked(as_of))
-        return PlanResult.of(made, *inventory_age(self.project, now=datetime.now(UTC)))
+        tables = frozenset(known_names(self.project, Inventory.open(self.project.inventory)))
+        return PlanResult.of(made, *inventory_age(self.project, now=datetime.now(UTC)), tables)
 
     @staticmethod
     def show(file: str | Path, *select: str) -> SavedPlan:

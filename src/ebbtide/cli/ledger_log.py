@@ -28,11 +28,11 @@ def log(
     json: JsonOption = False,
 ) -> None:
     """List what was done, oldest first, held against what was signed. Exit 1 where the ledger was changed."""
-    from ebbtide.app.ledger import open_ledger
     from ebbtide.app.ledger_log import Asked, read_log
+    from ebbtide.config import load_project
 
     asked = Asked.of(dataset=dataset, request=request, kinds=kind or (), since=since, until=until)
-    found = list(read_log(open_ledger(project_file(ctx, project)), asked))
+    found = list(read_log(load_project(project_file(ctx, project)), asked))
     if json:
         render.write_json(found)
         return

@@ -66,7 +66,7 @@ def plan(
         if changed is not None and not json:
             _show_changes(changed, before)
         _tell_age(found.scanned, found.unread)
-        _tell(found.plan)
+        _tell(found.plan, "of the whole plan: " if chosen else "")
         if found.unread or found.plan.over:
             raise typer.Exit(4 if found.unread else 3)
         if detailed and any(line.counts.get(verb) for line in found.summary(*chosen) for verb in _GOING_ON):
@@ -173,13 +173,15 @@ def _tell_age(age: str, unread: Iterable[str]) -> None:
         render.complain(f"not read: {text}", WAY_OUT)
 
 
-def _tell(made: Any) -> None:
+def _tell(made: Any, of: str) -> None:
     render.warn(made.warnings)
     for over in made.over:
         render.complain(f"{over.dataset or 'the lake'}: {over.text}", "look at the plan; raise limits in ebbtide.yml")
     counted = ", ".join(f"{count} {name}" for name, count in made.counts.items() if count)
     going = made.totals["mark"]
-    render.note(f"{counted or 'no objects'}; {going.files} files, {render.size(going.bytes)} to mark; {made.digest}")
+    render.note(
+        f"{of}{counted or 'no objects'}; {going.files} files, {render.size(going.bytes)} to mark; {made.digest}"
+    )
 
 
 def explain(

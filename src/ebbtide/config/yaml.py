@@ -155,6 +155,8 @@ def _explain(error: ValidationError, document: _Document, model: type[BaseModel]
     return InputError(f"{name or 'the file'}: {said}", where=where, hint=hint)
 
 
+_MOST_KNOWN = 30
+"""As many names as a person looks through; a lake has more tables than that."""
 _QUOTE = "put a text with a colon, a star or a bracket in quotes, and indent by spaces"
 _MEANT_AS_TEXT = "put it in quotes where a text is meant"
 _SHAPES = {
@@ -206,7 +208,10 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
 def nearest(word: str, known: list[str]) -> str:
     """A hint for a name that nothing matches."""
     close = difflib.get_close_matches(word, known, 1)
-    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(sorted(known)) or 'none'}"
+    if close:
+        return f"did you mean {close[0]!r}?"
+    more = len(known) - _MOST_KNOWN
+    return f"known: {', '.join(sorted(known)[:_MOST_KNOWN]) or 'none'}" + (f" and {more} more" if more > 0 else "")
 
 
 def files_in(folder: Path) -> list[Path]:
