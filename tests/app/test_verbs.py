@@ -38,6 +38,7 @@ OTHER_NAMES = {
 """What a group of verbs is in a library, where names are whole."""
 PARTS = {
     "explain_labels": "labels",  # `labels TABLE`
+    "explain_selected": "explain",  # `explain --select`
     "release": "unmark",  # `unmark --release`
     "erase requests_from": "erase request",  # `erase request --from FILE`
     "errors": "scan",  # told after a scan

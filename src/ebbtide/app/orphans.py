@@ -18,7 +18,7 @@ from ebbtide.config import Project
 from ebbtide.errors import InputError, RefusedError
 from ebbtide.inventory import current as currents
 from ebbtide.inventory.current import Current
-from ebbtide.inventory.doubts import doubts
+from ebbtide.inventory.doubts import Doubt, doubts
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.listing import Listing, list_storage
 from ebbtide.inventory.orphans import Orphans, Unregistered, find_orphans
@@ -114,7 +114,7 @@ def with_orphans(
 def unread(project: Project, current: Current, listing: Listing, *, now: datetime) -> list[str]:
     """Why nothing is an orphan for now: catalogs, datasets and folders that could not be read (spec §2)."""
     in_doubt = doubts(current, project.catalogs, project.ignore, now=now)
-    reasons = [f"{doubt.name}: {doubt.reason}" for doubt in in_doubt]
+    reasons = [doubt.text for doubt in in_doubt]
     reasons += [f"{root}: {error}" for root, error in sorted(listing.failed.items())]
     more = len(reasons) - _MOST_ERRORS
     return [*reasons[:_MOST_ERRORS], f"and {more} more"] if more > 0 else reasons
@@ -214,7 +214,7 @@ def _condemnable(project: Project, found: Look, place: str, *, now: datetime, un
             hint="declare one in ebbtide.yml: `warehouses: [{prefix: …, exclusive: true}]`",
         )
     # Strictly: who is ignored, or shares no files, may own the folder.
-    reasons = [f"{row['table_id'] or row['catalog']}: {row['error']}" for row in found.inventory.errors()]
+    reasons = [Doubt(row["table_id"] or row["catalog"], row["error"]).text for row in found.inventory.errors()]
     if reasons := reasons or unread(project, found.inventory.current, found.listing, now=now):
         raise RefusedError(f"not everything could be read: {reasons[0]}", hint="someone unread may own the folder")
     for entry in found.inventory.current.entries.values():

@@ -14,7 +14,7 @@ from ebbtide.config import Project
 from ebbtide.errors import InputError
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.model.times import as_text, parse_time
-from ebbtide.private import private_file, private_folder, writing
+from ebbtide.private import private_file, writing
 
 if TYPE_CHECKING:
     from ebbtide.app.results.retention import SavedPlan
@@ -113,13 +113,19 @@ def write_plan(plan: Plan, path: Path) -> None:
 
     Object by object, because a plan can be larger than memory. Both are for their owner only, where they are new.
     """
+    refuse_no_folder(path)
     with writing(path, hint="name a file that can be written", asked=True):
-        private_folder(path.parent)
         names = path.with_name(path.name + ".files")
         with private_file(names).open("w", encoding="utf-8") as out:
             out.writelines(f"{name}\n" for name in plan.paths())
         with private_file(path).open("w", encoding="utf-8") as out:
             out.writelines(_lines(plan))
+
+
+def refuse_no_folder(path: Path) -> None:
+    """A folder that is not there is a mistyped one: none is made for a file that somebody asked for."""
+    if not path.parent.is_dir():
+        raise InputError(f"{path} cannot be written: {path.parent} is no folder", hint="make it first, or name another")
 
 
 def _lines(plan: Plan) -> Iterator[str]:

@@ -13,6 +13,7 @@ from ebbtide.model.times import in_utc
 if TYPE_CHECKING:
     from ebbtide.app.results.retention import (
         Explanation,
+        Explanations,
         Hold,
         MarkResult,
         OpenMark,
@@ -62,6 +63,16 @@ class RetentionVerbs:
 
         found = explain_object(self.project, object_, now=time_asked(as_of))
         return built(Explanation, found)
+
+    @verb
+    def explain_selected(self, *select: str, as_of: datetime | None = None) -> Explanations:
+        """The same for the first objects that `--select` takes, and how many more it does."""
+        from ebbtide.app.explain import explain_selected
+        from ebbtide.app.results.built import built
+        from ebbtide.app.results.retention import Explanation, Explanations
+
+        found, more = explain_selected(self.project, select, now=time_asked(as_of))
+        return Explanations(tuple(built(Explanation, one) for one in found), more)
 
     @verb
     def mark(

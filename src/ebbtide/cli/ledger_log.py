@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from ebbtide.cli import render
+from ebbtide.cli import render, running
 from ebbtide.cli.complete import tables
-from ebbtide.cli.options import JsonOption, ProjectOption, project_file
+from ebbtide.cli.options import JsonOption, ProjectOption, open_project
 from ebbtide.cli.render import escape
 
 
@@ -29,10 +29,10 @@ def log(
 ) -> None:
     """List what was done, oldest first, held against what was signed. Exit 1 where the ledger was changed."""
     from ebbtide.app.ledger_log import Asked, read_log
-    from ebbtide.config import load_project
 
     asked = Asked.of(dataset=dataset, request=request, kinds=kind or (), since=since, until=until)
-    found = list(read_log(load_project(project_file(ctx, project)), asked))
+    with running.shown("reading the ledger"):
+        found = list(read_log(open_project(ctx, project).project, asked))
     if json:
         render.write_json(found)
         return

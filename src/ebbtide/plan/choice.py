@@ -96,9 +96,12 @@ def table_pattern(names: Sequence[str]) -> re.Pattern[str]:
 
 def some_table(name: str, tables: Collection[str]) -> None:
     """Refuse a pattern that matches none of the tables: who mistypes one would be told that there is nothing to do."""
-    matching = table_pattern([name])
-    if not any(map(matching.match, tables)):
-        raise InputError(f"no table {name!r}", hint=nearest(name, list(tables)))
+    if any(map(table_pattern([name]).match, tables)):
+        return
+    wider = name.replace("**", "*").replace("*", "**")
+    is_meant = any(map(table_pattern([wider]).match, tables))
+    hint = f"one star stops at dots: write {wider!r}" if is_meant else nearest(name, list(tables))
+    raise InputError(f"no table {name!r}", hint=hint)
 
 
 EVERYTHING = Choice({})

@@ -239,6 +239,14 @@ class Explanation(Shown):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class Explanations(Shown):
+    """The first objects of a selection, explained, and how many `more` there are."""
+
+    objects: tuple[Explanation, ...]
+    more: int
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class PlannedObject(Object):
     """An object of a plan. `row` is everything that the plan file says of it."""
 
