@@ -13,7 +13,6 @@ from ebbtide.app.state import open_state
 from ebbtide.config import Project
 from ebbtide.config.yaml import nearest
 from ebbtide.errors import InputError, ProofError
-from ebbtide.inventory import current as currents
 from ebbtide.ledger.entries import KINDS
 from ebbtide.ledger.frontier import NOTHING
 from ebbtide.ledger.log import Log
@@ -105,6 +104,8 @@ def read_log(project: Project, asked: Asked) -> Iterator[dict[str, Any]]:
 
 def _known(project: Project) -> set[str]:
     """Of what the state and the inventory speak, also where a table is gone and its marks are closed."""
+    from ebbtide.inventory import current as currents  # late: who names no table, or a right one, needs none of it
+
     with open_state(project).reader() as state:
         found = {mark.key.dataset for mark in state.marks(only_open=False)}
         found |= {pin.dataset for pin in state.unmarks()} | {folder.dataset for folder in state.condemned()}

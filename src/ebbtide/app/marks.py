@@ -18,7 +18,7 @@ from ebbtide.ledger.entries import UnmarkReleased
 from ebbtide.model.durations import Duration, add
 from ebbtide.model.ids import object_name
 from ebbtide.model.times import as_text
-from ebbtide.plan.choice import some_table, table_pattern
+from ebbtide.plan.select import some_table, table_pattern
 from ebbtide.run import RunContext, quiet
 
 if TYPE_CHECKING:

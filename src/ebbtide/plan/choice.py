@@ -8,7 +8,6 @@ What is said of one thing several times is either; different things are both.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,7 @@ from ebbtide.config.policies import TARGETS
 from ebbtide.config.yaml import nearest
 from ebbtide.errors import InputError
 from ebbtide.plan.plan import DECISIONS
-from ebbtide.plan.select import pattern
+from ebbtide.plan.select import pattern, some_table, table_pattern
 
 _COLUMNS = {"table": "dataset", "policy": "policy", "target": "target", "decision": "decision"}
 _KNOWN = {"target": TARGETS, "decision": DECISIONS}
@@ -87,21 +86,6 @@ class Choice:
                 f"a {verb} takes tables whole: what goes of one goes together, not by {other[0]}", hint=hint
             )
         return self
-
-
-def table_pattern(names: Sequence[str]) -> re.Pattern[str]:
-    """The engine's pattern as Python spells it: they differ in the word for the end of a text."""
-    return re.compile(pattern(names).removesuffix(r"\z") + r"\Z")
-
-
-def some_table(name: str, tables: Collection[str]) -> None:
-    """Refuse a pattern that matches none of the tables: who mistypes one would be told that there is nothing to do."""
-    if any(map(table_pattern([name]).match, tables)):
-        return
-    wider = name.replace("**", "*").replace("*", "**")
-    is_meant = any(map(table_pattern([wider]).match, tables))
-    hint = f"one star stops at dots: write {wider!r}" if is_meant else nearest(name, list(tables))
-    raise InputError(f"no table {name!r}", hint=hint)
 
 
 EVERYTHING = Choice({})
