@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import get_args
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from ebbtide import config
-from ebbtide.config import classifiers, copies, hottier, laws, policies, project, subjects, tables
+from ebbtide.config import classifiers, copies, hottier, laws, policies, project, subjects, tables, yaml
 from tests.config.generate import ROOT
 
 FILES: dict[str, tuple[type[BaseModel], tuple[str, ...]]] = {
@@ -68,3 +68,41 @@ def test_every_model_is_of_a_file() -> None:
         known |= {each for each in below if each.__module__.startswith("ebbtide.config.")}
     shared = {project._Strict, policies._Strict, policies._Selection}
     assert known - shared == {each for model, _ in FILES.values() for each in _models(model)} - shared
+
+
+_WRONG = (
+    None,
+    "",
+    "x",
+    " ",
+    -1,
+    0,
+    2,
+    1.5,
+    1e300,
+    float("nan"),
+    10**30,
+    True,
+    [],
+    [[]],
+    ["x", 1],
+    {},
+    {"x": {}},
+    {"x": 1},
+)
+_OURS = {"value_error", "missing", "extra_forbidden"}
+
+
+def test_whatever_is_wrong_is_told_in_our_words_and_not_in_those_of_python() -> None:
+    said = set()
+    for root, _ in FILES.values():
+        for model in _models(root):
+            for name, field in model.model_fields.items():
+                for wrong in _WRONG:
+                    try:
+                        model.model_validate({field.alias or name: wrong})
+                    except ValidationError as error:
+                        said |= {one["type"] for one in error.errors()}
+    assert {"float_type", "int_type", "bool_type", "literal_error", "less_than_equal"} <= said
+    assert said - _OURS - yaml._SHAPES.keys() == set()
+    assert said - _OURS - yaml._HINTS.keys() == set()
