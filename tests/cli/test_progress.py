@@ -5,11 +5,17 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ebbtide import Ebbtide
+from ebbtide.run import Silent, quiet
 from tests.cli.generate import commands
+from tests.cli.test_commands import PROJECT
+from tests.inventory.lakes import SmallLake
 
 MOMENT = {
     "init": "writes a few files",
@@ -60,3 +66,25 @@ def test_a_verb_shows_how_far_it_is_or_is_done_in_a_moment(name: str, command: A
 
 def test_what_is_done_in_a_moment_is_a_verb() -> None:
     assert {*MOMENT, *OTHERWISE} <= {name for name, _ in _verbs()}
+
+
+class _Steps(Silent):
+    def __init__(self) -> None:
+        self.begun: list[tuple[str, int | None, str]] = []
+
+    def start(self, step: str, total: int | None = None, *, unit: str = "") -> None:
+        self.begun.append((step, total, unit))
+
+
+def test_how_many_datasets_are_read_is_said_once(tmp_path: Path) -> None:
+    lake, steps = SmallLake(tmp_path), _Steps()
+    for name in ("a", "b"):
+        lake.create(name)
+    (tmp_path / "ebbtide.yml").write_text(PROJECT)
+    with Ebbtide(tmp_path) as tide:
+        tide.scan(context=replace(quiet(None), progress=steps))
+        lake.append("b", 7)
+        tide.scan(context=replace(quiet(None), progress=steps))
+    assert [step for step in steps.begun if step[2] == "datasets"] == [
+        ("reading", 2, "datasets"), ("reading what changed", 1, "datasets"),
+    ]  # fmt: skip

@@ -70,7 +70,7 @@ def test_every_model_is_of_a_file() -> None:
     assert known - shared == {each for model, _ in FILES.values() for each in _models(model)} - shared
 
 
-_WRONG = (
+_WRONG: tuple[object, ...] = (
     None,
     "",
     "x",
