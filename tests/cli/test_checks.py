@@ -25,7 +25,8 @@ tables:
   - {name: lake.app.evnets, schedule: +1d}
 """,
     "lineage/lake.app.counts.sql": "SELECT count(*) AS n FROM lake.app.events JOIN lake.app.nowhere USING (uid)",
-    "checks/big.sql": "-- severity: warn\n-- Partitions with rows.\nSELECT table_id FROM partitions WHERE rows > 0",
+    "checks/big.sql": "-- severity: warn\n-- do: `ebbtide tables`\n"
+    "-- Partitions with rows.\nSELECT table_id FROM partitions WHERE rows > 0",
     "reports/days.sql": "SELECT @date AS day, table_id, _date FROM partitions WHERE _date <= @date ORDER BY _date",
     "reports/forever.sql": "SELECT count(*) AS n FROM range(100000000000) a CROSS JOIN range(100000000000) b "
     "WHERE a.id % 7 = b.id",
@@ -76,7 +77,7 @@ def test_checks_show_their_rows_and_a_failed_one_ends_with_1(project: Path) -> N
     assert "schedule_above_45d" not in found
     assert found["promises"] == {
         "name": "promises", "passed": True, "severity": "error", "rows": [],
-        "description": found["promises"]["description"],
+        "description": found["promises"]["description"], "do": found["promises"]["do"],
     }  # fmt: skip
 
 
@@ -86,6 +87,12 @@ def test_a_check_of_severity_warn_is_shown_and_ends_with_0(project: Path) -> Non
     assert done.returncode == 0, done.stderr
     assert "warning  big, 2 rows: Partitions with rows." in done.stdout
     assert "passed   promises" in done.stdout
+    assert "do: `ebbtide tables`\n" in done.stdout
+    assert "`ebbtide report promises`" not in done.stdout, "of what passed there is nothing to do"
+    for form, shown in (("markdown", "| big | warning | 2 |"), ("html", "<td>`ebbtide tables`</td>")):
+        page = ebbtide("check", "big", "promises", "--format", form, cwd=project)
+        assert page.returncode == 0, page.stderr
+        assert shown in page.stdout
     assert "2 checks: 1 passed, 0 failed, 1 warn" in done.stderr
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from ebbtide.app.explain import explain_selected
+from ebbtide.config import load_project
 from ebbtide.plan.plan import without_codes
 from tests.cli.command import ebbtide
 from tests.cli.test_commands import PROJECT
@@ -17,6 +20,7 @@ policies:
   - {name: old-versions, select: {tables: ["lake.db.*"]}, versions: {older_than: 7d}}
   - {name: misspelt, select: {tables: ["lake.db.payment"]}, transactions: {older_than: 7d}}
 """
+LATER = ("--as-of", "2100-01-01")
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +44,7 @@ def test_a_plan_names_objects_files_and_digest_and_explain_agrees(project: Path)
     assert now.returncode == 0, now.stderr
     assert "policy 'misspelt' selects nothing; nearest: lake.db.payments" in now.stderr
     assert {row["decision"] for row in json.loads(now.stdout)["objects"]} == {"keep"}
+    (project / "plans").mkdir(mode=0o700)
     later = ebbtide("plan", "--as-of", "2100-01-01", "-o", "plans/p.json", cwd=project)
     assert later.returncode == 0, later.stderr
     assert later.stdout == ""
@@ -74,6 +79,10 @@ def test_a_plan_names_objects_files_and_digest_and_explain_agrees(project: Path)
         (["explain", "lake.db.payments"], POLICIES, "not an object"),
         (["explain", "lake.db.payments#version:1"], POLICIES, "unknown target 'version'"),
         (["explain", "lake.db.nothing#versions:1"], POLICIES, "no dataset lake.db.nothing"),
+        (["explain", "lake.db.payments#versions:1"], POLICIES, "lake.db.payments has no versions 1"),
+        (["explain"], POLICIES, "name an object, or select some"),
+        (["explain", "lake.db.payments#versions:1", "--select", "**"], POLICIES, "name an object, or select some"),
+        (["plan", "-o", "nodir/p.json"], POLICIES, "nodir is no folder"),
     ],
 )
 def test_bad_input_ends_with_2_before_anything_runs(
@@ -84,6 +93,22 @@ def test_bad_input_ends_with_2_before_anything_runs(
     assert message in done.stderr
     assert "hint:" in done.stderr
     assert done.stdout == ""
+
+
+def test_what_is_selected_is_explained_object_by_object_and_the_rest_is_counted(project: Path) -> None:
+    with_policies(project, POLICIES)
+    told = ebbtide("explain", "--select", "lake.db.pay*", "--select", "decision:mark", *LATER, "--json", cwd=project)
+    assert told.returncode == 0, told.stderr
+    found = json.loads(told.stdout)
+    assert [one["planned"]["decision"] for one in found["objects"]] == ["mark", "mark"]
+    assert found["more"] == 0
+    shown = ebbtide("explain", "--select", "lake.db.*", *LATER, cwd=project)
+    assert shown.stdout.count("lake.db.payments#versions:") == shown.stdout.count("decision: ") == 3
+    assert "3 explained" in shown.stderr
+    few, more = explain_selected(load_project(project), ["lake.db.*"], now=datetime(2100, 1, 1, tzinfo=UTC), most=1)
+    assert (len(few), more) == (1, 2)
+    wrong = ebbtide("explain", "--select", "lake.db.paymets", cwd=project)
+    assert (wrong.returncode, "did you mean 'lake.db.payments'?" in wrong.stderr) == (2, True)
 
 
 def test_files_wait_for_a_catalog_that_the_project_no_longer_names(tmp_path: Path) -> None:
@@ -116,7 +141,6 @@ def test_files_wait_for_a_catalog_that_the_project_no_longer_names(tmp_path: Pat
     assert "catalog old is ignored (handed over)" in ebbtide("plan", cwd=root).stderr
 
 
-LATER = ("--as-of", "2100-01-01")
 TWO = """\
 policies:
   - {name: old-versions, select: {tables: ["lake.db.*"]}, versions: {older_than: 7d}, grace: 3d}
@@ -156,7 +180,6 @@ def test_a_plan_begins_with_a_summary_and_shows_only_what_changes(project: Path)
     ("select", "taken"),
     [
         (["lake.db.*"], 6),
-        (["lake.*"], 0),
         (["target:versions"], 3),
         (["target:versions", "decision:mark"], 2),
         (["decision:keep", "decision:mark"], 6),
@@ -177,6 +200,7 @@ def test_a_plan_is_looked_at_by_table_policy_target_and_decision(project: Path, 
         (["--select", "target:version"], "no target 'version'", "did you mean 'versions'?"),
         (["--select", "policy:old-version"], "no policy 'old-version'", "did you mean 'old-versions'?"),
         (["--select", "label:x"], "cannot select by 'label:x'", "policy:NAME"),
+        (["--select", "lake.*"], "no table 'lake.*'", "one star stops at dots: write 'lake.**'"),
         (["--select", "lake.**", "-o", "p.json"], "a plan file is the whole plan", "leave out --select"),
         (["--diff", "nothing.json"], "the plan nothing.json cannot be read", "plan -o FILE"),
     ],

@@ -58,7 +58,7 @@ def _ignoring(what: str) -> tuple[str, str]:
         (("min_bytes: 2MiB", "min_bytes: true"), 7, "limits.min_bytes", "whole number"),
         (("limits: {", "limits: {lake_max_share: true, "), 7, "limits.lake_max_share", "number"),
         (("limits:", "warehouses: [{prefix: ., exclusive: 1}]\nlimits:"), 7, "exclusive", "true or false"),
-        (("limits: {", "limits: {max_share: 3, "), 7, "limits.max_share: Input should be less than", None),
+        (("limits: {", "limits: {max_share: 3, "), 7, "limits.max_share: it must be 1.0 or less", None),
         (("project: acme", "project: [acme"), 2, "not YAML", "quotes"),
         (("limits:", "spark:"), 7, "'spark' stands twice", "remove one"),
         (("  far:", "  spark_catalog:"), 5, "catalog name 'spark_catalog' cannot be used", None),

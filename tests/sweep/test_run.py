@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NoReturn
@@ -16,7 +18,7 @@ from ebbtide.config import load_project
 from ebbtide.errors import BusyError, RefusedError
 from ebbtide.model.durations import parse_duration
 from ebbtide.plan.measure import OverLimit
-from ebbtide.run import quiet
+from ebbtide.run import RunContext, quiet
 
 
 def test_an_error_of_one_round_does_not_end_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,6 +54,30 @@ def test_a_dry_run_is_one_in_every_round(tmp_path: Path, monkeypatch: pytest.Mon
         rhythm = parse_duration("1h", hours=True)
         run_for_ever(load_project(tmp_path), rhythm, dry_run=dry_run, after=lambda _: None, rounds=2)
     assert dry == [True, True, False, False]
+
+
+def test_each_round_shows_its_own_progress_and_is_told_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ebbtide.yml").write_text("project: t\ncatalogs:\n  c: {format: delta, warehouse: ./c}\n")
+    did: list[str] = []
+    mine = quiet(None)
+
+    @contextmanager
+    def shown() -> Iterator[RunContext]:
+        did.append("shown")
+        yield mine
+        did.append("over")
+
+    def once(*_: object, context: RunContext, **__: object) -> RunReport:
+        assert context is mine
+        return RunReport(None, None, 0)
+
+    monkeypatch.setattr(running, "run_once", once)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    rhythm = parse_duration("1h", hours=True)
+    run_for_ever(load_project(tmp_path), rhythm, around=shown, after=lambda _: did.append("told"), rounds=2)
+    assert did == ["shown", "over", "told"] * 2
 
 
 @pytest.mark.parametrize("verb", ["mark", "sweep"])

@@ -66,5 +66,6 @@ def as_json(outcome: Outcome) -> dict[str, Any]:
         "passed": outcome.passed,
         "severity": outcome.check.severity.value,
         "description": outcome.check.description,
+        "do": outcome.check.do,
         "rows": list(outcome.result.rows),
     }

@@ -68,11 +68,19 @@ def _floored(project: Project, labelled: Labelled, inventory: Inventory) -> froz
 
 
 def after_scan(project: Project) -> dict[str, Any]:
-    """What a scan says of contracts, once tables with `enforce: true` are repaired (spec §3)."""
+    """What a scan says of contracts, once tables with `enforce: true` are repaired (spec §3), and of labels that are on
+    no table.
+    """
     if not (project.root / "tables").is_dir():
-        return {"drift": [], "repaired": []}
+        return {"drift": [], "repaired": [], "mislabelled": []}
     repaired = repair_tables(project)
-    return {"drift": check_contracts(project), "repaired": [one for one in repaired if one["done"]]}
+    inventory = Inventory.open(project.inventory)
+    labelled = label_inventory(project, inventory)
+    return {
+        "drift": [drift_row(one) for one in drift(labelled, inventory)],
+        "repaired": [one for one in repaired if one["done"]],
+        "mislabelled": labelled.mislabelled(inventory),
+    }
 
 
 def _named(tables: Sequence[str], known: list[str]) -> set[str]:

@@ -38,13 +38,27 @@ def known_dataset(inventory: Inventory, dataset: str) -> str:
 def known_owner(project: Project, inventory: Inventory, dataset: str) -> str:
     """The same, also for one that no catalog lists any more: what it left is marked, and must be held and rescued."""
     table_id = str(DatasetId.parse(dataset))
-    known = set(inventory.current.entries) | {former.table_id for former in inventory.current.former}
+    known = _listed(inventory)
     if table_id not in known:
-        from ebbtide.app.state import open_state
-
-        with open_state(project).reader() as state:
-            known |= {folder.dataset for folder in state.condemned()} | {mark.key.dataset for mark in state.marks()}
+        known |= _ordered(project)
     return _one_of(known, table_id)
+
+
+def known_names(project: Project, inventory: Inventory) -> set[str]:
+    """Every dataset that a plan or the state may speak of: those that catalogs list, and those that are gone."""
+    return _listed(inventory) | _ordered(project)
+
+
+def _listed(inventory: Inventory) -> set[str]:
+    return set(inventory.current.entries) | {former.table_id for former in inventory.current.former}
+
+
+def _ordered(project: Project) -> set[str]:
+    """What the state names, whether or not a catalog still does."""
+    from ebbtide.app.state import open_state
+
+    with open_state(project).reader() as state:
+        return {folder.dataset for folder in state.condemned()} | {mark.key.dataset for mark in state.marks()}
 
 
 _SECTIONS = {

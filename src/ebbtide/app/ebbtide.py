@@ -142,6 +142,7 @@ class Ebbtide(RetentionVerbs):
             drift=built_rows(Drift, agreed["drift"]),
             repaired=built_rows(Repair, agreed["repaired"]),
             changed_in_place=found.in_place,
+            warnings=tuple(agreed["mislabelled"]),
         )
 
     @verb

@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
-from ebbtide.app.datasets import known_owner, parse_object
+from ebbtide.app.datasets import known_names, known_object, known_owner, parse_object
+from ebbtide.app.state import open_state
 from ebbtide.app.world import listing_before, read_inputs, read_state, tick_of
 from ebbtide.config import Project
 from ebbtide.config.policies import load_policies
 from ebbtide.inventory.information_schema import Inventory
+from ebbtide.model.ids import object_name
 from ebbtide.model.times import as_text
+
+MOST = 20
+"""As many objects of a selection are explained: each is planned again, and nobody reads more."""
+
+
+def explain_selected(
+    project: Project, select: Sequence[str], *, now: datetime, most: int = MOST
+) -> tuple[list[dict[str, Any]], int]:
+    """The first objects that `--select` takes, each explained, and how many more there are."""
+    from ebbtide.app.plan import choice_of, make_plan
+
+    tables = known_names(project, Inventory.open(project.inventory))
+    with make_plan(project, now=now) as plan:
+        taken = filter(choice_of(select, plan.graces, tables).takes(), plan.rows())
+        first = [object_name(row["dataset"], row["target"], row["object"]) for row in islice(taken, most)]
+        more = sum(1 for _ in taken)
+    return [explain_object(project, name, now=now) for name in first], more
 
 
 def explain_object(project: Project, text: str, *, now: datetime) -> dict[str, Any]:
@@ -21,6 +42,10 @@ def explain_object(project: Project, text: str, *, now: datetime) -> dict[str, A
     policies = load_policies(project.root, unsafe=True)
     inventory = Inventory.open(project.inventory)
     known_owner(project, inventory, dataset)
+    with open_state(project).reader() as state:
+        marked = {mark.key.object for mark in state.marks(datasets=[dataset], only_open=False)}
+    if object_id not in marked:
+        known_object(inventory, dataset, target, object_id)
     listing = listing_before(project, inventory) if target == "orphans" else None
     inputs = read_inputs(project, policies, read_state(project), inventory, listing, now=now)
     found = explain(

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from ebbtide.app.ledger import Ledger
+from ebbtide.app.ledger import open_ledger
+from ebbtide.app.state import open_state
+from ebbtide.config import Project
 from ebbtide.config.yaml import nearest
 from ebbtide.errors import InputError, ProofError
 from ebbtide.ledger.entries import KINDS
@@ -73,21 +75,44 @@ class _Told:
         return datasets, requests
 
 
-def read_log(ledger: Ledger, asked: Asked) -> Iterator[dict[str, Any]]:
+def read_log(project: Project, asked: Asked) -> Iterator[dict[str, Any]]:
     """The entries that were asked for, oldest first. Every row is held against its hash, and all hashes against what
     was signed, before the first one is handed out; a body that retention removed says nothing any more.
+
+    A dataset of which neither an entry, nor the state, nor the inventory has ever heard is an `InputError`.
     """
-    with ledger.verified() as log:
+    heard_of: set[str] = set()
+    is_whole = True
+    with open_ledger(project).verified() as log:
         log.trust()
         _check(log)
         told = _Told()
         for index, _, body in log.rows(0, log.size):
             says = {} if body is None else json.loads(body)
             datasets, requests = told.about(says)
+            heard_of |= datasets
+            is_whole = is_whole and body is not None
             if body is None and asked != Asked():
                 continue
             if _is_asked(asked, says, datasets, requests):
                 yield {"index": index, "kind": says.pop("kind", None), "at": says.pop("at", None), "says": says}
+    if asked.dataset is not None and asked.dataset not in heard_of and is_whole:
+        known = heard_of | _known(project)
+        if asked.dataset not in known:
+            raise InputError(f"no dataset {asked.dataset!r}", hint=nearest(asked.dataset, list(known)))
+
+
+def _known(project: Project) -> set[str]:
+    """Of what the state and the inventory speak, also where a table is gone and its marks are closed."""
+    from ebbtide.inventory import current as currents  # late: who names no table, or a right one, needs none of it
+
+    with open_state(project).reader() as state:
+        found = {mark.key.dataset for mark in state.marks(only_open=False)}
+        found |= {pin.dataset for pin in state.unmarks()} | {folder.dataset for folder in state.condemned()}
+        found |= {hold.dataset for hold in state.holds(only_active=False) if hold.dataset is not None}
+    current = currents.load(project.inventory)
+    listed = set() if current is None else {*current.entries, *(former.table_id for former in current.former)}
+    return found | listed
 
 
 def _check(log: Log) -> None:

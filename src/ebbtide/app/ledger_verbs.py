@@ -54,7 +54,7 @@ class LedgerVerbs:
         from ebbtide.app.ledger_log import Asked, read_log
 
         asked = Asked.of(dataset=dataset, request=request, kinds=kinds, since=since, until=until)
-        return Rows(LedgerEntry(**row) for row in read_log(self._open(), asked))
+        return Rows(LedgerEntry(**row) for row in read_log(self._project, asked))
 
     def entry(self, index: int) -> Leaf:
         """One entry, held against the tree before it is handed out."""

@@ -50,7 +50,7 @@ def run_mark(
 
 def mark_round(round_: RetentionRun, lease: Lease, select: Sequence[str] = ()) -> MarkReport:
     """Carry out the plan's marks, and send back what it can no longer prove."""
-    choice = choice_of(select, round_.plan.graces)
+    choice = round_.choice(select)
     refuse_over(round_.plan, "mark")
     ledger, plan, inputs = round_.ledger, round_.plan, round_.inputs
     round_.context.step("marking")
@@ -77,7 +77,7 @@ def exit_code(report: MarkReport) -> int:
 
 def would_mark(round_: RetentionRun, select: Sequence[str] = ()) -> MarkReport:
     """The same, without writing anything."""
-    takes = choice_of(select, round_.plan.graces).takes()
+    takes = round_.choice(select).takes()
     refuse_over(round_.plan, "mark")
     back = decided(round_.plan, "unmarked", "held")
     sent = [Result(m.key, "unmarked", back[m.key]["because"]) for m in round_.inputs.snapshot.marks if m.key in back]

@@ -7,17 +7,18 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from ebbtide.app.datasets import parse_object
+from ebbtide.app.datasets import known_names, parse_object
 from ebbtide.app.ledger import open_for_writing
 from ebbtide.app.state import open_state
 from ebbtide.app.unmark import entry_of
 from ebbtide.config import Project
 from ebbtide.errors import InputError
+from ebbtide.inventory.information_schema import Inventory
 from ebbtide.ledger.entries import UnmarkReleased
 from ebbtide.model.durations import Duration, add
 from ebbtide.model.ids import object_name
 from ebbtide.model.times import as_text
-from ebbtide.plan.select import pattern
+from ebbtide.plan.select import some_table, table_pattern
 from ebbtide.run import RunContext, quiet
 
 if TYPE_CHECKING:
@@ -31,12 +32,20 @@ def list_marks(
     with open_state(project).reader() as state:
         marks = sorted(state.marks(), key=lambda mark: (mark.grace_until, mark.key.dataset, mark.key.object))
     until = None if due is None else add(now, due)
-    chosen = re.compile(_python(pattern(select))) if select else None
+    chosen = _tables(project, select) if select else None
     return [
         _told(mark, now)
         for mark in marks
         if (until is None or mark.grace_until <= until) and (chosen is None or chosen.match(mark.key.dataset))
     ]
+
+
+def _tables(project: Project, select: Sequence[str]) -> re.Pattern[str]:
+    """What is selected, each pattern of which must match a table, or one that is gone."""
+    known = known_names(project, Inventory.open(project.inventory, outdated=True))
+    for name in select:
+        some_table(name, known)
+    return table_pattern(select)
 
 
 def list_unmarks(project: Project, *, now: datetime) -> list[dict[str, Any]]:
@@ -143,12 +152,7 @@ def _matching(name: str) -> re.Pattern[str]:
         parse_object(name)
     dataset, hash_, rest = name.partition("#")
     objects = ".*".join(map(re.escape, rest.split("*"))) if hash_ else ".*"
-    return re.compile(_python(pattern([dataset])).removesuffix(r"\Z") + "#" + objects + r"\Z", re.DOTALL)
-
-
-def _python(expression: str) -> str:
-    """The engine's word for the end of a text, as Python spells it."""
-    return expression.removesuffix(r"\z") + r"\Z"
+    return re.compile(table_pattern([dataset]).pattern.removesuffix(r"\Z") + "#" + objects + r"\Z", re.DOTALL)
 
 
 def _told(mark: Mark, now: datetime) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from ebbtide.config import Project
 from ebbtide.errors import InputError, RefusedError
 from ebbtide.inventory import current as currents
 from ebbtide.inventory.current import Current
-from ebbtide.inventory.doubts import doubts
+from ebbtide.inventory.doubts import Doubt, doubts
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.listing import Listing, list_storage
 from ebbtide.inventory.orphans import Orphans, Unregistered, find_orphans
@@ -113,7 +114,7 @@ def with_orphans(
 def unread(project: Project, current: Current, listing: Listing, *, now: datetime) -> list[str]:
     """Why nothing is an orphan for now: catalogs, datasets and folders that could not be read (spec §2)."""
     in_doubt = doubts(current, project.catalogs, project.ignore, now=now)
-    reasons = [f"{doubt.name}: {doubt.reason}" for doubt in in_doubt]
+    reasons = [doubt.text for doubt in in_doubt]
     reasons += [f"{root}: {error}" for root, error in sorted(listing.failed.items())]
     more = len(reasons) - _MOST_ERRORS
     return [*reasons[:_MOST_ERRORS], f"and {more} more"] if more > 0 else reasons
@@ -175,7 +176,7 @@ def condemn(
     from ebbtide.ledger.entries import FolderCondemned, salted
     from ebbtide.ledger.redaction import dataset_in_ledger
 
-    context, place = quiet(context), normalise(path)
+    context, place = quiet(context), _place_of(path)
     found = look(project, now=now, context=context)
     folder = _condemnable(project, found, place, now=now, unsafe=unsafe)
     dataset = owner_of(place, folder.format, found.inventory.current, project.catalogs)
@@ -196,6 +197,16 @@ def condemn(
     return answer
 
 
+def _place_of(path: str) -> str:
+    """What a person means by a path: a relative one begins where she stands, as everywhere else."""
+    scheme, colon, rest = path.partition(":")
+    if not colon or "/" in scheme:
+        return normalise(str(Path.cwd() / path))
+    if not rest.startswith("/"):
+        raise InputError(f"not an absolute URI: {path!r}", hint=f"write {scheme}:///…, or the path alone")
+    return normalise(path)
+
+
 def _condemnable(project: Project, found: Look, place: str, *, now: datetime, unsafe: bool) -> Unregistered:
     if not any(is_inside(place, prefix) for prefix in exclusive_prefixes(project)):
         raise RefusedError(
@@ -203,7 +214,7 @@ def _condemnable(project: Project, found: Look, place: str, *, now: datetime, un
             hint="declare one in ebbtide.yml: `warehouses: [{prefix: …, exclusive: true}]`",
         )
     # Strictly: who is ignored, or shares no files, may own the folder.
-    reasons = [f"{row['table_id'] or row['catalog']}: {row['error']}" for row in found.inventory.errors()]
+    reasons = [Doubt(row["table_id"] or row["catalog"], row["error"]).text for row in found.inventory.errors()]
     if reasons := reasons or unread(project, found.inventory.current, found.listing, now=now):
         raise RefusedError(f"not everything could be read: {reasons[0]}", hint="someone unread may own the folder")
     for entry in found.inventory.current.entries.values():

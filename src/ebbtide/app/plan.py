@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -14,7 +14,7 @@ from ebbtide.config import Project
 from ebbtide.errors import InputError
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.model.times import as_text, parse_time
-from ebbtide.private import private_file, private_folder, writing
+from ebbtide.private import private_file, writing
 
 if TYPE_CHECKING:
     from ebbtide.app.results.retention import SavedPlan
@@ -45,11 +45,11 @@ def inventory_age(project: Project, *, now: datetime) -> tuple[str, tuple[str, .
     return f"as scanned at {as_text(scanned_at)}, {since} ago", not_read(project, inventory, now=now)
 
 
-def choice_of(select: Sequence[str], policies: Iterable[str]) -> Choice:
-    """What `--select` asks for, held against the policies that there are."""
+def choice_of(select: Sequence[str], policies: Iterable[str], tables: Collection[str] | None = None) -> Choice:
+    """What `--select` asks for, held against the policies that there are, and the tables where they are known."""
     from ebbtide.plan.choice import Choice
 
-    return Choice.parse(select, policies=policies)
+    return Choice.parse(select, policies=policies, tables=tables)
 
 
 def as_json(plan: Plan, choice: Choice | None = None) -> dict[str, Any]:
@@ -96,7 +96,8 @@ def shown_plan(path: Path, select: Sequence[str]) -> SavedPlan:
     found = read_plan(path)
     try:
         policies = {row["policy"] for row in found.objects if row["policy"]}
-        rows = list(filter(choice_of(select, policies).takes(), found.objects))
+        tables = {row["dataset"] for row in found.objects}
+        rows = list(filter(choice_of(select, policies, tables).takes(), found.objects))
         lines = lines_of(rows)
     except (KeyError, TypeError, AttributeError):
         raise InputError(f"{path} is not a plan", hint=_MAKE_ONE) from None
@@ -112,13 +113,19 @@ def write_plan(plan: Plan, path: Path) -> None:
 
     Object by object, because a plan can be larger than memory. Both are for their owner only, where they are new.
     """
+    refuse_no_folder(path)
     with writing(path, hint="name a file that can be written", asked=True):
-        private_folder(path.parent)
         names = path.with_name(path.name + ".files")
         with private_file(names).open("w", encoding="utf-8") as out:
             out.writelines(f"{name}\n" for name in plan.paths())
         with private_file(path).open("w", encoding="utf-8") as out:
             out.writelines(_lines(plan))
+
+
+def refuse_no_folder(path: Path) -> None:
+    """A folder that is not there is a mistyped one: none is made for a file that somebody asked for."""
+    if not path.parent.is_dir():
+        raise InputError(f"{path} cannot be written: {path.parent} is no folder", hint="make it first, or name another")
 
 
 def _lines(plan: Plan) -> Iterator[str]:

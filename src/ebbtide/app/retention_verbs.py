@@ -13,6 +13,7 @@ from ebbtide.model.times import in_utc
 if TYPE_CHECKING:
     from ebbtide.app.results.retention import (
         Explanation,
+        Explanations,
         Hold,
         MarkResult,
         OpenMark,
@@ -37,11 +38,14 @@ class RetentionVerbs:
     @verb
     def plan(self, *, as_of: datetime | None = None) -> PlanResult:
         """What would be marked and swept, and why, by the last scan. Close it, or use it in a `with`."""
+        from ebbtide.app.datasets import known_names
         from ebbtide.app.plan import inventory_age, make_plan
         from ebbtide.app.results.retention import PlanResult
+        from ebbtide.inventory.information_schema import Inventory
 
         made = make_plan(self.project, now=time_asked(as_of))
-        return PlanResult.of(made, *inventory_age(self.project, now=datetime.now(UTC)))
+        tables = frozenset(known_names(self.project, Inventory.open(self.project.inventory)))
+        return PlanResult.of(made, *inventory_age(self.project, now=datetime.now(UTC)), tables)
 
     @staticmethod
     def show(file: str | Path, *select: str) -> SavedPlan:
@@ -59,6 +63,16 @@ class RetentionVerbs:
 
         found = explain_object(self.project, object_, now=time_asked(as_of))
         return built(Explanation, found)
+
+    @verb
+    def explain_selected(self, *select: str, as_of: datetime | None = None) -> Explanations:
+        """The same for the first objects that `--select` takes, and how many more it does."""
+        from ebbtide.app.explain import explain_selected
+        from ebbtide.app.results.built import built
+        from ebbtide.app.results.retention import Explanation, Explanations
+
+        found, more = explain_selected(self.project, select, now=time_asked(as_of))
+        return Explanations(tuple(built(Explanation, one) for one in found), more)
 
     @verb
     def mark(

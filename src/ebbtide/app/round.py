@@ -6,7 +6,7 @@ import json
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -14,9 +14,10 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from ebbtide.app.datasets import known_names
 from ebbtide.app.ledger import Ledger
 from ebbtide.app.orphans import list_project
-from ebbtide.app.plan import PlanFile, read_plan
+from ebbtide.app.plan import PlanFile, choice_of, read_plan
 from ebbtide.app.scan import run_scan, start_session
 from ebbtide.app.world import Inputs, in_doubt, needs_listing, not_read, read_inputs, read_state, some_policies
 from ebbtide.config import Project
@@ -34,6 +35,7 @@ from ebbtide.sweep.declared import record_declarations
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from ebbtide.plan.choice import Choice
     from ebbtide.plan.plan import Plan
 
 _T = TypeVar("_T")
@@ -72,6 +74,13 @@ class RetentionRun:
         """The id of a run that writes."""
         assert self.context.run is not None
         return self.context.run
+
+    def choice(self, select: Sequence[str]) -> Choice:
+        """What `--select` asks for, held against the policies and tables that there are after the scan."""
+        if not select:
+            return choice_of(select, ())
+        tables = known_names(self.inputs.project, self.inputs.inventory)
+        return choice_of(select, self.plan.graces, tables)
 
     def declare(self, lease: Lease) -> None:
         """Before a verb writes: what the project file declares is in the ledger."""

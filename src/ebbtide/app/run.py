@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -125,17 +126,22 @@ def run_for_ever(
     limits: Limits | None = None,
     dry_run: bool = False,
     context: RunContext | None = None,
+    around: Callable[[], AbstractContextManager[RunContext]] | None = None,
     after: Callable[[RunReport], None],
     rounds: int | None = None,
 ) -> None:
-    """A round every so often, from begin to begin; errors of a round are told, and the next one comes."""
+    """A round every so often, from begin to begin; errors of a round are told, and the next one comes.
+
+    `around` gives each round a context of its own, whose progress ends with it.
+    """
     if every.exact.total_seconds() <= 0:
         raise InputError(f"--every {every} is no time", hint="write 1h or 1d")
     context = quiet(context)
     while rounds is None or rounds > 0:
         began = time.monotonic()
         try:
-            report = run_once(project, limits=limits, dry_run=dry_run, context=context)
+            with around() if around is not None else nullcontext(context) as of_round:
+                report = run_once(project, limits=limits, dry_run=dry_run, context=of_round)
         except Exception as error:
             # Whatever a store, a catalog or Spark raised this time: the next round begins from what is there then.
             report = RunReport(None, None, 4, UnreadableError.unexpected("this round", error))

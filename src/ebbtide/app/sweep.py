@@ -57,6 +57,7 @@ def run_sweep(
 
 def sweep_round(round_: RetentionRun, lease: Lease, select: Sequence[str] = ()) -> SweepReport:
     """Carry out what the plan says is past its grace, and prove it."""
+    choice = round_.choice(select)
     refuse_over(round_.plan, "sweep")
     ledger, inputs = round_.ledger, round_.inputs
     round_.context.step("sweeping")
@@ -68,11 +69,11 @@ def sweep_round(round_: RetentionRun, lease: Lease, select: Sequence[str] = ()) 
         lambda touched: prove(project, round_.spark, touched),
         round_.waits_for,
     )
-    report = Sweeper(catalogs, lake, ledger, lease, round_.context, round_.limits, choice_of(select, ())).sweep(
+    report = Sweeper(catalogs, lake, ledger, lease, round_.context, round_.limits, choice).sweep(
         round_.plan, inputs.inventory, inputs.policies, inputs.snapshot
     )
     with ledger.database.reader() as state:
-        takes = choice_of(select, ()).takes()
+        takes = choice.takes()
         open_marks = [mark for mark in state.marks() if takes({"dataset": mark.key.dataset})]
     return replace(
         report,
@@ -99,10 +100,11 @@ def exit_code(report: SweepReport) -> int:
 
 def would_sweep(round_: RetentionRun, select: Sequence[str] = ()) -> SweepReport:
     """The same plan and the stages that a sweep would walk, and nothing done."""
+    choice = round_.choice(select)
     refuse_over(round_.plan, "sweep")
     inputs = round_.inputs
     marks, inventory = inputs.snapshot.marks, inputs.inventory
-    asked = todo(round_.plan, inventory, marks, inputs.project.catalogs, round_.ledger, choice_of(select, ()))
+    asked = todo(round_.plan, inventory, marks, inputs.project.catalogs, round_.ledger, choice)
     ahead = foresee(asked.batches, inventory, rows_targets(inputs.policies), round_.waits_for(inventory))
     marked = {mark.key for mark in marks}
     back = [
@@ -116,7 +118,7 @@ def would_sweep(round_: RetentionRun, select: Sequence[str] = ()) -> SweepReport
         over=left_out(round_.plan, "sweep"), warnings=round_.plan.warnings, unread=round_.unread, stages=ahead.stages,
         freed=ahead.freed,
     )  # fmt: skip
-    takes = choice_of(select, ()).takes()
+    takes = choice.takes()
     chosen = [mark for mark in marks if takes({"dataset": mark.key.dataset})]
     datasets = by_dataset(report, decided(round_.plan, "sweep"), chosen, round_.ledger.clock.now())
     return replace(report, datasets=datasets)

@@ -64,7 +64,8 @@ class Inputs:
             self.policies, self.world, self.orders(), now=now, limits=limits or project.limits, tick=tick_of(project),
             tasks=tasks_of(project),
         )  # fmt: skip
-        return replace(made, warnings=(*made.warnings, *self.declared))
+        mislabelled = [] if self.labelled is None else self.labelled.mislabelled(self.inventory)
+        return replace(made, warnings=(*made.warnings, *self.declared, *mislabelled))
 
 
 def read_inputs(

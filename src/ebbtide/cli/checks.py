@@ -37,39 +37,60 @@ def check(
     time_limit: _Limit = 600,
     json: JsonOption = False,
     csv: _Csv = False,
+    form: _Format = None,
 ) -> None:
-    """Run checks: SQL that must return no row. Exit 1 where one of severity error does."""
+    """Run checks: SQL that must return no row. Exit 1 where one of severity error does.
+
+    What failed says what to do about it. Markdown and HTML have a line a check, CSV the rows that checks found.
+    """
     from ebbtide.app.checks import as_json, run_checks
 
-    _one_of(json, csv)
+    form = _format(form, json, csv)
     tide, now = open_project(ctx, project), time_or_now(as_of)
-    failed, found, rows = 0, [], []
-    context = running.context()
-    for outcome in run_checks(tide.project, names or [], now=now, time_limit=time_limit, context=context):
-        failed += outcome.fails_the_run
-        found.append(as_json(outcome))
-        rows += [{"check": outcome.check.name, "row": row} for row in outcome.result.rows]
-        if not (json or csv):
-            _show_check(found[-1], outcome.result.columns)
-    if json:
+    failed, found, rows, columns = 0, [], [], []
+    with running.shown("check") as context:
+        for outcome in run_checks(tide.project, names or [], now=now, time_limit=time_limit, context=context):
+            failed += outcome.fails_the_run
+            found.append(as_json(outcome))
+            rows += [{"check": outcome.check.name, "row": row} for row in outcome.result.rows]
+            columns.append(outcome.result.columns)
+    if form == "table":
+        for one, names_of_one in zip(found, columns, strict=True):
+            _show_check(one, names_of_one)
+    elif form == "json":
         render.write_json(found)
-    elif csv:
+    elif form == "csv":
         _write(written.csv(["check", "row"], rows))
+    else:
+        show_rows(form, "checks", _LINE, [_line(one) for one in found])
     passed = sum(one["passed"] for one in found)
     render.note(f"{len(found)} checks: {passed} passed, {failed} failed, {len(found) - passed - failed} warn")
     if failed:
         raise typer.Exit(1)
 
 
+_LINE = ("check", "result", "rows", "description", "do")
+
+
+def _line(found: Mapping[str, Any]) -> dict[str, Any]:
+    said = {"check": found["name"], "result": _said(found), "rows": len(found["rows"])}
+    return {**said, "description": found["description"], "do": "" if found["passed"] else found["do"]}
+
+
+def _said(found: Mapping[str, Any]) -> str:
+    return "passed" if found["passed"] else "FAILED" if found["severity"] == "error" else "warning"
+
+
 def _show_check(found: dict[str, Any], columns: Sequence[str]) -> None:
     console = render.out()
-    said = "passed" if found["passed"] else "FAILED" if found["severity"] == "error" else "warning"
     count = "" if found["passed"] else f", {len(found['rows'])} rows: {escape(found['description'])}"
-    console.print(f"{said:8} {escape(found['name'])}{count}", soft_wrap=True)
+    console.print(f"{_said(found):8} {escape(found['name'])}{count}", soft_wrap=True)
     if not found["passed"]:
         _show(columns, found["rows"][:_SHOWN])
         if len(found["rows"]) > _SHOWN:
             render.note(f"{len(found['rows']) - _SHOWN} more; --json shows all")
+        if found["do"]:
+            console.print(f"do: {escape(found['do'])}", soft_wrap=True)
 
 
 def report(

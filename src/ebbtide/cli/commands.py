@@ -95,12 +95,15 @@ def init(
     path = project_file(ctx, project)
     folder = path.parent if path.suffix in (".yml", ".yaml") else path
     done = init_project(folder, name=name, pack=pack, dry_run=dry_run)
+    is_new = folder / "ebbtide.yml" in done.written
     for path in done.written:
         render.note(f"{'would write' if dry_run else 'wrote'} {path}")
     for path in done.kept:
         render.note(f"kept {path}: the project says it already")
-    if not dry_run and pack is None:
-        render.note("next: name your catalogs in ebbtide.yml, then run `ebbtide scan`, `ebbtide plan`")
+    if not dry_run:
+        first = "name your catalogs in ebbtide.yml, then run" if is_new else "run"
+        labels = "" if pack is None else "`ebbtide classify --suggest`, "
+        render.note(f"next: {first} `ebbtide scan`, {labels}`ebbtide plan`")
 
 
 @app.command()
@@ -128,12 +131,13 @@ def scan(
     if json:
         render.write_json(found.to_dict())
     _tell(found)
+    render.warn(found.warnings)
     if found.drift or found.repaired:
         repaired = len({row.table_id for row in found.repaired})
         drifting = len({row.table_id for row in found.drift})
         render.note(f"contracts: {repaired} tables repaired, {drifting} differ (`ebbtide contract check`)")
     for name in found.changed_in_place:
-        hint = "find out who wrote there; what it says now is what plans are made from"
+        hint = f"find out who wrote there: `ebbtide history {name}` shows what plans are made from now"
         render.complain(f"{name}: its metadata was changed in place", hint)
     if found.errors or found.changed_in_place:
         raise typer.Exit(4 if found.errors else 1)
@@ -176,7 +180,7 @@ def tables(ctx: typer.Context, project: ProjectOption = None, json: JsonOption =
     if json:
         render.write_json(rows.to_dicts())
         return
-    render.out().print(show.tables(rows))
+    render.rows(show.tables(rows), "none: the last scan found no dataset")
 
 
 @app.command()
@@ -196,7 +200,7 @@ def history(
         console.print(part)
     render.note(f"as scanned at {found.scanned_at}")
     if found.error:
-        render.complain(f"{found.error} (what is shown is what could be read before)", None)
+        render.warn([f"{found.error} (what is shown is what could be read before)"])
 
 
 @app.command()

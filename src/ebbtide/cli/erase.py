@@ -96,7 +96,7 @@ def list_(
     shown = render.table("request", "law", "state", "received (UTC)", "deadline (UTC)")
     for row in found:
         shown.add_row(row.id, escape(row.law), row.state, _when(row.received_at), _when(row.deadline))
-    render.out().print(shown)
+    render.rows(shown, "none: nobody asked" if not only_open else "none is open")
 
 
 def _when(text: str) -> str:
@@ -143,7 +143,7 @@ def find(
         shown = render.table("request", "dataset", "ref", ">rows", "columns")
         for line in lines:
             shown.add_row(*(escape(text) for text in line))
-        render.out().print(shown)
+        render.rows(shown, "none: nothing that is read holds them")
     missed = found[0].not_reachable
     for one in missed:
         render.note(f"not looked at: {one.place}: {one.because}")
@@ -205,9 +205,9 @@ def run(
     Files that were replaced go with a later run, after readers in flight. Exit 3 where a request matches too much, 4
     where something failed or was left.
     """
-    tide = open_project(ctx, project)
+    tide, at = open_project(ctx, project), time_of(as_of)
     sure(yes, dry_run, "Erase these people everywhere?")
-    with running.shown("scan", as_of=time_of(as_of)) as context:
+    with running.shown("scan", as_of=at) as context:
         done = tide.erase.run(*(requests or ()), at_once=now, most_share=max_share, dry_run=dry_run, context=context)
     if json:
         render.write_json(done.to_dict())
@@ -263,7 +263,9 @@ def verify(
             _show_found(each)
     if dry_run:
         render.note("nothing was recorded")
-    if any(each.grade == "F" for each in found):
+    if failed := [each.id for each in found if each.grade == "F"]:
+        ids = " ".join(failed)
+        render.note(f"do: `ebbtide erase run {ids}` takes what is left, then `ebbtide erase verify {ids}` looks again")
         raise typer.Exit(1)
 
 
@@ -309,8 +311,8 @@ def certificate(
     The opening holds the person's identifiers: it is for the person, or an auditor. It is not written again.
     """
     tide = open_project(ctx, project)
-    context = running.context(as_of=time_of(as_of))
-    done = tide.erase.certificate(request, file, opening=opening, dry_run=dry_run, context=context)
+    with running.shown("certifying", as_of=time_of(as_of)) as context:
+        done = tide.erase.certificate(request, file, opening=opening, dry_run=dry_run, context=context)
     if json:
         render.write_json(done.to_dict())
     verb = "would be written" if dry_run else "written"

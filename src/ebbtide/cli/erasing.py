@@ -28,7 +28,7 @@ def show_plan(plan: ErasePlanResult, dataset: str | None = None) -> None:
     shown = render.table("request", "decision", "because")
     for each in plan.requests:
         shown.add_row(each.id, each.decision, escape(each.because))
-    render.out().print(shown)
+    render.rows(shown, "none: no request is open")
     if plan.places:
         shown = render.table("dataset", "decision", "method", ">people", ">files", ">bytes", "versions", "because")
         for place in plan.places:

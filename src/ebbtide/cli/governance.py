@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ebbtide.cli import render
+from ebbtide.cli import render, running
 from ebbtide.cli.complete import tables
 from ebbtide.cli.options import JsonOption, ProjectOption, open_project
 from ebbtide.cli.order import Whole
@@ -22,6 +22,9 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="lineage", cls=Whole)
 
 
+_NO_DATASET = "none: the last scan found no dataset"
+
+
 def labels(
     ctx: typer.Context,
     table: Annotated[
@@ -32,7 +35,8 @@ def labels(
 ) -> None:
     """Show labels: of every table, or of one with the way that each label took. Exit 2 where a file cannot be read."""
     tide = open_project(ctx, project)
-    found = (tide.labels() if table is None else tide.explain_labels(table)).to_dict()
+    with running.shown("tracing lineage"):
+        found = (tide.labels() if table is None else tide.explain_labels(table)).to_dict()
     if json:
         render.write_json(found)
     elif table is None:
@@ -40,7 +44,7 @@ def labels(
         for row in found["tables"]:
             names = (row["table_id"], ", ".join(row["labels"]), row["schedule"] or "", row["depends"] or "")
             shown.add_row(*(escape(name) for name in names))
-        render.out().print(shown)
+        render.rows(shown, _NO_DATASET)
     else:
         _show_labels(found)
     _tell(found["problems"])
@@ -74,7 +78,8 @@ def lineage(
     ctx.obj = project or ctx.obj
     if ctx.invoked_subcommand is not None:
         return
-    found = open_project(ctx, project).lineage(table=table).to_dict()
+    with running.shown("tracing lineage"):
+        found = open_project(ctx, project).lineage(table=table).to_dict()
     if json:
         render.write_json(found)
     else:
@@ -83,7 +88,8 @@ def lineage(
             kind = f"{edge['kind']}, masking" if edge["masking"] else edge["kind"]
             names = (edge["source_column"], edge["target_column"], kind, edge["provenance"])
             shown.add_row(*(escape(name) for name in names))
-        render.out().print(shown)
+        if shown.rows:
+            render.out().print(shown)
         render.note(
             f"{len(found['edges'])} edges from {found['models']} models and jobs, {found['traced']} traced anew"
         )
@@ -133,6 +139,10 @@ def listen(
 
 def _tell(problems: list[dict[str, Any]]) -> None:
     for problem in problems:
-        render.complain(f"{problem['where']}: {problem['message']}", problem["hint"])
+        said = f"{problem['where']}: {problem['message']}"
+        if problem["kind"] == "unreadable":
+            render.complain(said, problem["hint"])
+        else:
+            render.warn([said + (f" ({problem['hint']})" if problem["hint"] else "")])
     if any(problem["kind"] == "unreadable" for problem in problems):
         raise typer.Exit(2)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ebbtide.app.results.ledger import Audit, Export, Inclusion, Leaf, LedgerKey, Pruned, SignedCheckpoint
-from ebbtide.cli import ledger_log, render
+from ebbtide.cli import ledger_log, render, running
 from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, project_file
 from ebbtide.errors import RefusedError
 
@@ -108,7 +108,8 @@ def checkpoint(
     from ebbtide.app import ledger as use
 
     ledger = _open(ctx, project)
-    note = use.checkpoint(ledger, adopt=adopt, up_to=up_to)
+    with running.shown("signing"):
+        note = use.checkpoint(ledger, adopt=adopt, up_to=up_to)
     _tell(ledger)
     if json:
         render.write_json(SignedCheckpoint.of(note).to_dict())
@@ -121,7 +122,8 @@ def entry(ctx: typer.Context, index: IndexArgument, project: ProjectOption = Non
     """Print the exact bytes of an entry: canonical JSON without a newline, the Merkle leaf."""
     from ebbtide.app import ledger as use
 
-    found = use.entry(_open(ctx, project), index)
+    with running.shown("reading the ledger"):
+        found = use.entry(_open(ctx, project), index)
     if json:
         render.write_json(Leaf(index, found.leaf_hash.hex(), found.leaf.decode()).to_dict())
     else:
@@ -133,7 +135,8 @@ def prove(ctx: typer.Context, index: IndexArgument, project: ProjectOption = Non
     """Print the proof that an entry is in the ledger (C2SP tlog-proof)."""
     from ebbtide.app import ledger as use
 
-    proof = use.prove(_open(ctx, project), index)
+    with running.shown("reading the ledger"):
+        proof = use.prove(_open(ctx, project), index)
     if json:
         render.write_json(Inclusion(index, proof.checkpoint.size, proof.encode().decode()).to_dict())
     else:
@@ -160,12 +163,19 @@ def rotate(
     render.note("give verifiers the keys that `ebbtide ledger key --all` prints")
 
 
+_DO = (
+    "do: sign nothing; `ebbtide ledger check` an export or a copy of a checkpoint from before against what is here, "
+    "and bring the database back from the last backup that holds"
+)
+
+
 @app.command()
 def audit(ctx: typer.Context, project: ProjectOption = None, json: JsonOption = False) -> None:
     """Hold the whole database against everything that was signed. Exit 1 when something is not what it was."""
     from ebbtide.app import ledger as use
 
-    report = use.audit(_open(ctx, project))
+    with running.shown("reading the ledger"):
+        report = use.audit(_open(ctx, project))
     if json:
         render.write_json(Audit.of(report).to_dict())
     for finding in report.findings:
@@ -178,6 +188,7 @@ def audit(ctx: typer.Context, project: ProjectOption = None, json: JsonOption = 
         sign = "" if report.findings else "; `ebbtide ledger checkpoint` signs them"
         render.note(f"the last {report.unsigned} entries are not signed yet{sign}")
     if not report:
+        render.note(_DO)
         raise typer.Exit(1)
     render.note("everything is what was signed")
 
@@ -197,7 +208,8 @@ def witness(
     if dry_run:
         render.note(f"would send the last checkpoint to {url}")
         return
-    note = use.witness(ledger, url, key)
+    with running.shown("asking the witness"):
+        note = use.witness(ledger, url, key)
     _tell(ledger)
     _write(note.encode())
 
@@ -220,7 +232,8 @@ def prune(
         if not sys.stdin.isatty():
             raise RefusedError(f"{planned.bodies} bodies would be removed", hint="say --yes where no one can be asked")
         typer.confirm(f"Remove the bodies of {planned.bodies} entries?", abort=True, err=True)
-    done = planned if dry_run or not planned.bodies else use.prune(ledger, before)
+    with running.shown("pruning"):
+        done = planned if dry_run or not planned.bodies else use.prune(ledger, before)
     if json:
         render.write_json(Pruned.of(done).to_dict())
     would = "would remove" if dry_run else "removed"
@@ -242,7 +255,8 @@ def export(
     if dry_run:
         render.note(f"would write the ledger as tiles to {folder}")
         return
-    done = use.export(ledger, folder)
+    with running.shown("writing tiles"):
+        done = use.export(ledger, folder)
     if json:
         render.write_json(Export(str(folder), done.written, done.minimum_index).to_dict())
     render.note(f"{done.written} new tiles in {folder}")

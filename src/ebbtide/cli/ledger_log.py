@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from ebbtide.cli import render
+from ebbtide.cli import render, running
 from ebbtide.cli.complete import tables
-from ebbtide.cli.options import JsonOption, ProjectOption, project_file
+from ebbtide.cli.options import JsonOption, ProjectOption, open_project
 from ebbtide.cli.render import escape
 
 
@@ -28,11 +28,11 @@ def log(
     json: JsonOption = False,
 ) -> None:
     """List what was done, oldest first, held against what was signed. Exit 1 where the ledger was changed."""
-    from ebbtide.app.ledger import open_ledger
     from ebbtide.app.ledger_log import Asked, read_log
 
     asked = Asked.of(dataset=dataset, request=request, kinds=kind or (), since=since, until=until)
-    found = list(read_log(open_ledger(project_file(ctx, project)), asked))
+    with running.shown("reading the ledger"):
+        found = list(read_log(open_project(ctx, project).project, asked))
     if json:
         render.write_json(found)
         return

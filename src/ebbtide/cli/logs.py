@@ -28,7 +28,7 @@ def configure(*, form: str, verbose: bool, quiet: bool, file: Path | None) -> No
         logger.removeHandler(handler)
         handler.close()
     shown = logging.DEBUG if verbose else logging.ERROR if quiet else logging.WARNING
-    _add(logger, _Stderr(), shown, form)
+    _add(logger, _Stderr(), shown, form if form == "json" or verbose else "note")
     if file is not None:
         _add(logger, _opened(file), logging.DEBUG, form)
     logger.setLevel(logging.DEBUG if file is not None else shown)
@@ -36,7 +36,7 @@ def configure(*, form: str, verbose: bool, quiet: bool, file: Path | None) -> No
 
 def _add(logger: logging.Logger, handler: logging.Handler, level: int, form: str) -> None:
     handler.setLevel(level)
-    handler.setFormatter(_Json() if form == "json" else _Text())
+    handler.setFormatter({"json": _Json, "text": _Text, "note": _Note}[form]())
     logger.addHandler(handler)
 
 
@@ -64,6 +64,13 @@ class _Text(logging.Formatter):
         lines = record.getMessage().splitlines() or [""]
         head = f"{_time(record)} {record.levelname.lower()} {record.name}: {visible(lines[0])}"
         return "\n".join([head, *(f"  {visible(line)}" for line in lines[1:])])
+
+
+class _Note(logging.Formatter):
+    """For who asked for no log: what there is to know, as a verb says it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return f"{record.levelname.lower()}: {visible(record.getMessage())}"
 
 
 class _Json(logging.Formatter):

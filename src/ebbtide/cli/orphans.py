@@ -30,7 +30,7 @@ def list_(ctx: typer.Context, project: ProjectOption = None, json: JsonOption = 
                 render.size(row.bytes),
                 render.when(row.newest),
             )
-        render.out().print(shown)
+        render.rows(shown, "none: everything is referenced")
         if found.unregistered:
             shown = render.table("unregistered", "format", "formerly", ">files", ">bytes", "newest (UTC)")
             for table in found.unregistered:
@@ -54,7 +54,8 @@ def condemn(
     json: JsonOption = False,
 ) -> None:
     """Let policies treat a table that no catalog lists as orphans. Exit 3 where it may still be someone's."""
-    found = open_project(ctx, project).condemn(path, unsafe=unsafe, dry_run=dry_run)
+    with running.shown("asking the catalogs") as context:
+        found = open_project(ctx, project).condemn(path, unsafe=unsafe, dry_run=dry_run, context=context)
     if json:
         render.write_json(found.to_dict())
     would = "would be condemned" if dry_run else "is condemned"

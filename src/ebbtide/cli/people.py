@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ebbtide.cli import render
+from ebbtide.cli import render, running
 from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, open_project, time_of
 from ebbtide.cli.order import Whole
 from ebbtide.cli.render import escape
@@ -41,7 +41,8 @@ def classify(
     if not suggest:
         render.complain("classify proposes labels, it puts none on", "say `classify --suggest`")
         raise typer.Exit(2)
-    found = open_project(ctx, project).suggest_labels(*(tables or ())).to_dict()
+    with running.shown("looking at values"):
+        found = open_project(ctx, project).suggest_labels(*(tables or ())).to_dict()
     if json:
         render.write_json(found)
     else:
@@ -50,8 +51,9 @@ def classify(
             share = f"{row['share']:.0%}"
             names = (row["table_id"], row["column"], row["kind"], share, str(row["sampled"]), row["label"])
             shown.add_row(*(escape(name) for name in names))
-        render.out().print(shown)
-        render.note("put what is right under `columns:` of the table in tables/*.yml")
+        render.rows(shown, "none: no column looks personal that has no label yet")
+        if shown.rows:
+            render.note("put what is right under `columns:` of the table in tables/*.yml")
     _tell_unread(found["unread"])
 
 
@@ -63,7 +65,8 @@ def create(
     json: JsonOption = False,
 ) -> None:
     """Create the tables of contracts, the named ones or all that are missing, with the right properties."""
-    made = open_project(ctx, project).create_tables(*(tables or ()), dry_run=dry_run)
+    with running.shown("creating tables"):
+        made = open_project(ctx, project).create_tables(*(tables or ()), dry_run=dry_run)
     if json:
         render.write_json({"created": made})
     for name in made:
@@ -74,12 +77,14 @@ def create(
 
 def check(ctx: typer.Context, project: ProjectOption = None, json: JsonOption = False) -> None:
     """Show where tables differ from their contracts, by the last scan. Exit 1 where one does."""
-    found = open_project(ctx, project).contract_drift().to_dicts()
+    with running.shown("reading labels"):
+        found = open_project(ctx, project).contract_drift().to_dicts()
     if json:
         render.write_json(found)
     else:
         show_drift(found)
     if found:
+        render.note("do: `ebbtide contract repair TABLE` for settings; change the contract, or the table, for the rest")
         raise typer.Exit(1)
 
 
@@ -91,7 +96,8 @@ def repair(
     json: JsonOption = False,
 ) -> None:
     """Repair settings: of the named tables, or of those with `enforce: true`. Exit 1 where something is left."""
-    found = open_project(ctx, project).repair_tables(*(tables or ()), dry_run=dry_run).to_dicts()
+    with running.shown("repairing tables"):
+        found = open_project(ctx, project).repair_tables(*(tables or ()), dry_run=dry_run).to_dicts()
     if json:
         render.write_json(found)
     else:
@@ -99,18 +105,17 @@ def repair(
         for row in found:
             texts = (row["table_id"], row["aspect"], row["found"], row["wanted"], row["because"] or "yes")
             shown.add_row(*(escape(text) for text in texts))
-        render.out().print(shown)
+        render.rows(shown, "none: nothing is to be repaired")
     if any(not row["done"] for row in found):
         raise typer.Exit(1)
 
 
 def show_drift(found: list[dict[str, Any]]) -> None:
-    """Drift as a table; nothing where there is none."""
-    if found:
-        shown = render.table("table", "what", "found", "wanted")
-        for row in found:
-            shown.add_row(*(escape(row[key]) for key in ("table_id", "aspect", "found", "wanted")))
-        render.out().print(shown)
+    """Drift as a table."""
+    shown = render.table("table", "what", "found", "wanted")
+    for row in found:
+        shown.add_row(*(escape(row[key]) for key in ("table_id", "aspect", "found", "wanted")))
+    render.rows(shown, "none: no table differs from a contract")
 
 
 def _tell_unread(unread: list[dict[str, str]]) -> None:
@@ -131,8 +136,8 @@ def departed(
     as_of: Annotated[str | None, typer.Option("--as-of", help="As if it were then: a date or an instant, UTC.")] = None,
 ) -> None:
     """Show how many people who left are still in which table. Exit 1 where one should be gone by the promise."""
-
-    found = open_project(ctx, project).departed(file=file, dry_run=dry_run, as_of=time_of(as_of)).to_dict()
+    with running.shown("looking for who left"):
+        found = open_project(ctx, project).departed(file=file, dry_run=dry_run, as_of=time_of(as_of)).to_dict()
     if json:
         render.write_json(found)
     else:
@@ -143,7 +148,7 @@ def departed(
                 due = str(row["earliest_due"] or "")
                 more = (str(row["overdue"]), due, "partitions" if row["ages_out"] else "request")
                 shown.add_row(*(escape(text) for text in (*texts, *more)))
-        render.out().print(shown)
+        render.rows(shown, "none: nobody who left is in a table that says who did")
     for notice in found["notices"]:
         render.note(notice)
     for subject in found["subjects"]:
@@ -157,4 +162,5 @@ def departed(
     if any(one["failed"] for subject in found["subjects"] for one in subject["unread"]):
         raise typer.Exit(4)
     if any(row["overdue"] for subject in found["subjects"] for row in subject["places"]):
+        render.note("do: `ebbtide departed --file` files requests for them, `ebbtide erase run` carries them out")
         raise typer.Exit(1)

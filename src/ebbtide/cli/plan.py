@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ebbtide.cli import render
+from ebbtide.cli import render, running
 from ebbtide.cli.options import JsonOption, ProjectOption, SelectOption, UnsafeOption, open_project, time_or_now
 from ebbtide.cli.render import escape
 from ebbtide.errors import InputError
@@ -16,7 +16,7 @@ from ebbtide.model.ids import object_name
 from ebbtide.model.times import as_text
 
 if TYPE_CHECKING:
-    from ebbtide.app.results.retention import PlanChange, PlanLine
+    from ebbtide.app.results.retention import Explanation, PlanChange, PlanLine
 
 _AsOf = Annotated[str | None, typer.Option("--as-of", help="Plan as if it were then: a date or an instant, UTC.")]
 _All = Annotated[bool, typer.Option("--all", help="Every object, also those that stay as they are.")]
@@ -53,8 +53,15 @@ def plan(
     """
     if output is not None and select:
         raise InputError("a plan file is the whole plan", hint="leave out --select, or -o")
+    if output is not None:
+        from ebbtide.app.plan import refuse_no_folder
+
+        refuse_no_folder(output)  # before a large lake is planned
     chosen, before = tuple(select or ()), diff or (output if output is not None and output.exists() else None)
-    with open_project(ctx, project, unsafe=unsafe).plan(as_of=time_or_now(as_of)) as found:
+    tide, at = open_project(ctx, project, unsafe=unsafe), time_or_now(as_of)
+    with running.shown("planning"):
+        made = tide.plan(as_of=at)
+    with made as found:
         changed = None if before is None else found.since(before)
         if output is not None:
             found.write(output)
@@ -66,7 +73,7 @@ def plan(
         if changed is not None and not json:
             _show_changes(changed, before)
         _tell_age(found.scanned, found.unread)
-        _tell(found.plan)
+        _tell(found.plan, "of the whole plan: " if chosen else "")
         if found.unread or found.plan.over:
             raise typer.Exit(4 if found.unread else 3)
         if detailed and any(line.counts.get(verb) for line in found.summary(*chosen) for verb in _GOING_ON):
@@ -173,33 +180,54 @@ def _tell_age(age: str, unread: Iterable[str]) -> None:
         render.complain(f"not read: {text}", WAY_OUT)
 
 
-def _tell(made: Any) -> None:
+def _tell(made: Any, of: str) -> None:
     render.warn(made.warnings)
     for over in made.over:
         render.complain(f"{over.dataset or 'the lake'}: {over.text}", "look at the plan; raise limits in ebbtide.yml")
     counted = ", ".join(f"{count} {name}" for name, count in made.counts.items() if count)
     going = made.totals["mark"]
-    render.note(f"{counted or 'no objects'}; {going.files} files, {render.size(going.bytes)} to mark; {made.digest}")
+    render.note(
+        f"{of}{counted or 'no objects'}; {going.files} files, {render.size(going.bytes)} to mark; {made.digest}"
+    )
 
 
 def explain(
     ctx: typer.Context,
-    object_: Annotated[str, typer.Argument(metavar="OBJECT", help="dataset#target:id")],
+    object_: Annotated[str | None, typer.Argument(metavar="[OBJECT]", help="dataset#target:id")] = None,
+    select: SelectOption = None,
     project: ProjectOption = None,
     json: JsonOption = False,
     as_of: _AsOf = None,
 ) -> None:
-    """Show every policy, every protection and the decision for one object."""
+    """Show every policy, every protection and the decision for one object, or for the first that --select takes."""
     from datetime import UTC, datetime
 
     from ebbtide.app.plan import inventory_age
 
-    tide = open_project(ctx, project)
-    found = tide.explain(object_, as_of=time_or_now(as_of))
+    if (object_ is None) == (not select):
+        raise InputError("name an object, or select some", hint="as in lake.raw.events#versions:42, or --select")
+    tide, at = open_project(ctx, project), time_or_now(as_of)
+    with running.shown("planning"):
+        one = None if object_ is None else tide.explain(object_, as_of=at)
+        several = None if one is not None else tide.explain_selected(*(select or ()), as_of=at)
     _tell_age(*inventory_age(tide.project, now=datetime.now(UTC)))
     if json:
-        render.write_json(found.to_dict())
+        render.write_json((one or several).to_dict())  # type: ignore[union-attr]
         return
+    if one is not None:
+        _explain(one)
+    if several is None:
+        return
+    for number, each in enumerate(several.objects):
+        if number:
+            render.out().print()
+        render.out().print(escape(object_name(each.dataset, each.target, each.object)), soft_wrap=True)
+        _explain(each)
+    more = f"; {several.more} more are selected: narrow it, or `ebbtide plan --all`" if several.more else ""
+    render.note(f"{len(several.objects)} explained{more}")
+
+
+def _explain(found: Explanation) -> None:
     shown = render.table("policy", "outcome", "because")
     for each in found.policies:
         shown.add_row(escape(each.policy), each.outcome, escape(each.because))

@@ -102,6 +102,14 @@ def table(*columns: str, title: str | None = None) -> Table:
     return Table(*columns, title=title)
 
 
+def rows(shown: Table, none: str) -> None:
+    """A table of what there is, or that there is none: a bare header looks like an answer that got lost."""
+    if shown.rows:
+        out().print(shown)
+    else:
+        note(none)
+
+
 class Bar:
     """Progress on stderr: the step that long work is at, and how far it is where that is known."""
 

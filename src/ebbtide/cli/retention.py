@@ -108,10 +108,10 @@ def sweep(
     from ebbtide.app.results.retention import SweepResult
     from ebbtide.app.sweep import exit_code, run_sweep
 
-    loaded = open_project(ctx, project, unsafe=unsafe).project
+    loaded, at = open_project(ctx, project, unsafe=unsafe).project, time_of(as_of)
     sure(yes, dry_run)
     limits = _limits(loaded, max_share, max_objects)
-    with running.shown("scan, plan, sweep", as_of=time_of(as_of)) as context:
+    with running.shown("scan, plan, sweep", as_of=at) as context:
         report = run_sweep(
             loaded, plan_file=plan_file, limits=limits, select=select or (), dry_run=dry_run, context=context
         )
@@ -145,6 +145,12 @@ def run(
     from ebbtide.errors import InputError
     from ebbtide.model.durations import parse_duration
 
+    # What is wrong is told before anybody is asked.
+    at, rhythm = time_of(as_of), None if every is None else parse_duration(every, hours=True)
+    if rhythm is not None and at is not None:
+        raise InputError("--every runs by the real clock", hint="leave out --as-of")
+    if rhythm is not None and rhythm.exact.total_seconds() <= 0:
+        raise InputError(f"--every {every} is no time", hint="write 1h or 1d")
     loaded = open_project(ctx, project, unsafe=unsafe).project
     limits = _limits(loaded, max_share, max_objects)
     sure(yes, dry_run)
@@ -168,15 +174,15 @@ def run(
         if report.error is not None:
             render.complain(report.error.message, report.error.hint)
 
-    if every is None:
-        with running.shown("scan, plan, mark, sweep", as_of=time_of(as_of)) as context:
+    if rhythm is None:
+        with running.shown("scan, plan, mark, sweep", as_of=at) as context:
             report = run_once(loaded, limits=limits, dry_run=dry_run, context=context)
         tell(report)
         raise typer.Exit(report.exit_code)
-    if as_of is not None:
-        raise InputError("--every runs by the real clock", hint="leave out --as-of")
-    rhythm = parse_duration(every, hours=True)
-    run_for_ever(loaded, rhythm, limits=limits, dry_run=dry_run, context=running.context(), after=tell)
+    run_for_ever(
+        loaded, rhythm, limits=limits, dry_run=dry_run, context=running.context(),
+        around=lambda: running.shown("scan, plan, mark, sweep"), after=tell,
+    )  # fmt: skip
 
 
 @hold.command("add")
@@ -235,7 +241,7 @@ def list_(ctx: typer.Context, project: ProjectOption = None, json: JsonOption = 
     for row in found:
         names = (row.id, row.dataset, row.first_day, row.last_day, row.owner, row.reason)
         shown.add_row(*(escape(name or "") for name in names), (row.created_at or "")[:19].replace("T", " "))
-    render.out().print(shown)
+    render.rows(shown, "none: nothing is held")
 
 
 def _show(report: Any, every: bool) -> None:
@@ -291,6 +297,9 @@ def _tell_swept(report: Any, dry_run: bool) -> None:
     for text in report.errors:
         render.complain(text, "the next sweep tries again")
     for text in report.findings:
-        render.complain(f"the proof failed: {text}", "stop writing to the dataset, and look at the ledger's last act")
+        render.complain(
+            f"the proof failed: {text}",
+            "stop writing to the dataset, and look at its last act: `ebbtide ledger log --kind act`",
+        )
     for text in report.over:
         render.complain(text, "look at the plan; raise `limits:` in ebbtide.yml, or pass --max-share")

@@ -31,7 +31,7 @@ def list_(
         names = (row["id"], row["verb"], row["actor"] or "", state, row["step"] or "", _far(row))
         since = row["started_at"][:19].replace("T", " ")
         shown.add_row(*(escape(name) for name in names), since, escape(row["summary"] or ""))
-    render.out().print(shown)
+    render.rows(shown, "none: nothing has run yet")
 
 
 @app.command()

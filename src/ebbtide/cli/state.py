@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from ebbtide.cli import render
+from ebbtide.cli import render, running
 from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, open_project
 
 app = typer.Typer(no_args_is_help=True, help="The state database: its tables and their version.")
@@ -18,7 +18,8 @@ def upgrade(
     json: JsonOption = False,
 ) -> None:
     """Bring the state's tables to the version that this Ebbtide works with."""
-    done = open_project(ctx, project).upgrade_state(dry_run=dry_run)
+    with running.shown("upgrading the state"):
+        done = open_project(ctx, project).upgrade_state(dry_run=dry_run)
     if json:
         render.write_json(done.to_dict())
     would = "would go" if dry_run else "went"

@@ -28,7 +28,9 @@ def init(
     ctx: typer.Context, project: ProjectOption = None, dry_run: DryRunOption = False, json: JsonOption = False
 ) -> None:
     """Bring Ebbtide's functions and event triggers to the servers: once, as a superuser."""
-    _changed(open_project(ctx, project).tier.init(dry_run=dry_run), json=json, shows=dry_run)
+    with running.shown("looking at the servers"):
+        found = open_project(ctx, project).tier.init(dry_run=dry_run)
+    _changed(found, json=json, shows=dry_run)
 
 
 @app.command()
@@ -71,7 +73,9 @@ def remove(
     json: JsonOption = False,
 ) -> None:
     """End the mirror of a table and forget its chunks. No row goes."""
-    _changed(open_project(ctx, project).tier.remove(table, dry_run=dry_run), json=json, shows=dry_run)
+    with running.shown("looking at the table"):
+        found = open_project(ctx, project).tier.remove(table, dry_run=dry_run)
+    _changed(found, json=json, shows=dry_run)
 
 
 @app.command()
@@ -101,7 +105,8 @@ def sync(
 ) -> None:
     """Mirror what is new. Exit 3 where a mirror stopped, 4 where something failed."""
     with running.shown("mirroring") as context:
-        _results(open_project(ctx, project).tier.sync(table, confirm=confirm, context=context), json=json)
+        found = open_project(ctx, project).tier.sync(table, confirm=confirm, context=context)
+    _results(found, json=json)
 
 
 @app.command()
@@ -115,10 +120,11 @@ def run(
     json: JsonOption = False,
 ) -> None:
     """Mirror, prove and drop what is due. Exit 3 where a mirror stopped, 4 where something failed or is missing."""
+    tide, at = open_project(ctx, project), time_of(as_of)
     sure(yes, dry_run=dry_run)
-    with running.shown("mirroring", as_of=time_of(as_of)) as context:
-        tide = open_project(ctx, project)
-        _results(tide.tier.run(table, as_of=time_of(as_of), dry_run=dry_run, context=context), json=json)
+    with running.shown("mirroring", as_of=at) as context:
+        found = tide.tier.run(table, as_of=at, dry_run=dry_run, context=context)
+    _results(found, json=json)
 
 
 @app.command()
@@ -135,10 +141,10 @@ def drop(
     json: JsonOption = False,
 ) -> None:
     """Drop chunks past drop_after. Exit 3 where one stays that was named."""
+    tide, at = open_project(ctx, project), time_of(as_of)
     sure(yes, dry_run=False)
-    with running.shown("dropping", as_of=time_of(as_of)) as context:
-        tide = open_project(ctx, project)
-        found = tide.tier.drop(table, chunk, force=force, as_of=time_of(as_of), context=context)
+    with running.shown("dropping", as_of=at) as context:
+        found = tide.tier.drop(table, chunk, force=force, as_of=at, context=context)
     _results((found,), json=json)
 
 
@@ -151,8 +157,11 @@ def status(ctx: typer.Context, table: AnyTable = None, project: ProjectOption = 
         return
     for each in found:
         _show(each)
+    if not found:
+        render.note(_NO_TABLE)
 
 
+_NO_TABLE = "none: hottier/*.yml names no table"
 _LETTERS = {"active": "a", "tiered": "t", "dropped": ".", "missing": "!"}
 
 
@@ -169,7 +178,7 @@ def _show(each: HotTableStatus) -> None:
     for chunk in each.chunks:
         waits = escape("; ".join(chunk.waits_for))
         shown.add_row(escape(chunk.name), render.when(chunk.first), render.when(chunk.last), chunk.state, waits)
-    out.print(shown)
+    render.rows(shown, "  no chunk yet")
 
 
 def _changed(found: TierChange, *, json: bool, shows: bool) -> None:
@@ -204,3 +213,5 @@ def tell(found: tuple[TierResult, ...], *, shows: bool) -> None:
             render.complain(error, None)
         for notice in each.notices:
             render.note(f"{each.table}: {notice}")
+    if not found:
+        render.note(_NO_TABLE)

@@ -41,6 +41,12 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
+_ELSEWHERE = ("mysql", "mariadb", "oracle", "mssql", "duckdb", "mongodb", "redis")
+"""Databases that people try; anything else in an address may be a secret."""
+_BY_URI = {"jdbc": '"jdbc:sqlite:catalog.db"', "rest": "https://catalog.example.org"}
+"""Types of Iceberg catalogs that nothing but an address can find, with one."""
+
+
 class CatalogSettings(BaseModel):
     """A catalog, by its name: letters, digits and `_`. Further keys go to the engine as they are."""
 
@@ -64,6 +70,9 @@ class CatalogSettings(BaseModel):
         if self.format == "iceberg" and self.type is not None and self.type not in ICEBERG_CATALOGS:
             message = f"unknown type {self.type!r} of an Iceberg catalog"
             raise WrongValueError(message, yaml.nearest(self.type, list(ICEBERG_CATALOGS)), place=("type",))
+        if self.format == "iceberg" and self.type in _BY_URI and "uri" not in (self.model_extra or {}):
+            message = f"'uri' of an Iceberg catalog of type {self.type} is missing"
+            raise WrongValueError(message, f"add the key 'uri', as in {_BY_URI[self.type]}", place=("type",))
         return self
 
 
@@ -299,7 +308,7 @@ def load_project(path: Path) -> Project:
         path=path,
         name=file.project,
         catalogs={name: _catalog(name, settings, root, where) for name, settings in file.catalogs.items()},
-        state=_database(from_environment(file.state, where=where(("state",))), "sqlite:///", root),
+        state=_database(_state(file.state, where(("state",))), "sqlite:///", root),
         inventory=root / file.inventory,
         spark=file.spark,
         clock=file.clock,
@@ -312,6 +321,17 @@ def load_project(path: Path) -> Project:
         tick=file.tick,
         ignore=tuple(each.value() for each in file.ignore),
     )
+
+
+def _state(address: str, where: str) -> str:
+    """The state's address, which is a file's or a PostgreSQL's. What comes from the environment is not told."""
+    found = from_environment(address, where=where)
+    scheme, slashes, _ = found.partition("://")
+    kind = scheme.partition("+")[0]
+    if kind in ("postgresql", "postgres") or found.startswith("sqlite:///"):
+        return found
+    said = f"the state cannot live in {kind}" if slashes and kind in _ELSEWHERE else "state: not an address of a state"
+    raise InputError(said, where=where, hint="write sqlite:///.ebbtide/state.db or postgresql://…")
 
 
 def _catalog(name: str, settings: CatalogSettings, root: Path, where: Callable[[yaml.Place], str]) -> Catalog:

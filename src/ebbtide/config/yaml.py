@@ -146,15 +146,25 @@ def _explain(error: ValidationError, document: _Document, model: type[BaseModel]
         inside: Place = getattr(cause, "place", ())
         return InputError(cause.message, where=document.where((*place, *inside)), hint=cause.hint)
     hint = _HINTS.get(first["type"], "docs/policies.md shows what may stand there").format(**facts)
-    said = _SHAPES.get(first["type"]) or first["msg"].removeprefix("Value error, ")
+    said = _SHAPES[first["type"]].format(**facts) if first["type"] in _SHAPES else _words(first["msg"])
     if not place:
         keys = " and ".join(f"`{key}:`" for key, field in model.model_fields.items() if field.is_required())
         hint = f"it begins with {keys or 'its keys'}"
     elif first["type"] == "tuple_type" and isinstance(first["input"], str):
         hint = f"write [{json.dumps(first['input'], ensure_ascii=False)}]"
+    elif first["type"] == "less_than_equal" and facts["le"] == 1 and 1 < first["input"] <= 100:
+        # A share of 1 is no limit at all: nobody who wrote a percentage means that.
+        hint = f"a share is a part of 1: write {first['input'] / 100:g} for {first['input']:g} %"
     return InputError(f"{name or 'the file'}: {said}", where=where, hint=hint)
 
 
+def _words(message: str) -> str:
+    """What a validator of ours says; pydantic's own words stand in `_SHAPES`."""
+    return message.removeprefix("Value error, ")
+
+
+_MOST_KNOWN = 30
+"""As many names as a person looks through; a lake has more tables than that."""
 _QUOTE = "put a text with a colon, a star or a bracket in quotes, and indent by spaces"
 _MEANT_AS_TEXT = "put it in quotes where a text is meant"
 _SHAPES = {
@@ -163,6 +173,28 @@ _SHAPES = {
     "model_type": "it must be keys and values",
     "model_attributes_type": "it must be keys and values",
     "dict_type": "it must be keys and values",
+    "string_type": "it must be a text",
+    "string_too_short": "it must not be empty",
+    "string_pattern_mismatch": "it does not look like one",
+    "int_type": "it must be a whole number",
+    "int_parsing": "it must be a whole number",
+    "int_from_float": "it must be a whole number",
+    "int_parsing_size": "it is too large",
+    "float_type": "it must be a number",
+    "float_parsing": "it must be a number",
+    "finite_number": "it must be a finite number",
+    "bool_type": "it must be true or false",
+    "bool_parsing": "it must be true or false",
+    "literal_error": "it must be {expected}",
+    "greater_than_equal": "it must be {ge} or more",
+    "greater_than": "it must be more than {gt}",
+    "less_than_equal": "it must be {le} or less",
+    "less_than": "it must be less than {lt}",
+    "date_type": "it must be a day",
+    "date_from_datetime_parsing": "it must be a day",
+    "date_from_datetime_inexact": "it must be a day",
+    "too_short": "it has too few entries",
+    "too_long": "it has too many entries",
 }
 """What pydantic says in Python's words, in those of people who write YAML."""
 _HINTS = {
@@ -173,6 +205,16 @@ _HINTS = {
     "int_parsing": "write a whole number",
     "int_from_float": "write a whole number",
     "float_type": "write a number",
+    "float_parsing": "write a number",
+    "finite_number": "write a number",
+    "int_parsing_size": "write a smaller number",
+    "greater_than": "write more than {gt}",
+    "less_than": "write less than {lt}",
+    "date_type": "write a day, as in 2026-01-31",
+    "date_from_datetime_parsing": "write a day, as in 2026-01-31",
+    "date_from_datetime_inexact": "write a day, as in 2026-01-31",
+    "too_short": "write {min_length} or more",
+    "too_long": "write {max_length} or fewer",
     "bool_parsing": "write true or false",
     "bool_type": "write true or false",
     "string_pattern_mismatch": "write a text that is not blank",
@@ -206,7 +248,10 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
 def nearest(word: str, known: list[str]) -> str:
     """A hint for a name that nothing matches."""
     close = difflib.get_close_matches(word, known, 1)
-    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(sorted(known)) or 'none'}"
+    if close:
+        return f"did you mean {close[0]!r}?"
+    more = len(known) - _MOST_KNOWN
+    return f"known: {', '.join(sorted(known)[:_MOST_KNOWN]) or 'none'}" + (f" and {more} more" if more > 0 else "")
 
 
 def files_in(folder: Path) -> list[Path]:

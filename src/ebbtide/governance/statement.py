@@ -23,7 +23,9 @@ from ebbtide.governance.intervals import interval_calls
 SHIPPED = Path(__file__).parent / "shipped"
 """The checks and reports that every project has; a file of the same name in the project stands in place of one."""
 
-_HEADER = re.compile(r"^--\s*(?:severity\s*:\s*(?P<severity>\S*)\s*|(?P<text>.*?)\s*)$", re.IGNORECASE)
+_HEADER = re.compile(
+    r"^--\s*(?:severity\s*:\s*(?P<severity>\S*)\s*|do\s*:\s*(?P<do>.*?)\s*|(?P<text>.*?)\s*)$", re.IGNORECASE
+)
 _DATE = "date"
 # These call any code of the Java or Python side, so nobody could say that they only read.
 _FOREIGN = ("reflect", "try_reflect", "java_method")
@@ -39,7 +41,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A query with its name (the file's) and its description (the first words of its header).
+    """A query with its name (the file's), its description (the words of its header), and what to `do` about its rows.
 
     `dates` are the places of `@date` in the text, `intervals` those of calls that stand for another function there.
     """
@@ -51,6 +53,7 @@ class Statement:
     severity: Severity = Severity.ERROR
     dates: tuple[int, ...] = ()
     intervals: tuple[tuple[int, str], ...] = ()
+    do: str = ""
 
     def at(self, day: date) -> str:
         """The text for one day."""
@@ -92,13 +95,13 @@ def read_statement(path: Path) -> Statement:
     tokens = _tokens(text, path)
     dates = _dates(tokens, path)
     intervals = interval_calls(_query(text, path))
-    description, severity = _header(text, path)
-    return Statement(path.stem, path, text, description, severity, dates, intervals)
+    description, severity, do = _header(text, path)
+    return Statement(path.stem, path, text, description, severity, dates, intervals, do)
 
 
-def _header(text: str, path: Path) -> tuple[str, Severity]:
-    """The comment lines at the top: `-- severity: warn`, and a description."""
-    description, severity = "", Severity.ERROR
+def _header(text: str, path: Path) -> tuple[str, Severity, str]:
+    """The comment lines at the top: `-- severity: warn`, `-- do: …` with a command, and a description."""
+    description, severity, do = "", Severity.ERROR, ""
     for number, line in enumerate(text.splitlines(), 1):
         match = _HEADER.match(line.strip())
         if match is None:
@@ -108,9 +111,11 @@ def _header(text: str, path: Path) -> tuple[str, Severity]:
                 hint = nearest(match["severity"], [severity.value for severity in Severity])
                 raise InputError(f"unknown severity {match['severity']!r}", where=f"{path}:{number}", hint=hint)
             severity = Severity(match["severity"].lower())
+        elif match["do"] is not None:
+            do = f"{do} {match['do']}".strip()
         else:
             description = f"{description} {match['text']}".strip()
-    return description, severity
+    return description, severity, do
 
 
 def _tokens(text: str, path: Path) -> list[Token]:

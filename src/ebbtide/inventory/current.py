@@ -12,11 +12,12 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ebbtide.errors import BusyError, InputError
+from ebbtide.errors import BusyError, InputError, UnreadableError
 from ebbtide.model.paths import is_inside
 from ebbtide.model.times import parse_time
 from ebbtide.private import private_file, private_folder, writing
@@ -146,7 +147,27 @@ def load(inventory: Path) -> Current | None:
     pointer = inventory / _POINTER
     if not pointer.exists():
         return None
-    head = json.loads(pointer.read_text())
+    try:
+        return _read(inventory, json.loads(pointer.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        raise UnreadableError(
+            str(pointer),
+            "what it points to is gone",
+            hint=f"another scan replaced it: run this again; if not, {_BROKEN}",
+        ) from None
+    except (ValueError, KeyError, TypeError, AttributeError) as error:  # pyarrow's and JSON's are `ValueError`s
+        raise UnreadableError(str(pointer), "it is not what a scan writes", hint=_BROKEN) from error
+
+
+_BROKEN = (
+    "bring the folder back from a backup; or move it away and run `ebbtide scan`, which reads every table anew. Then "
+    "nobody knows any more which tables there were once and where they lay: no policy takes what is left of those, "
+    "and their labels no longer protect it"
+)
+"""What nobody can scan again is never removed by us: a person says that it may be lost."""
+
+
+def _read(inventory: Path, head: Any) -> Current:
     if head["layout"] > _LAYOUT:
         raise InputError(
             f"{inventory} was written by a newer version of Ebbtide (layout {head['layout']}, known is {_LAYOUT})",

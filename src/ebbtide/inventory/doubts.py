@@ -33,6 +33,11 @@ class Doubt:
     name: str
     reason: str
 
+    @property
+    def text(self) -> str:
+        """In a line. What a catalog or a dataset says of itself begins with its name already."""
+        return self.reason if self.reason.startswith(f"{self.name}: ") else f"{self.name}: {self.reason}"
+
 
 def doubts(
     current: Current, catalogs: Mapping[str, Catalog], ignored: Iterable[Ignored], *, now: datetime
@@ -81,12 +86,7 @@ def unread(inventory: Inventory, in_doubt: Iterable[Doubt], ignored: Iterable[Ig
         if row["catalog"] not in passed and (row["table_id"] is None or row["catalog"] not in silent)
     }
     found = {doubt.name: doubt.reason for doubt in in_doubt} | found
-    # What a catalog or a dataset says of itself begins with its name already.
-    return [
-        reason if reason.startswith(f"{name}: ") else f"{name}: {reason}"
-        for name, reason in found.items()
-        if name not in passed
-    ]
+    return [Doubt(name, reason).text for name, reason in found.items() if name not in passed]
 
 
 def declarations(catalogs: Mapping[str, Catalog], ignored: Iterable[Ignored], *, now: datetime) -> list[str]:

@@ -76,7 +76,7 @@ def scan(
             if full or verify or _is_stale(before.entries.get(str(found.id)), found, depth)
         ]
         known = sum(len(answer.found) for answer in answers)
-        context.step(f"reading {len(work)} of {known} datasets", len(work), unit="datasets")
+        context.step("reading" if len(work) == known else "reading what changed", len(work), unit="datasets")
         outcomes = {o.table_id: o for o in read_all(work, order, sessions, context)}
         context.cancellation.check()
         entries = list(_entries(answers, before, outcomes, work, order))

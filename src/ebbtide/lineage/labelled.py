@@ -27,7 +27,7 @@ from ebbtide.lineage.labels import USER, Labels, propagate
 from ebbtide.lineage.models import Model, sql_models, trace_models
 from ebbtide.lineage.names import Names, written
 from ebbtide.lineage.openlineage import Event, flows_of, read_events
-from ebbtide.lineage.values import Flow, Problem
+from ebbtide.lineage.values import Flow, Problem, ProblemKind
 
 _CACHE = "lineage-cache.json"
 EVENTS = "lineage/openlineage"
@@ -73,6 +73,18 @@ class Labelled:
     def problems(self) -> list[Problem]:
         """Every row for a failing check, of lineage and of labels."""
         return sorted([*self.lineage.problems, *self.labels.declared.problems], key=lambda p: (p.where, p))
+
+    def mislabelled(self, inventory: Inventory) -> list[str]:
+        """Labels that are on nothing or are none, a line each: what they should protect goes as unlabelled.
+
+        Without those of tables that are gone: they still hold what is left of one.
+        """
+        former = {each.table_id for each in inventory.current.former}
+        return [
+            f"{problem.where}: {problem.message}" + (f" ({problem.hint})" if problem.hint else "")
+            for problem in self.problems
+            if problem.kind is ProblemKind.LABEL and problem.subject not in former
+        ]
 
     def tables(self) -> pa.Table:
         """What the section `tables` says of labels, a row per table that a catalog has."""

@@ -8,8 +8,7 @@ What is said of one thing several times is either; different things are both.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +16,7 @@ from ebbtide.config.policies import TARGETS
 from ebbtide.config.yaml import nearest
 from ebbtide.errors import InputError
 from ebbtide.plan.plan import DECISIONS
-from ebbtide.plan.select import pattern
+from ebbtide.plan.select import pattern, some_table, table_pattern
 
 _COLUMNS = {"table": "dataset", "policy": "policy", "target": "target", "decision": "decision"}
 _KNOWN = {"target": TARGETS, "decision": DECISIONS}
@@ -30,8 +29,12 @@ class Choice:
     asked: Mapping[str, tuple[str, ...]]
 
     @classmethod
-    def parse(cls, texts: Sequence[str], *, policies: Iterable[str] = ()) -> Choice:
-        """From what people write. Names of targets, decisions and policies must be some that there are."""
+    def parse(
+        cls, texts: Sequence[str], *, policies: Iterable[str] = (), tables: Collection[str] | None = None
+    ) -> Choice:
+        """From what people write. Names of targets, decisions and policies must be some that there are; a pattern must
+        match one of the `tables`, where those are known.
+        """
         known = {**_KNOWN, "policy": tuple(policies)}
         asked: dict[str, tuple[str, ...]] = {}
         for text in texts:
@@ -43,6 +46,8 @@ class Choice:
                 raise InputError(f"cannot select by {text!r}", hint=hint)
             if kind in known and name not in known[kind]:
                 raise InputError(f"no {kind} {name!r}", hint=nearest(name, list(known[kind])))
+            if kind == "table" and tables is not None:
+                some_table(name, tables)
             asked[kind] = (*asked.get(kind, ()), name)
         return cls(asked)
 
@@ -64,10 +69,10 @@ class Choice:
 
     def takes(self) -> Callable[[Mapping[str, Any]], bool]:
         """The same asked of an object as a plan file has it."""
-        tables = re.compile(pattern(self.asked["table"]).removesuffix(r"\z") + r"\Z") if "table" in self.asked else None
+        tables = table_pattern(self.asked["table"]) if "table" in self.asked else None
 
         def take(row: Mapping[str, Any]) -> bool:
-            if tables is not None and not tables.search(row["dataset"]):
+            if tables is not None and not tables.match(row["dataset"]):
                 return False
             return all(row[_COLUMNS[kind]] in names for kind, names in self.asked.items() if kind != "table")
 

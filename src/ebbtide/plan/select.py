@@ -7,10 +7,12 @@ ignore it. Numbers are places in the ordered list of policies.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from ebbtide.config.policies import Exclude, Select
+from ebbtide.config.yaml import nearest
+from ebbtide.errors import InputError
 
 Condition = tuple[str, list[Any]]
 """A condition on a row of `in_tables` in the engine's SQL, never NULL, and the values that it binds."""
@@ -24,6 +26,21 @@ def pattern(names: Sequence[str]) -> str:
         for pieces in (re.split(r"(\*\*|\*)", name) for name in names)
     ]
     return rf"(?s)\A(?:{'|'.join(parts)})\z"
+
+
+def table_pattern(names: Sequence[str]) -> re.Pattern[str]:
+    """The engine's pattern as Python spells it: they differ in the word for the end of a text."""
+    return re.compile(pattern(names).removesuffix(r"\z") + r"\Z")
+
+
+def some_table(name: str, tables: Collection[str]) -> None:
+    """Refuse a pattern that matches none of the tables: who mistypes one would be told that there is nothing to do."""
+    if any(map(table_pattern([name]).match, tables)):
+        return
+    wider = name.replace("**", "*").replace("*", "**")
+    is_meant = any(map(table_pattern([wider]).match, tables))
+    hint = f"one star stops at dots: write {wider!r}" if is_meant else nearest(name, list(tables))
+    raise InputError(f"no table {name!r}", hint=hint)
 
 
 def conditions(select: Select | Exclude) -> dict[str, Condition]:

@@ -45,7 +45,7 @@ class StateReader:
 
     def get_mark(self, mark_id: str) -> Mark:
         """One mark by its id."""
-        return _mark(self._one(select(tables.marks).where(tables.marks.c.id == mark_id), f"mark {mark_id}"))
+        return _mark(self._one(select(tables.marks).where(tables.marks.c.id == mark_id), f"mark {mark_id}", "marks"))
 
     def unmarks(self, *, dataset: str | None = None) -> tuple[Unmark, ...]:
         """All unmarks, the released and expired ones included: ask each whether it is `active(now)`."""
@@ -63,7 +63,9 @@ class StateReader:
 
     def get_hold(self, hold_id: str) -> Hold:
         """One hold by its id."""
-        return _hold(self._one(select(tables.holds).where(tables.holds.c.id == hold_id), f"hold {hold_id}"))
+        return _hold(
+            self._one(select(tables.holds).where(tables.holds.c.id == hold_id), f"hold {hold_id}", "hold list")
+        )
 
     def condemned(self) -> tuple[Condemnation, ...]:
         """Folders that people condemned, in the order in which they did."""
@@ -100,7 +102,7 @@ class StateReader:
     def get_request(self, request_id: str) -> Request:
         """One request by its id."""
         query = select(tables.requests).where(tables.requests.c.id == request_id)
-        return request_of_row(self._one(query, f"request {request_id}"))
+        return request_of_row(self._one(query, f"request {request_id}", "erase list"))
 
     def runs(self, *, only_unfinished: bool = False) -> tuple[Run, ...]:
         """Runs in the order in which they began."""
@@ -111,7 +113,7 @@ class StateReader:
 
     def get_run(self, run_id: str) -> Run:
         """One run by its id."""
-        return Run(**self._one(select(tables.runs).where(tables.runs.c.id == run_id), f"run {run_id}"))
+        return Run(**self._one(select(tables.runs).where(tables.runs.c.id == run_id), f"run {run_id}", "runs list"))
 
     def lease(self) -> LeaseRecord | None:
         """The sweeper's lease as it was last taken; None when nobody ever swept."""
@@ -121,7 +123,7 @@ class StateReader:
     def actor_name(self, actor_id: str) -> str:
         """Who stands behind an opaque id; the ledger only knows the id."""
         query = select(tables.actors).where(tables.actors.c.id == actor_id)
-        name: str = self._one(query, f"actor {actor_id}")["name"]
+        name: str = self._one(query, f"actor {actor_id}", "ledger audit")["name"]
         return name
 
     def snapshot(self) -> Snapshot:
@@ -131,10 +133,10 @@ class StateReader:
     def _rows(self, query: Select[Any]) -> list[dict[str, Any]]:
         return [_named(row) for row in self.connection.execute(query).mappings()]
 
-    def _one(self, query: Select[Any], what: str) -> Mapping[str, Any]:
+    def _one(self, query: Select[Any], what: str, listed_by: str) -> Mapping[str, Any]:
         row = self.connection.execute(query).mappings().one_or_none()
         if row is None:
-            raise InputError(f"there is no {what}", hint="look at the id again: `hold list` and `runs list` show them")
+            raise InputError(f"there is no {what}", hint=f"look at the id again: `ebbtide {listed_by}` has them")
         return _named(row)
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date
 from pathlib import Path
 
 import pytest
 
 from ebbtide.errors import InputError
-from ebbtide.governance.statement import Severity, Statement, read_statement
+from ebbtide.governance.statement import SHIPPED, Severity, Statement, read_statement
+from tests.cli.generate import commands
 
 
 def statement(folder: Path, text: str) -> Statement:
@@ -95,3 +97,26 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.sql").write_bytes(b"SELECT '\xff'")
     with pytest.raises(InputError, match="cannot be read"):
         read_statement(tmp_path / "a.sql")
+
+
+def _shipped_checks() -> list[Path]:
+    root = SHIPPED.parent
+    return [*sorted(root.glob("shipped/checks/*.sql")), *sorted(root.glob("packs/*/checks/*.sql"))]
+
+
+@pytest.mark.parametrize("path", _shipped_checks(), ids=lambda path: path.stem)
+def test_every_check_that_ships_says_what_to_do_by_a_command_that_there_is(path: Path) -> None:
+    statement = read_statement(path)
+    verbs = {name for name, _ in commands()}
+    named = re.findall(r"`ebbtide ([a-z]+(?: [a-z]+)?)", statement.do)
+    assert named, "what to do, as a command in backticks"
+    assert all(words in verbs or words.partition(" ")[0] in verbs for words in named)
+    assert statement.description
+    assert "do:" not in statement.description
+
+
+def test_what_to_do_is_read_from_the_header_and_is_no_description(tmp_path: Path) -> None:
+    path = tmp_path / "a.sql"
+    path.write_text("-- severity: warn\n-- do: `ebbtide scan`\n-- Why.\nSELECT 1 AS n")
+    statement = read_statement(path)
+    assert (statement.do, statement.description, statement.severity.value) == ("`ebbtide scan`", "Why.", "warn")

@@ -162,13 +162,14 @@ class Repair(Drift):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CheckResult(Shown):
-    """A check that passed has no rows."""
+    """A check that passed has no rows. `do` is what to do about those of one that did not, as a command."""
 
     name: str
     passed: bool
     severity: str
     description: str
     rows: tuple[Mapping[str, Any], ...]
+    do: str = ""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

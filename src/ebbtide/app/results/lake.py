@@ -28,7 +28,8 @@ class ScanResult(Shown):
     """What a scan read, what no catalog lists any more, what shares its location, and what could not be read.
 
     `changed_in_place` names datasets of which `verify` found that a commit says something else than it did. `repaired`
-    is what tables with `enforce: true` had repaired by it, `drift` where tables differ from contracts still.
+    is what tables with `enforce: true` had repaired by it, `drift` where tables differ from contracts still. `warnings`
+    are labels of tables/*.yml, or of a table's own, that are on nothing.
     """
 
     scan_id: str
@@ -41,6 +42,7 @@ class ScanResult(Shown):
     drift: tuple[Drift, ...]
     repaired: tuple[Repair, ...]
     changed_in_place: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -242,6 +242,14 @@ class Explanation(Shown):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class Explanations(Shown):
+    """The first objects of a selection, explained, and how many `more` there are."""
+
+    objects: tuple[Explanation, ...]
+    more: int
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class PlannedObject(Object):
     """An object of a plan. `row` is everything that the plan file says of it."""
 
@@ -310,13 +318,16 @@ class PlanResult(Shown):
     """How old the inventory is that it was made from."""
     unread: tuple[str, ...]
     plan: Plan = field(compare=False, repr=False)
+    tables: frozenset[str] = field(compare=False, repr=False)
+    """Every dataset that it may speak of; a pattern that matches none of them is an `InputError`."""
 
     @classmethod
-    def of(cls, plan: Plan, scanned: str, unread: tuple[str, ...]) -> PlanResult:
+    def of(cls, plan: Plan, scanned: str, unread: tuple[str, ...], tables: frozenset[str]) -> PlanResult:
         over = tuple(f"{one.dataset or 'the lake'}: {one.text}" for one in plan.over)
         return cls(
-            plan.as_of, plan.digest, MappingProxyType(dict(plan.counts)), plan.warnings, over, scanned, unread, plan
-        )
+            plan.as_of, plan.digest, MappingProxyType(dict(plan.counts)), plan.warnings, over, scanned, unread, plan,
+            tables,
+        )  # fmt: skip
 
     def objects(self, *decisions: str) -> Iterator[PlannedObject]:
         """Every object in order of dataset, target and id; all, or those decided so (`mark`, `keep`, `sweep` …)."""
@@ -328,7 +339,7 @@ class PlanResult(Shown):
         from ebbtide.plan.summary import summarise
 
         plan = self._open()
-        lines = summarise(plan, choice_of(select, plan.graces))
+        lines = summarise(plan, choice_of(select, plan.graces, self.tables))
         return Rows(PlanLine(*(getattr(line, name) for name in PlanLine.__slots__)) for line in lines)
 
     def since(self, path: str | Path) -> Rows[PlanChange]:
@@ -355,7 +366,7 @@ class PlanResult(Shown):
         from ebbtide.app.plan import as_json, choice_of
 
         plan = self._open()
-        return {**as_json(plan, choice_of(select, plan.graces)), "unread": list(self.unread)}
+        return {**as_json(plan, choice_of(select, plan.graces, self.tables)), "unread": list(self.unread)}
 
     def to_dict(self, *select: str) -> dict[str, Any]:
         """What the command line prints with `--json`, and with `--select`."""
@@ -366,7 +377,7 @@ class PlanResult(Shown):
         from ebbtide.app.plan import choice_of
 
         plan = self._open()
-        return filter(choice_of(select, plan.graces).takes(), plan.rows(codes=True))
+        return filter(choice_of(select, plan.graces, self.tables).takes(), plan.rows(codes=True))
 
     def _open(self) -> Plan:
         if not self.plan.folder.exists():

@@ -128,7 +128,7 @@ _RETRIES = "glue.max-retries"
 def _service(catalog: Catalog) -> Iterator[TableHandle | NotFound]:
     """REST, Hive and Glue through pyiceberg: one answer per table, several at a time."""
     from pyiceberg.catalog import load_catalog
-    from pyiceberg.exceptions import NoSuchIcebergTableError, NoSuchTableError
+    from pyiceberg.exceptions import NoSuchIcebergTableError, NoSuchTableError, NotInstalledError
 
     options: dict[str, Any] = dict(catalog.options)
     if (retries := options.get(_RETRIES)) is not None and retries.isdigit():
@@ -136,6 +136,11 @@ def _service(catalog: Catalog) -> Iterator[TableHandle | NotFound]:
     try:
         service = load_catalog(catalog.name, type=catalog.type, warehouse=catalog.warehouse, **options)
         names = [name for namespace in _namespaces(service) for name in service.list_tables(namespace)]
+    except NotInstalledError:
+        hint = f"pip install 'pyiceberg[{catalog.type}]', where Ebbtide is installed"
+        raise UnreadableError(
+            catalog.name, f"the client of `type: {catalog.type}` is not installed", hint=hint
+        ) from None
     except Exception as error:  # pyiceberg passes on whatever the service's client raises
         raise UnreadableError(
             catalog.name, f"the catalog does not answer: {why_unreachable(error)}", hint=_CHECK.format(catalog.name)

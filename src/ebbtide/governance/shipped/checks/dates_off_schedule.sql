@@ -1,3 +1,4 @@
+-- do: correct `schedule:` or `partition_date:` in tables/*.yml, then `ebbtide scan`; or drop the partition
 -- A partition's date must fit the table's schedule. Days and weeks count from the earliest date. Months and years begin
 -- on the 1st; where the date is the last day covered, it is the same day of each, or the last where a month is shorter.
 WITH dated AS (

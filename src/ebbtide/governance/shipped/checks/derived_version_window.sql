@@ -1,4 +1,5 @@
 -- severity: warn
+-- do: shorten `versions: {older_than: …}` of its policy, then `ebbtide plan --select TABLE`
 -- Old versions of derived tables without PII can be made again: they need no more than 30 days.
 SELECT t.table_id, r.policy, round(r.window_hours / 24, 2) AS window_days
 FROM tables t

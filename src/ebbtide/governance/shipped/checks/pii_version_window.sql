@@ -1,3 +1,4 @@
+-- do: set `versions: {older_than: 7d}` and a short `grace` in its policy, then `ebbtide plan --select TABLE`
 -- Old versions of a table with PII must be gone after 7 to 30 days: older_than + grace + tick.
 SELECT t.table_id, r.policy, round(r.window_hours / 24, 2) AS window_days
 FROM tables t

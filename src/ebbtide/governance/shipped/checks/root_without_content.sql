@@ -1,3 +1,4 @@
+-- do: `ebbtide labels TABLE`; put a label of TableContent on it in tables/*.yml
 -- A root table must say whether it holds user, machine or static data.
 SELECT t.table_id, t.classifiers
 FROM tables t

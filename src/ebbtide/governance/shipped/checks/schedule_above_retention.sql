@@ -1,3 +1,4 @@
+-- do: correct `schedule:` in tables/*.yml, then `ebbtide check schedule_above_retention`; or give it a longer retention
 -- User data must be written again before it goes: its schedule may not be longer than its retention.
 SELECT t.table_id, t.schedule, r.policy, r.older_than
 FROM tables t

@@ -1,3 +1,4 @@
+-- do: `ebbtide labels TABLE`; take TableContent.static_data off it, or reclassify the column in tables/*.yml
 -- A table that says of itself that it holds static data must not have a PII column.
 SELECT t.table_id, c.column_id, c.classifiers
 FROM tables t

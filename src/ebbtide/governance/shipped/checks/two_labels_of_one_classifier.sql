@@ -1,3 +1,4 @@
+-- do: `ebbtide labels TABLE`; leave one of the two in tables/*.yml, or in the table's properties
 -- A table may have one label of its own per classifier.
 WITH own AS (
   SELECT table_id, explode(own_labels) AS label

@@ -1,3 +1,4 @@
+-- do: name the column that dates them under `partition_date:` in tables/*.yml, then `ebbtide scan`; or drop them
 -- A partition without a date is never due, so a table whose retention goes by partitions may have none.
 SELECT p.table_id, p.partition, r.policy, t.date_column, t.date_doubt
 FROM partitions p

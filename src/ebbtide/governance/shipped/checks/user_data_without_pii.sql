@@ -1,3 +1,4 @@
+-- do: `ebbtide classify --suggest TABLE`; label its columns, or take TableContent.user_data off it
 -- A table that says of itself that it holds user data must have a PII column.
 SELECT t.table_id, t.classifiers
 FROM tables t

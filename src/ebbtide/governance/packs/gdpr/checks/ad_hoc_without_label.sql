@@ -1,3 +1,4 @@
+-- do: `ebbtide labels TABLE`; label it in tables/*.yml, give it a `schedule:` there, or drop it
 -- Ad hoc tables (no schedule, no partitions) that are past the retention of their class on @date, and that no policy drops:
 -- nobody gave the table itself the label of its class (it has it from its columns or inputs, or has none), or it was
 -- partitioned once. Label the table, give it a schedule, or drop it.
