@@ -1,4 +1,5 @@
-"""How long commands take that start no JVM, against what loading pyarrow takes in the same run, interleaved.
+"""How long commands take that start no JVM, against what loading pyarrow takes in the same run, interleaved; `--help`
+against loading what shows it.
 
 Measured as people have them: with compiled bytecode, which Python writes when it first loads a module (images often
 forbid that by PYTHONDONTWRITEBYTECODE), on a lake with a state and a ledger.
@@ -88,6 +89,8 @@ def measure(root: Path, *, tables: int, rounds: int) -> Iterator[Result]:
     commands = {"plan": ["plan"], "explain": ["explain", object_], "tables": ["tables"]}
     work: dict[str, Callable[[], object]] = {
         "import": lambda: process(root, "-c", "import pyarrow"),
+        "import of help": lambda: process(root, "-c", "import typer, rich"),
+        "help": lambda: ebbtide(root, "--help"),
         "warm": plan,
         **{name: partial(ebbtide, root, *arguments) for name, arguments in commands.items()},
     }
@@ -104,3 +107,7 @@ def measure(root: Path, *, tables: int, rounds: int) -> Iterator[Result]:
     ):  # fmt: skip
         share = median[name] / median["import"]
         yield Result.limit(f"{what}, per cent of `import pyarrow` ({median['import']:.2f} s)", share * 100, bar * 100)
+    help_, shows = median["help"], median["import of help"]
+    yield Result.limit(
+        f"`ebbtide --help`, per cent of importing typer and rich ({shows:.2f} s)", help_ / shows * 100, 300
+    )

@@ -85,10 +85,8 @@ def main() -> None:
     run(uv, "pip", "sync", "--quiet", "--require-hashes", f"requirements/{profile}.txt", **env)
     if profile not in TOOLS:
         run(uv, "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--editable", ".", **env)
-        say("preparing Java and jars (the first run downloads about 250 MB)")
-        run(python, "-m", "ebbtide.spark.jars", profile)
-        say("archiving classes (sessions then start in half the time)")
-        run(python, "-m", "ebbtide.spark.class_archive")
+        say("preparing Java and jars (the first run downloads about 200 MB)")
+        run(venv / "bin" / "ebbtide", "setup")
     stamp.write_text(wanted)
     say("done")
 

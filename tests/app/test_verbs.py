@@ -19,8 +19,8 @@ from tests.cli.test_commands import PROJECT
 from tests.inventory.lakes import SmallLake
 
 ROOMS = {"": Ebbtide, "ledger ": LedgerVerbs, "erase ": EraseVerbs, "tier ": TierVerbs}
-COMMANDS_ONLY = {"demo", "lineage listen", "ledger check"}
-"""A story to look at, a server, and a check that needs no project."""
+COMMANDS_ONLY = {"demo", "setup", "doctor", "lineage listen", "ledger check"}
+"""A story to look at, what is to be done before there is a project, a server, and a check that needs no project."""
 OTHER_NAMES = {
     "classify": "suggest_labels",
     "contract check": "contract_drift",

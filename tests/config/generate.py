@@ -17,10 +17,11 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "configuration.md"
 ENVIRONMENT = {
     "EBBTIDE_ACTOR": "who runs this process, in place of the user's name; the ledger only ever has an opaque id",
-    "EBBTIDE_CACHE": "where jars and Java are kept, in place of `$XDG_CACHE_HOME/ebbtide`",
+    "EBBTIDE_CACHE": "where jars are kept, in place of `$XDG_CACHE_HOME/ebbtide`",
     "EBBTIDE_DEBUG": "any text: an internal error shows where it came from; its words may quote what was read",
     "EBBTIDE_LISTEN_TOKEN": "the token that jobs send to `ebbtide lineage listen`",
     "JAVA_HOME": "the Java 17 that Spark runs on, before others are looked for",
+    "JAVA_TOOL_OPTIONS": "options of Java, which `ebbtide setup` hands on: a proxy of yours, for one",
     "SSL_CERT_FILE": "certificates to trust, where a proxy has its own",
     "XDG_CACHE_HOME": "the user's cache, `~/.cache` without it",
     "XDG_STATE_HOME": "where copies of signed checkpoints are kept, `~/.local/state` without it",

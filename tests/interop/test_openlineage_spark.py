@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ebbtide.spark import jars
+from ebbtide.spark.fetch import fetch
 from ebbtide.spark.session import profile
 from tests.cli.command import cold
 from tests.cli.listener import listening
@@ -43,7 +44,7 @@ spark.stop()
 def listener_jar() -> None:
     if profile() != "spark35":
         pytest.skip("the listener's jar is locked for Spark 3.5 only")
-    jars.fetch("openlineage")
+    fetch(jars.locked("openlineage"))
 
 
 @pytest.mark.jvm

@@ -67,13 +67,18 @@ def open_ledger(project: Project | Path, *, as_of: datetime | None = None) -> Le
             hint="a backup of that folder would bring both back; name a place outside of it",
         )
     home = Home(
-        keys=KeyFolder(project.root / ".ebbtide" / "keys"),
+        keys=key_folder(project),
         folder=_user_state_folder() / "ebbtide",
         project=project.name,
         origin=project.ledger.origin,
         checkpoint=checkpoint,
     )
     return Ledger(database, home, Clock(lambda: as_of or datetime.now(UTC), project.clock == "simulated"))
+
+
+def key_folder(project: Project) -> KeyFolder:
+    """Where the ledger's keys are, and those of holds and requests."""
+    return KeyFolder(project.root / ".ebbtide" / "keys")
 
 
 def open_for_writing(project: Project, context: RunContext) -> tuple[Ledger, datetime]:

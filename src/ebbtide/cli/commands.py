@@ -12,6 +12,7 @@ from ebbtide.cli import (
     checks,
     erase,
     governance,
+    install,
     ledger,
     orphans,
     people,
@@ -42,6 +43,7 @@ app.add_typer(orphans.app, name="orphans", cls=Whole)
 app.add_typer(runs.app, name="runs", cls=Whole)
 app.add_typer(erase.app, name="erase", cls=Whole)
 app.add_typer(tier.app, name="tier", cls=Whole)
+install.register(app)
 governance.register(app)
 people.register(app)
 checks.register(app)

@@ -7,7 +7,7 @@ from typing import Any
 from typer.core import TyperGroup
 
 SECTIONS = {
-    "Begin": ("demo", "init", "doctor", "setup", "scan"),
+    "Begin": ("setup", "doctor", "demo", "init", "scan"),
     "Look": ("tables", "history", "lineage", "labels", "classify", "orphans", "check", "report", "contract"),
     "Retention": ("plan", "show", "explain", "mark", "marks", "sweep", "run", "unmark", "unmarks", "hold"),
     "People": ("departed", "erase", "shred"),

