@@ -35,8 +35,8 @@ is not here is refused with the nearest one that is. What else a project has lie
 ([policies](policies.md)), `tables/`, `classifiers/`, `checks/`, `reports/`, `lineage/` ([governance](governance.md)),
 `subjects.yml`, `laws.yml` and `copies/` ([people](erasure.md)), and `hottier/` ([hot tier](hottier.md)).
 
-`${NAME}` stands for a variable of the environment in `state`, in values of `catalogs` and in a hot tier's `server`, and
-nowhere else; `$${` is `${` itself. What came from the environment is never shown.
+`${NAME}` stands for a variable of the environment in `state`, in values of `catalogs`, in a hot tier's `server` and in
+`webhook` and `command` of `notify`, and nowhere else; `$${` is `${` itself. What came from the environment is never shown.
 """
 _MANY = {str(dict): ("one for each name", ".NAME"), str(list): ("a list", "[]")}
 _TYPES = {str: "text", int: "whole number", float: "number", bool: "`true` or `false`"}
@@ -80,6 +80,8 @@ def _type(annotation: Any) -> str:
         return "texts by name"
     if isinstance(annotation, UnionType):
         (annotation,) = [each for each in get_args(annotation) if each is not NoneType]
+    if get_origin(annotation) is list:
+        return "a list of texts"
     return _TYPES[annotation]
 
 

@@ -11,9 +11,11 @@ from ebbtide.app.ledger import open_for_writing
 from ebbtide.app.mark import exit_code as mark_exit_code
 from ebbtide.app.mark import mark_round, would_mark
 from ebbtide.app.mark import summary as mark_summary
+from ebbtide.app.metrics_port import metrics_port
+from ebbtide.app.observed import observed
 from ebbtide.app.round import RetentionRun, plan_round, sweeper
 from ebbtide.app.runs import recorded
-from ebbtide.app.sweep import exit_code, summary, sweep_round, would_sweep
+from ebbtide.app.sweep import counts, exit_code, summary, sweep_round, would_sweep
 from ebbtide.config import Project
 from ebbtide.config.project import Limits
 from ebbtide.errors import EbbtideError, InputError, RefusedError, UnreadableError
@@ -48,6 +50,18 @@ def run_once(
 ) -> RunReport:
     """Mark what is due and sweep what is past its grace, by one plan. The lake's limit on either stops both."""
     context = quiet(context, as_of=as_of)
+    with observed(project, "run", context, dry_run=dry_run) as seen:
+        report = _run_once(project, limits, dry_run, context)
+        if report.error is not None:
+            seen.stopped_by(report.error)
+        if report.marked or report.swept:
+            over = seen.over or bool((report.marked and report.marked.over) or (report.swept and report.swept.over))
+            run = next((part.run for part in (report.swept, report.marked) if part is not None), None)
+            seen.ended(report.exit_code, run=run, over=over, counts=_counts(report))
+        return report
+
+
+def _run_once(project: Project, limits: Limits | None, dry_run: bool, context: RunContext) -> RunReport:
     try:
         ledger, _ = open_for_writing(project, context)
         if dry_run:
@@ -81,6 +95,11 @@ def _both(round_: RetentionRun, mark: Callable[[], MarkReport], sweep: Callable[
     return RunReport(marked, swept, code, refused, round_.plan.warnings, round_.unread)
 
 
+def _counts(report: RunReport) -> dict[str, int]:
+    marked = {"marked": len(report.marked.marked) if report.marked else 0}
+    return {**marked, **(counts(report.swept) if report.swept else {}), "unread": len(report.unread)}
+
+
 def _summary(report: RunReport) -> str:
     marked = report.marked and mark_summary(report.marked)
     swept = report.swept and summary(report.swept)
@@ -101,6 +120,19 @@ def run_for_ever(
     if every.exact.total_seconds() <= 0:
         raise InputError(f"--every {every} is no time", hint="write 1h or 1d")
     context = quiet(context)
+    with metrics_port(project):
+        _rounds(project, every, limits, dry_run, context, after, rounds)
+
+
+def _rounds(
+    project: Project,
+    every: Duration,
+    limits: Limits | None,
+    dry_run: bool,
+    context: RunContext,
+    after: Callable[[RunReport], None],
+    rounds: int | None,
+) -> None:
     while rounds is None or rounds > 0:
         began = time.monotonic()
         try:

@@ -13,6 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, field_validator, 
 
 from ebbtide.config import yaml
 from ebbtide.config.environment import from_environment
+from ebbtide.config.operations import Metrics, MetricsSettings, Notifier, NotifySettings
+from ebbtide.config.wrong import WrongValueError as WrongValueError
 from ebbtide.errors import InputError
 from ebbtide.model.dataset import ICEBERG_CATALOGS, Catalog
 from ebbtide.model.ids import DatasetId
@@ -23,17 +25,6 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _BYTES = re.compile(r"([0-9]+)\s*(B|KiB|MiB|GiB|TiB)?")
 _TICK = re.compile(r"[1-9][0-9]*[hdw]")
 _UNITS = {None: 0, "B": 0, "KiB": 1, "MiB": 2, "GiB": 3, "TiB": 4}
-
-
-class WrongValueError(ValueError, InputError):
-    """A wrong value with a hint, raised inside a validator: pydantic collects only what is a ValueError.
-
-    `place` says where inside of what is validated it stands.
-    """
-
-    def __init__(self, message: str, hint: str, *, place: yaml.Place = ()) -> None:
-        self.place = place
-        InputError.__init__(self, message, hint=hint)
 
 
 class _Strict(BaseModel):
@@ -205,6 +196,8 @@ class _ProjectFile(_Strict):
     warehouses: list[Warehouse] = Field(default_factory=list)
     tick: str = Field("1d", description="how often `run` runs, which promises count with: `12h`, `1d`, `1w`")
     ignore: list[_Ignore] = Field(default_factory=list)
+    notify: list[NotifySettings] = Field(default_factory=list)
+    metrics: MetricsSettings = Field(default_factory=MetricsSettings)
 
     @field_validator("tick")
     @classmethod
@@ -279,6 +272,8 @@ class Project:
     warehouses: tuple[Warehouse, ...] = ()
     tick: str = "1d"
     ignore: tuple[Ignored, ...] = ()
+    notify: tuple[Notifier, ...] = ()
+    metrics: Metrics = field(default_factory=Metrics)
     unsafe: bool = False
     """`--unsafe` of this run, never of the file: guard ages of orphans may be below a day."""
 
@@ -311,6 +306,8 @@ def load_project(path: Path) -> Project:
         warehouses=tuple(Warehouse(prefix=_place(w.prefix, root), exclusive=w.exclusive) for w in file.warehouses),
         tick=file.tick,
         ignore=tuple(each.value() for each in file.ignore),
+        notify=tuple(each.value(where(("notify", n)), root) for n, each in enumerate(file.notify)),
+        metrics=file.metrics.value(root),
     )
 
 
