@@ -99,7 +99,7 @@ lint: setup ## Format, style, types and the table of rooms
 	@$(BIN)/lint-imports
 
 .PHONY: docs
-docs: setup ## Write the pages that are made from tables and code (hazards, erasure-cells, configuration, commands)
+docs: setup ## Write the pages that are made from tables and code (hazards, erasure-cells, configuration, project-files, commands)
 	@$(BIN)/python -m tests.hazards.generate
 	@$(BIN)/python -m tests.erasure.generate
 	@$(BIN)/python -m tests.config.generate

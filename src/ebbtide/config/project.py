@@ -24,6 +24,8 @@ FORMATS = ("iceberg", "delta", "hudi", "paimon")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _BYTES = re.compile(r"([0-9]+)\s*(B|KiB|MiB|GiB|TiB)?")
 _TICK = re.compile(r"[1-9][0-9]*[hdw]")
+Scalar = str | int | float | bool
+"""What people write where a text is meant, and YAML reads as something else."""
 _UNITS = {None: 0, "B": 0, "KiB": 1, "MiB": 2, "GiB": 3, "TiB": 4}
 
 
@@ -36,7 +38,7 @@ class CatalogSettings(BaseModel):
     """A catalog, by its name: letters, digits and `_`. Further keys go to the engine as they are."""
 
     model_config = ConfigDict(extra="allow", frozen=True, defer_build=True)
-    format: str = Field(description="`iceberg`, `delta`, `hudi` or `paimon`")
+    format: str = Field(description="`iceberg`, `delta`, `hudi` or `paimon`", json_schema_extra={"enum": list(FORMATS)})
     warehouse: str = Field(description="where the tables lie: a path from the project's folder, or a URI")
     type: str | None = Field(None, description="of an Iceberg catalog: `jdbc`, `hadoop`, `rest`, `hive` or `glue`")
     shares_files: StrictBool = Field(
@@ -64,7 +66,7 @@ class SparkSettings(_Strict):
     master: str = Field("local[*]", description="Spark's master URL")
     conf: dict[str, str] = Field(default_factory=dict, description="any of Spark's settings, by name")
 
-    @field_validator("conf", mode="before")
+    @field_validator("conf", mode="before", json_schema_input_type=dict[str, Scalar])
     @classmethod
     def _texts(cls, value: Any) -> Any:
         if not isinstance(value, dict):
@@ -105,7 +107,7 @@ class Limits(_Strict):
         description="most of a table's rows that one request may match, where that is more than a thousand rows",
     )  # fmt: skip
 
-    @field_validator("min_bytes", mode="before")
+    @field_validator("min_bytes", mode="before", json_schema_input_type=int | str)
     @classmethod
     def _bytes(cls, value: Any) -> Any:
         if isinstance(value, str):
