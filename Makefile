@@ -47,7 +47,7 @@ test-deep: test-variants test-cluster test-spark41 test-interop ## Run all varia
 
 .PHONY: test-fast
 test-fast: setup setup-dbt
-	@$(PYTEST) $(TIMED) $(TWO) -m "not jvm and not deep"
+	@$(PYTEST) $(TIMED) $(TWO) -m "not jvm and not deep and not browser"
 
 # The tests of plans and of checks have a plain session of their own, which no other test may meet in its process.
 PLAIN := tests/plan tests/governance/sql
@@ -84,6 +84,10 @@ test-spark41: setup-spark41 ## Run the marked subset on Spark 4.1 (Iceberg and D
 .PHONY: test-interop
 test-interop: setup ## Check the ledger against Go's libraries (fails where Go is missing)
 	@$(PYTEST) $(TIMED) tests/interop
+
+.PHONY: test-browser
+test-browser: setup ## Look at pages in Chromium (fails where it is missing; not part of CI)
+	@$(PYTEST) -m browser
 
 RUNS := test-fast test-plan test-lake test-variants test-cluster test-spark41 test-interop
 

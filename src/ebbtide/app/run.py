@@ -15,6 +15,7 @@ from ebbtide.app.metrics_port import metrics_port
 from ebbtide.app.observed import observed
 from ebbtide.app.round import RetentionRun, plan_round, sweeper
 from ebbtide.app.runs import recorded
+from ebbtide.app.storage_history import record_stored
 from ebbtide.app.sweep import counts, exit_code, summary, sweep_round, would_sweep
 from ebbtide.config import Project
 from ebbtide.config.project import Limits
@@ -57,6 +58,8 @@ def run_once(
         if report.marked or report.swept:
             over = seen.over or bool((report.marked and report.marked.over) or (report.swept and report.swept.over))
             run = next((part.run for part in (report.swept, report.marked) if part is not None), None)
+            if not dry_run:
+                record_stored(project, now=context.now())
             seen.ended(report.exit_code, run=run, over=over, counts=_counts(report))
         return report
 
