@@ -48,7 +48,7 @@ test-deep: test-variants test-cluster test-spark41 test-interop ## Run all varia
 
 .PHONY: test-fast
 test-fast: setup setup-dbt
-	@$(PYTEST) $(TIMED) $(TWO) -m "not jvm and not deep"
+	@$(PYTEST) $(TIMED) $(TWO) -m "not jvm and not deep and not browser"
 
 # The tests of plans and of checks have a plain session of their own, which no other test may meet in its process.
 PLAIN := tests/plan tests/governance/sql
@@ -86,6 +86,10 @@ test-spark41: setup-spark41 ## Run the marked subset on Spark 4.1 (Iceberg and D
 test-interop: setup ## Check the ledger against Go's libraries (fails where Go is missing)
 	@$(PYTEST) $(TIMED) tests/interop
 
+.PHONY: test-browser
+test-browser: setup ## Look at pages in Chromium (fails where it is missing; not part of CI)
+	@$(PYTEST) -m browser
+
 RUNS := test-fast test-plan test-lake test-variants test-cluster test-spark41 test-interop
 
 .PHONY: budgets
@@ -100,7 +104,7 @@ lint: setup ## Format, style, types and the table of rooms
 	@$(BIN)/lint-imports
 
 .PHONY: docs
-docs: setup ## Write the pages that are made from tables and code (hazards, erasure-cells, configuration, commands)
+docs: setup ## Write the pages that are made from tables and code (hazards, erasure-cells, configuration, project-files, commands)
 	@$(BIN)/python -m tests.hazards.generate
 	@$(BIN)/python -m tests.erasure.generate
 	@$(BIN)/python -m tests.config.generate

@@ -11,7 +11,7 @@
     │   ├── MarkedError          a reader met a transaction that is scheduled for deletion
     │   ├── LeaseError           another sweeper is at work, or this one's lease is over
     │   ├── NotAppendedError     the ledger's table holds entries that no signer of it appended
-    │   ├── OverLimitError       more rows of a dataset would go than its limit allows
+    │   ├── OverLimitError       more would go, of a dataset or of the lake, than a limit allows
     │   ├── RewoundError         the ledger is behind, or beside, what was signed before
     │   └── StateVersionError    the state belongs to an older or newer Ebbtide
     ├── SetupError               exit 2: Java, jars or an extra are missing
@@ -103,7 +103,7 @@ class RefusedError(EbbtideError):
 
 
 class OverLimitError(RefusedError):
-    """More rows of a dataset would go than a limit allows; none went."""
+    """More would go than a limit allows, of a dataset's rows or of the lake; none of it went."""
 
 
 class ConflictError(EbbtideError):

@@ -1,4 +1,4 @@
-"""Writes docs/configuration.md from the models that read `ebbtide.yml`: `make docs`."""
+"""Writes docs/configuration.md and docs/project-files.md from the models that read these files: `make docs`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from ebbtide.config.project import _ProjectFile
+from ebbtide.config.schemas import FOLDER, MODELS, schema_of
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "configuration.md"
+FILES_PAGE = ROOT / "docs" / "project-files.md"
 ENVIRONMENT = {
     "EBBTIDE_ACTOR": "who runs this process, in place of the user's name; the ledger only ever has an opaque id",
     "EBBTIDE_CACHE": "where jars are kept, in place of `$XDG_CACHE_HOME/ebbtide`",
@@ -34,10 +36,11 @@ _HEAD = """\
 A project is a folder with an `ebbtide.yml`; `ebbtide init` writes a commented one. Paths are relative to it. A key that
 is not here is refused with the nearest one that is. What else a project has lies in files of their own: `policies/`
 ([policies](policies.md)), `tables/`, `classifiers/`, `checks/`, `reports/`, `lineage/` ([governance](governance.md)),
-`subjects.yml`, `laws.yml` and `copies/` ([people](erasure.md)), and `hottier/` ([hot tier](hottier.md)).
+`subjects.yml`, `laws.yml` and `copies/` ([people](erasure.md)), and `hottier/` ([hot tier](hottier.md)); every key of
+those is in [project files](project-files.md).
 
-`${NAME}` stands for a variable of the environment in `state`, in values of `catalogs` and in a hot tier's `server`, and
-nowhere else; `$${` is `${` itself. What came from the environment is never shown.
+`${NAME}` stands for a variable of the environment in `state`, in values of `catalogs`, in a hot tier's `server` and in
+`webhook` and `command` of `notify`, and nowhere else; `$${` is `${` itself. What came from it is never shown.
 """
 _MANY = {str(dict): ("one for each name", ".NAME"), str(list): ("a list", "[]")}
 _TYPES = {str: "text", int: "whole number", float: "number", bool: "`true` or `false`"}
@@ -81,6 +84,8 @@ def _type(annotation: Any) -> str:
         return "texts by name"
     if isinstance(annotation, UnionType):
         (annotation,) = [each for each in get_args(annotation) if each is not NoneType]
+    if get_origin(annotation) is list:
+        return "a list of texts"
     return _TYPES[annotation]
 
 
@@ -100,5 +105,91 @@ def page() -> str:
     )
 
 
+_FILES_HEAD = """\
+# Every key of a project's other files
+
+<!-- Written by `make docs` from src/ebbtide/config: change that, not this. -->
+
+[`ebbtide.yml`](configuration.md) has a page of its own. A key that is not here is refused with the nearest one that is.
+
+`ebbtide init` writes JSON schemas of all of them to `FOLDER`, and points to them in the first line of the files that it
+writes, so that editors which know YAML (VS Code, JetBrains, Neovim and others) complete keys, show what they mean and
+underline slips, without a network. For a file of your own that line is, with the name of its kind:
+
+```yaml
+# yaml-language-server: $schema=../FOLDER/policies.json
+```
+
+`ebbtide init --schemas` writes them anew after an upgrade, or in a clone that lacks them; it changes nothing else.
+"""
+_WHERE = {"subjects": "subjects.yml", "laws": "laws.yml"}
+
+
+def file_keys(kind: str) -> Iterator[Key]:
+    """The keys of one kind of file, by its schema."""
+    found = schema_of(kind)
+    yield from _properties(found, found.get("$defs", {}), "")
+
+
+def _properties(schema: dict[str, Any], parts: dict[str, Any], prefix: str) -> Iterator[Key]:
+    required = schema.get("required", [])
+    for name, said in schema.get("properties", {}).items():
+        inner, step, kind = _section(said, parts)
+        default = "required" if name in required else _shown(said.get("default"))
+        meaning = " ".join((said.get("description") or (inner or {}).get("description") or "").split())
+        yield Key(f"{prefix}{name}", kind or _kind(said), default, meaning)
+        if inner is not None:
+            yield from _properties(inner, parts, f"{prefix}{name}{step}.")
+
+
+def _section(said: dict[str, Any], parts: dict[str, Any]) -> tuple[dict[str, Any] | None, str, str]:
+    """The section that stands there, each item's or each name's, and how it is written."""
+    for each, step, kind in (
+        *((one, "", "a section") for one in (said, *said.get("anyOf", []))),
+        (said.get("items", {}), "[]", "a list"),
+        (said.get("additionalProperties") or {}, ".NAME", "one for each name"),
+    ):
+        if isinstance(each, dict) and "$ref" in each:
+            inner = parts[each["$ref"].rpartition("/")[2]]
+            if "properties" in inner:
+                return inner, step, kind
+            if "anyOf" in inner:
+                return None, step, "a list of labels, or labels by label"
+    return None, "", ""
+
+
+def _kind(said: dict[str, Any]) -> str:
+    if "$ref" in said:
+        said = {"enum": ["table", "column"]} if said["$ref"].endswith("/Kind") else {}
+    if ways := [each for each in said.get("anyOf", []) if each.get("type") != "null"]:
+        return " or ".join(dict.fromkeys(_kind(each) for each in ways))
+    if values := said.get("enum", [said["const"]] if "const" in said else []):
+        return " or ".join(f"`{value}`" for value in values)
+    if "[hdwy]" in said.get("pattern", "") or "[dwmy]" in said.get("pattern", ""):
+        return f"a time: `90d`, in {'h, d, w or y' if '[hdwy]' in said['pattern'] else 'd, w, m or y'}"
+    if said.get("type") == "array":
+        return "a list of texts"
+    if said.get("type") == "object":
+        return "values by name"
+    return {"string": "text", "integer": "whole number", "number": "number", "boolean": "`true` or `false`"}[
+        said["type"]
+    ]
+
+
+def _shown(value: Any) -> str:
+    return "" if value in (None, {}, []) else f"`{value if isinstance(value, str) else json.dumps(value)}`"
+
+
+def files_page() -> str:
+    made = [_FILES_HEAD.replace("FOLDER", FOLDER.as_posix())]
+    for kind in MODELS:
+        if kind != "ebbtide":
+            rows = [f"| `{key.path}` | {key.type} | {key.default} | {key.meaning} |\n" for key in file_keys(kind)]
+            name = _WHERE.get(kind, f"{kind}/*.yml")
+            made.append(f"\n## `{name}`\n\n| key | value | default | |\n|---|---|---|---|\n{''.join(rows)}")
+    return "".join(made)
+
+
 if __name__ == "__main__":
     PAGE.write_text(page())
+    FILES_PAGE.write_text(files_page())

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import ebbtide
-from tests.config.generate import ENVIRONMENT, PAGE, keys, page
+from ebbtide.config.schemas import MODELS
+from tests.config.generate import ENVIRONMENT, FILES_PAGE, PAGE, file_keys, files_page, keys, page
 
 _ASKED = ("os.environ.get", "os.getenv", "environ.get")
 SOURCE = Path(ebbtide.__file__).parent
@@ -22,6 +23,17 @@ def test_every_key_has_a_meaning() -> None:
     assert len(found) > 35
     assert [key.path for key in found if not key.meaning] == []
     assert {"catalogs.NAME.format", "limits.max_share", "ignore[].until", "spark.conf"} <= {key.path for key in found}
+
+
+def test_the_page_of_the_other_files_is_current() -> None:
+    assert FILES_PAGE.read_text(encoding="utf-8") == files_page(), "run `make docs`"
+
+
+def test_every_key_of_the_other_files_has_a_meaning() -> None:
+    found = [(kind, key) for kind in MODELS if kind != "ebbtide" for key in file_keys(kind)]
+    assert len(found) > 100
+    assert [(kind, key.path) for kind, key in found if not key.meaning] == []
+    assert {"policies[].versions.keep_min", "promises[].any_labels"} <= {key.path for _, key in found}
 
 
 def _read_variables(path: Path) -> Iterator[str]:

@@ -20,6 +20,7 @@ from ebbtide.acts.recovery import close_unfinished
 from ebbtide.app.erase_look import ASKING, Look, asked_for, look_for, still_asking
 from ebbtide.app.erase_marks import marked_partitions, rebind
 from ebbtide.app.ledger import Ledger, open_for_writing
+from ebbtide.app.observed import observed
 from ebbtide.app.proof import prove
 from ebbtide.app.round import in_turn, sweeper
 from ebbtide.app.runs import recorded
@@ -83,6 +84,20 @@ def run_erasure(
 ) -> dict[str, Any]:
     """Carry out what is due of these requests, or of all. A dry run shows plan and stages, and changes nothing."""
     context = quiet(context, as_of=as_of)
+    with observed(project, "erase", context, dry_run=dry_run) as seen:
+        report = _run_erasure(project, requests, at_once, most_share, dry_run, context)
+        seen.ended(report["exit_code"], run=report["run"], over=_left_out(report), counts=_counts(report))
+        return report
+
+
+def _run_erasure(
+    project: Project,
+    requests: Sequence[str],
+    at_once: bool,
+    most_share: float | None,
+    dry_run: bool,
+    context: RunContext,
+) -> dict[str, Any]:
     ledger, now = open_for_writing(project, context)
     asked = [each.id for each in asked_for(ledger, requests, now)]
 
@@ -137,7 +152,21 @@ def exit_code(report: dict[str, Any]) -> int:
         return 4
     if any(each["findings"] for each in report["datasets"]):
         return 1
-    return 3 if any(each["decision"] == "refused" for each in report["plan"]["requests"]) else 0
+    return 3 if _left_out(report) else 0
+
+
+def _left_out(report: dict[str, Any]) -> bool:
+    """Whether a request matches more than it may."""
+    return any(each["decision"] == "refused" for each in report["plan"]["requests"])
+
+
+def _counts(report: dict[str, Any]) -> dict[str, int]:
+    datasets = report["datasets"]
+    return {
+        "requests": len(report["requests"]), "datasets": len(datasets),
+        "failed": sum(each["state"] == PlaceState.FAILED for each in datasets), "unread": len(report["failed"]),
+        "files": sum(each["files"] for each in datasets), "bytes": sum(each["bytes"] for each in datasets),
+    }  # fmt: skip
 
 
 @dataclass(slots=True)

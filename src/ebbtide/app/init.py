@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ebbtide.config.schemas import modeline, schema_files
 from ebbtide.config.yaml import nearest
 from ebbtide.errors import InputError, RefusedError
 from ebbtide.governance.packs import Installed, install, pack_names
-from ebbtide.private import writing
+from ebbtide.private import private_folder, writing
 
 _PROJECT = """\
 # An Ebbtide project. Paths are relative to this file. docs/configuration.md has every key.
@@ -50,10 +51,10 @@ policies:
 
 
 def init_project(folder: Path, *, name: str | None = None, pack: str | None = None, dry_run: bool = False) -> Installed:
-    """Write a new project into `folder`, and a pack into a new or an existing one. Nothing is overwritten."""
+    """Write a new project into `folder`, and a pack into a new or an existing one. Only schemas are overwritten."""
     path = folder / "ebbtide.yml"
     if path.exists() and pack is None:
-        raise RefusedError(f"{path} is already there", hint="edit it, or init in another folder")
+        raise RefusedError(f"{path} is already there", hint="edit it, or init in another folder; --schemas for editors")
     if pack is not None and pack not in pack_names():
         raise InputError(f"no pack {pack!r}", hint=nearest(pack, pack_names()))
     fresh, policies = not path.exists(), folder / "policies" / "retention.yml"
@@ -61,10 +62,26 @@ def init_project(folder: Path, *, name: str | None = None, pack: str | None = No
     with writing(folder, hint="init in a folder that can be written", asked=True):
         if fresh and not dry_run:
             folder.mkdir(parents=True, exist_ok=True)
-            path.write_text(_PROJECT.format(name=name or folder.resolve().name))
+            path.write_text(modeline("ebbtide", depth=0) + _PROJECT.format(name=name or folder.resolve().name))
         if sample and not dry_run:
             policies.parent.mkdir(exist_ok=True)
-            policies.write_text(_POLICIES)
+            policies.write_text(modeline("policies", depth=1) + _POLICIES)
         added = install(pack, folder, dry_run=dry_run) if pack is not None else Installed((), ())
-    made = (path, policies) if sample else (path,)
-    return Installed((*made, *added.written), added.kept) if fresh else added
+        made = (path, policies) if sample else (path,)
+        write_schemas(folder, dry_run=dry_run)
+    return Installed((*(made if fresh else ()), *added.written), added.kept)
+
+
+def write_schemas(folder: Path, *, dry_run: bool) -> None:
+    """What editors check the project's files with, as this version of Ebbtide reads them."""
+    for path, text in {} if dry_run else schema_files().items():
+        private_folder((folder / path).parent)
+        (folder / path).write_text(text)
+
+
+def init_schemas(folder: Path, *, dry_run: bool = False) -> None:
+    """The schemas alone, into a project that is there."""
+    if not (folder / "ebbtide.yml").exists():
+        raise InputError(f"there is no project in {folder}", hint="`ebbtide init` makes one, with its schemas")
+    with writing(folder, hint="init in a folder that can be written", asked=True):
+        write_schemas(folder, dry_run=dry_run)

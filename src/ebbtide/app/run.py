@@ -12,11 +12,14 @@ from ebbtide.app.ledger import open_for_writing
 from ebbtide.app.mark import exit_code as mark_exit_code
 from ebbtide.app.mark import mark_round, would_mark
 from ebbtide.app.mark import summary as mark_summary
+from ebbtide.app.metrics_port import metrics_port
+from ebbtide.app.observed import observed
 from ebbtide.app.results.tier import TierResult
 from ebbtide.app.results.tier import exit_code as tier_exit_code
 from ebbtide.app.round import RetentionRun, plan_round, sweeper
 from ebbtide.app.runs import recorded
-from ebbtide.app.sweep import exit_code, summary, sweep_round, would_sweep
+from ebbtide.app.storage_history import record_stored
+from ebbtide.app.sweep import counts, exit_code, summary, sweep_round, would_sweep
 from ebbtide.config import Project
 from ebbtide.config.project import Limits
 from ebbtide.errors import EbbtideError, InputError, RefusedError, UnreadableError
@@ -52,10 +55,21 @@ def run_once(
 ) -> RunReport:
     """The hot tier first, whose rows have to be in the lake; then the lake, whatever came of the tier."""
     context = quiet(context, as_of=as_of)
-    tier, error = _tier(project, dry_run=dry_run, context=context)
-    lake = _lake(project, limits=limits, dry_run=dry_run, context=context)
-    codes = [tier_exit_code(tier), lake.exit_code, 0 if error is None else error.exit_code]
-    return replace(lake, tier=tier, exit_code=_gravest(codes), error=lake.error or error)
+    with observed(project, "run", context, dry_run=dry_run) as seen:
+        tier, error = _tier(project, dry_run=dry_run, context=context)
+        lake = _lake(project, limits=limits, dry_run=dry_run, context=context)
+        codes = [tier_exit_code(tier), lake.exit_code, 0 if error is None else error.exit_code]
+        report = replace(lake, tier=tier, exit_code=_gravest(codes), error=lake.error or error)
+        if report.error is not None:
+            seen.stopped_by(report.error)
+        seen.exit_code = report.exit_code
+        if report.marked or report.swept:
+            over = seen.over or bool((report.marked and report.marked.over) or (report.swept and report.swept.over))
+            run = next((part.run for part in (report.swept, report.marked) if part is not None), None)
+            if not dry_run:
+                record_stored(project, now=context.now())
+            seen.ended(report.exit_code, run=run, over=over, counts=_counts(report))
+        return report
 
 
 def _tier(
@@ -113,6 +127,11 @@ def _both(round_: RetentionRun, mark: Callable[[], MarkReport], sweep: Callable[
     return RunReport(marked, swept, _gravest(codes), refused, round_.plan.warnings, round_.unread)
 
 
+def _counts(report: RunReport) -> dict[str, int]:
+    marked = {"marked": len(report.marked.marked) if report.marked else 0}
+    return {**marked, **(counts(report.swept) if report.swept else {}), "unread": len(report.unread)}
+
+
 def _summary(report: RunReport) -> str:
     marked = report.marked and mark_summary(report.marked)
     swept = report.swept and summary(report.swept)
@@ -137,6 +156,19 @@ def run_for_ever(
     if every.exact.total_seconds() <= 0:
         raise InputError(f"--every {every} is no time", hint="write 1h or 1d")
     context = quiet(context)
+    with metrics_port(project):
+        _rounds(project, every, limits, dry_run, context, after, rounds)
+
+
+def _rounds(
+    project: Project,
+    every: Duration,
+    limits: Limits | None,
+    dry_run: bool,
+    context: RunContext,
+    after: Callable[[RunReport], None],
+    rounds: int | None,
+) -> None:
     while rounds is None or rounds > 0:
         began = time.monotonic()
         try:

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from ebbtide.app.opened import Opened
+from ebbtide.app.storage_history import record_stored
 from ebbtide.config import Project
 from ebbtide.errors import SetupError
 from ebbtide.formats.base import Depth
@@ -58,6 +59,8 @@ def scan_project(
             4 if broken else 1 if report.in_place else 0,
             f"{len(report.read)} of {len(report.current.entries)} read, {broken} errors",
         )
+        if depth is Depth.FILES:
+            record_stored(project, now=now)
         return report
 
 

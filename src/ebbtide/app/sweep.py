@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ebbtide.acts.engine import Lake
 from ebbtide.app.ledger import open_for_writing
+from ebbtide.app.observed import observed
 from ebbtide.app.outcome import by_dataset
 from ebbtide.app.plan import choice_of
 from ebbtide.app.proof import prove
@@ -41,18 +42,20 @@ def run_sweep(
     """
     context = quiet(context, as_of=as_of)
     choice_of(select, ()).only_tables("sweep")
-    ledger, _ = open_for_writing(project, context)
-    if dry_run:
-        with plan_round(project, ledger, context, plan_file=plan_file, limits=limits) as round_:
-            return would_sweep(round_, select)
-    with (
-        sweeper(ledger, context) as lease,
-        recorded(context, ledger, "sweep", lease) as run,
-        plan_round(project, ledger, run.context, plan_file=plan_file, limits=limits) as round_,
-    ):
-        report = sweep_round(round_, lease, select)
-        run.ended(exit_code(report), summary(report))
-        return report
+    with observed(project, "sweep", context, dry_run=dry_run) as seen:
+        ledger, _ = open_for_writing(project, context)
+        if dry_run:
+            with plan_round(project, ledger, context, plan_file=plan_file, limits=limits) as round_:
+                return would_sweep(round_, select)
+        with (
+            sweeper(ledger, context) as lease,
+            recorded(context, ledger, "sweep", lease) as run,
+            plan_round(project, ledger, run.context, plan_file=plan_file, limits=limits) as round_,
+        ):
+            report = sweep_round(round_, lease, select)
+            run.ended(exit_code(report), summary(report))
+            seen.ended(exit_code(report), run=report.run, over=bool(report.over), counts=counts(report))
+            return report
 
 
 def sweep_round(round_: RetentionRun, lease: Lease, select: Sequence[str] = ()) -> SweepReport:
@@ -87,6 +90,15 @@ def sweep_round(round_: RetentionRun, lease: Lease, select: Sequence[str] = ()) 
 def summary(report: SweepReport) -> str:
     """What the state keeps of it."""
     return f"{report.removed_files} files, {report.removed_bytes} bytes, {len(report.errors)} errors"
+
+
+def counts(report: SweepReport) -> dict[str, int]:
+    """What whoever watches is told of it: objects by what became of them, and what went."""
+    states = ("swept", "waiting", "failed", "sent_back")
+    objects = {state: sum(getattr(one, state) for one in report.datasets) for state in states}
+    went = {"files": report.removed_files, "bytes": report.removed_bytes}
+    wrong = {"errors": len(report.errors), "findings": len(report.findings), "unread": len(report.unread)}
+    return {**objects, **went, **wrong}
 
 
 def exit_code(report: SweepReport) -> int:

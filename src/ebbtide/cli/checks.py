@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -103,11 +104,20 @@ def report(
     json: JsonOption = False,
     csv: _Csv = False,
     form: _Format = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write the page of `report overview` to a file.")
+    ] = None,
 ) -> None:
-    """Run a report: SQL whose rows are shown or exported. Over a range of days each row says its @date."""
+    """Run a report: SQL whose rows are shown or exported. Over a range of days each row says its @date.
+
+    `report overview --html FILE` is one page on all tables, promises, storage and requests, which needs no network.
+    """
     from ebbtide.app.checks import run_report
     from ebbtide.model.times import parse_days
 
+    if html is not None:
+        _overview(ctx, name, html, project, as_of)
+        return
     form = _format(form, json, csv)
     if date and as_of:
         raise typer.BadParameter("--date and --as-of both set @date: give one of them")
@@ -123,6 +133,16 @@ def report(
             rows += [{_DAY: day, **row} if many else row for row in result.rows]
     show_rows(form, name, columns, rows)
     render.note(f"{len(rows)} rows")
+
+
+def _overview(ctx: typer.Context, name: str, path: Path, project: Path | None, as_of: str | None) -> None:
+    if name != "overview":
+        raise typer.BadParameter(f"--html FILE goes with `overview`; `report {name} --format html` writes its rows")
+    from ebbtide.app.overview import make_overview
+    from ebbtide.cli.overview import write_page
+
+    write_page(make_overview(open_project(ctx, project).project, now=time_or_now(as_of)), path)
+    render.note(f"wrote {path}")
 
 
 def show_rows(form: str, name: str, columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:

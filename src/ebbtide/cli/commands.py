@@ -88,14 +88,21 @@ def init(
     ctx: typer.Context,
     name: Annotated[str | None, typer.Option(help="The project's name. [default: the folder's]")] = None,
     pack: Annotated[str | None, typer.Option(help="Also copy a pack into it, as in --pack gdpr.")] = None,
+    schemas: Annotated[
+        bool, typer.Option("--schemas", help="Only the schemas that editors check its files with, of this version.")
+    ] = False,
     project: ProjectOption = None,
     dry_run: DryRunOption = False,
 ) -> None:
     """Write a commented project to start from. With a pack also into an existing one; nothing is overwritten."""
-    from ebbtide.app.init import init_project
+    from ebbtide.app.init import init_project, init_schemas
 
     path = project_file(ctx, project)
     folder = path.parent if path.suffix in (".yml", ".yaml") else path
+    if schemas:
+        init_schemas(folder, dry_run=dry_run)
+        render.note(f"{'would write' if dry_run else 'wrote'} the schemas of {folder}")
+        return
     done = init_project(folder, name=name, pack=pack, dry_run=dry_run)
     is_new = folder / "ebbtide.yml" in done.written
     for path in done.written:

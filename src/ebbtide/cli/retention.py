@@ -165,7 +165,8 @@ def run(
             render.write_json(RunResult.of(report).to_dict(), indent=2 if every is None else None)
         elif report.swept is not None:
             _show(report.swept, every=False)
-        tell_tier(report.tier, shows=not json)
+        if report.tier:
+            tell_tier(report.tier, shows=not json)
         render.warn(report.warnings)
         for part, said in ((report.marked, _tell_marked), (report.swept, _tell_swept)):
             if part is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, StrictBool, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, field_validator, model_validator
 
 from ebbtide.config import yaml
 from ebbtide.config.project import WrongValueError
@@ -84,11 +84,13 @@ class Classifiers:
 
 
 class _Classifier(BaseModel):
+    """Labels of one kind."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-    name: str
-    kind: Kind
-    propagate: StrictBool
-    labels: tuple[str, ...]
+    name: str = Field(description="the first half of its labels' names")
+    kind: Kind = Field(description="what its labels stand on")
+    propagate: StrictBool = Field(description="whether they flow along lineage")
+    labels: tuple[str, ...] = Field(description="the second halves, as in `[tag, email]`")
 
     @field_validator("kind", mode="before")
     @classmethod

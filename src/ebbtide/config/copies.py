@@ -37,12 +37,14 @@ class Copy:
 
 
 class _Copy(BaseModel):
+    """Something else that holds rows of tables."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-    name: str = Field(min_length=1)
-    kind: Kind
-    of: tuple[str, ...] = Field(min_length=1)
-    keeps: Days | None = None
-    dataset: str | None = None
+    name: str = Field(min_length=1, description="its name")
+    kind: Kind = Field(description="what it is")
+    of: tuple[str, ...] = Field(min_length=1, description="the tables whose rows it holds, as patterns")
+    keeps: Days | None = Field(None, description="how long a row stays there after it left its table")
+    dataset: str | None = Field(None, description="of a clone: its own name, `catalog.namespace.table`")
 
 
 class _File(BaseModel):

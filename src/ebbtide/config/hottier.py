@@ -77,16 +77,20 @@ class HotTable:
 
 
 class _Table(BaseModel):
+    """A table of the server."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-    name: str = Field(min_length=1)
-    time: str = Field(min_length=1)
-    chunk: str
-    tier_after: Hours | None = None
-    drop_after: Hours | None = None
-    cold: str | None = None
-    ahead: int = Field(3, strict=True, ge=0, le=400)
-    delete_share: float = Field(0.3, strict=True, ge=0, le=1)
-    max_retained: int = Field(8 << 30, strict=True, ge=1 << 20)
+    name: str = Field(min_length=1, description="`schema.table`")
+    time: str = Field(min_length=1, description="the column that has a row's time")
+    chunk: str = Field(description="how much time a chunk holds: `1d`")
+    tier_after: Hours | None = Field(None, description="the age from which a chunk is proven durable in the lake")
+    drop_after: Hours | None = Field(None, description="the age from which a chunk is dropped")
+    cold: str | None = Field(None, description="the table of the lake that mirrors it: `catalog.namespace.table`")
+    ahead: int = Field(3, strict=True, ge=0, le=400, description="how many chunks are there before they are needed")
+    delete_share: float = Field(0.3, strict=True, ge=0, le=1, description="most of a chunk that one DELETE may take")
+    max_retained: int = Field(
+        8 << 30, strict=True, ge=1 << 20, description="most bytes of log that a mirror holds back"
+    )
 
     @field_validator("chunk")
     @classmethod
@@ -98,8 +102,8 @@ class _Table(BaseModel):
 
 class _File(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True, hide_input_in_errors=True)
-    server: str
-    mirror: Literal["stream"] = "stream"
+    server: str = Field(description="a PostgreSQL URL; takes `${NAME}`")
+    mirror: Literal["stream"] = Field("stream", description="how changes come: by logical replication")
     tables: tuple[_Table, ...] = Field(min_length=1)
 
 

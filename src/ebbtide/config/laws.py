@@ -41,14 +41,16 @@ class Law:
 
 
 class _Law(BaseModel):
+    """A law, by its name."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-    title: str = Field(min_length=1)
-    due: Days
-    source: str = Field(min_length=1)
-    counsel: str = Field(min_length=1)
-    extended: Days | None = None
-    notice: Hours | None = None
-    minimum_retention: Days | None = None
+    title: str = Field(min_length=1, description="what it is called in full")
+    due: Days = Field(description="when a request must be done, counted from its receipt")
+    source: str = Field(min_length=1, description="where that is written")
+    counsel: str = Field(min_length=1, description="what a lawyer should look at")
+    extended: Days | None = Field(None, description="when it must be done where it was extended, counted likewise")
+    notice: Hours | None = Field(None, description="how long before the data goes a person is told")
+    minimum_retention: Days | None = Field(None, description="how long data and logs of a processing stay after it")
 
 
 class _File(BaseModel):

@@ -26,7 +26,7 @@ from pydantic import (
 from ebbtide.config import yaml
 from ebbtide.config.classifiers import TIME_GRAIN, Classifiers, Kind, load_classifiers
 from ebbtide.config.predicates import check_predicate
-from ebbtide.config.project import FORMATS, WrongValueError
+from ebbtide.config.project import FORMATS, Scalar, WrongValueError
 from ebbtide.errors import InputError
 from ebbtide.model.durations import Duration, parse_duration
 
@@ -45,7 +45,9 @@ def _duration(*, hours: bool = False, auto: bool = False) -> PlainValidator:
         except InputError as error:
             raise WrongValueError(error.message, error.hint or "") from None
 
-    return PlainValidator(read)
+    pattern = rf"^\+?[0-9]{{1,6}}[{'hdwy' if hours else 'dwmy'}]$"
+    text = Annotated[str, Field(pattern=pattern)]
+    return PlainValidator(read, json_schema_input_type=text | Literal["auto"] if auto else text)
 
 
 def _not_empty(values: Any) -> Any:
@@ -75,12 +77,12 @@ class _Strict(BaseModel):
 
 
 class _Selection(_Strict):
-    tables: Texts | None = None
-    formats: Texts | None = None
-    branches: Texts | None = None
-    any_labels: Texts | None = None
-    all_labels: Texts | None = None
-    properties: dict[str, str] | None = None
+    tables: Texts | None = Field(None, description="names, with `*` inside of one part and `**` for any")
+    formats: Texts | None = Field(None, description="`iceberg`, `delta`, `hudi`, `paimon`")
+    branches: Texts | None = Field(None, description="names of branches, with `*`; all of them without it")
+    any_labels: Texts | None = Field(None, description="tables with one of these labels")
+    all_labels: Texts | None = Field(None, description="tables with all of these labels")
+    properties: dict[str, str] | None = Field(None, description="tables with these properties")
 
     @field_validator("formats")
     @classmethod
@@ -90,7 +92,7 @@ class _Selection(_Strict):
                 raise WrongValueError(f"unknown format {name!r}", yaml.nearest(name, list(FORMATS)))
         return value
 
-    @field_validator("properties", mode="before")
+    @field_validator("properties", mode="before", json_schema_input_type=dict[str, Scalar])
     @classmethod
     def _texts(cls, value: Any) -> Any:
         if not isinstance(value, dict):
@@ -130,19 +132,21 @@ class Select(_Selection):
 class Transactions(_Strict):
     """The data that a transaction brought in. `keep_views`: the last n views of each branch, the latest included."""
 
-    older_than: Retention
-    keep_views: Count = 1
-    allow_latest_view: StrictBool = False
-    staged: StrictBool = False
+    older_than: Retention = Field(description="the age from which it goes; `auto` is what promises leave")
+    keep_views: Count = Field(1, description="how many views of each branch stay, whatever their age")
+    allow_latest_view: StrictBool = Field(False, description="`true`: what the latest view shows may go, too")
+    staged: StrictBool = Field(False, description="`true`: what was written and never published goes, too")
 
 
 class Versions(_Strict):
     """Old versions for time travel. Without `keep_min` it is 10 on Paimon and 1 elsewhere."""
 
-    older_than: Annotated[Duration | Literal["auto"], _duration(hours=True, auto=True)] | None = None
-    keep_min: Count | None = None
-    keep_max: Count | None = None
-    limit: Count | None = None
+    older_than: Annotated[Duration | Literal["auto"], _duration(hours=True, auto=True)] | None = Field(
+        None, description="the age from which a version goes; `auto` is what promises leave"
+    )
+    keep_min: Count | None = Field(None, description="how many versions stay, whatever their age")
+    keep_max: Count | None = Field(None, description="how many versions stay at most, however young they are")
+    limit: Count | None = Field(None, description="how many go in one run at most")
 
     @model_validator(mode="after")
     def _sensible(self) -> Versions:
@@ -156,16 +160,18 @@ class Versions(_Strict):
 
 
 class Partitions(_Strict):
-    older_than: Retention
-    age_of: Literal["newest", "oldest"] = "newest"
+    """Partitions by the date that they cover."""
+
+    older_than: Retention = Field(description="the age from which it goes; `auto` is what promises leave")
+    age_of: Literal["newest", "oldest"] = Field("newest", description="which of a partition's days counts")
 
 
 class Rows(_Strict):
     """Rows past a time to live by `column`, or matching a predicate."""
 
-    column: str | None = Field(None, min_length=1)
-    older_than: Retention | None = None
-    where: str | None = Field(None, min_length=1)
+    column: str | None = Field(None, min_length=1, description="the column that has a row's time")
+    older_than: Retention | None = Field(None, description="the age from which a row goes")
+    where: str | None = Field(None, min_length=1, description="a condition in Spark's SQL, in place of an age")
 
     @model_validator(mode="after")
     def _one_way(self) -> Rows:
@@ -179,11 +185,13 @@ class Rows(_Strict):
 class Orphans(_Strict):
     """Files that nothing references. `older_than` is the guard age: `load_policies` refuses one below a day."""
 
-    older_than: Days = Duration(3, "d")
+    older_than: Days = Field(Duration(3, "d"), description="the guard age: younger files may be of a writer")
 
 
 class Branches(_Strict):
-    unused_for: Days
+    """Branches that nobody uses."""
+
+    unused_for: Days = Field(description="how long nobody committed to it")
 
 
 class Tables(_Strict):
@@ -191,17 +199,17 @@ class Tables(_Strict):
     its class from its columns or inputs only: nobody said of the table itself what it is.
     """
 
-    older_than: Retention
-    unpartitioned: StrictBool = False
-    own_label: StrictBool = False
+    older_than: Retention = Field(description="how long ago the last write was")
+    unpartitioned: StrictBool = Field(False, description="`true`: only tables without partitions")
+    own_label: StrictBool = Field(False, description="`true`: only where somebody labelled the table itself")
 
 
 class Policy(_Strict):
     """One policy: whom it selects, what goes per target, and how long a mark waits."""
 
-    name: str = Field(min_length=1, pattern=r"\S")
+    name: str = Field(min_length=1, pattern=r"\S", description="its name, in plans and in the ledger")
     select: Select
-    grace: Hours = Duration(7, "d")
+    grace: Hours = Field(Duration(7, "d"), description="how long what is marked can be rescued")
     transactions: Transactions | None = None
     versions: Versions | None = None
     partitions: Partitions | None = None
@@ -242,8 +250,8 @@ class Promise(_Strict):
     """What is proved of every selected table: gone within this time."""
 
     select: Select
-    gone_within: Days
-    name: str | None = None
+    gone_within: Days = Field(description="when it is gone at the latest, counted from the day that it is of")
+    name: str | None = Field(None, description="its name")
     in_place: ClassVar = tuple(Select.model_fields)
     _move = model_validator(mode="before")(_select_in_place)
 
@@ -252,9 +260,9 @@ class Floor(_Strict):
     """A statutory minimum, with the law it rests on (spec §3, "Holds and floors")."""
 
     select: Select
-    keep_at_least: Days
-    basis: str = Field(min_length=1, pattern=r"\S")
-    name: str | None = None
+    keep_at_least: Days = Field(description="how long nothing of it goes by any policy")
+    basis: str = Field(min_length=1, pattern=r"\S", description="the law that says so")
+    name: str | None = Field(None, description="its name")
     in_place: ClassVar = tuple(Select.model_fields)
     _move = model_validator(mode="before")(_select_in_place)
 

@@ -13,6 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, field_validator, 
 
 from ebbtide.config import yaml
 from ebbtide.config.environment import from_environment
+from ebbtide.config.operations import Metrics, MetricsSettings, Notifier, NotifySettings
+from ebbtide.config.wrong import WrongValueError as WrongValueError
 from ebbtide.errors import InputError
 from ebbtide.model.dataset import ICEBERG_CATALOGS, Catalog
 from ebbtide.model.ids import DatasetId
@@ -22,18 +24,9 @@ FORMATS = ("iceberg", "delta", "hudi", "paimon")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _BYTES = re.compile(r"([0-9]+)\s*(B|KiB|MiB|GiB|TiB)?")
 _TICK = re.compile(r"[1-9][0-9]*[hdw]")
+Scalar = str | int | float | bool
+"""What people write where a text is meant, and YAML reads as something else."""
 _UNITS = {None: 0, "B": 0, "KiB": 1, "MiB": 2, "GiB": 3, "TiB": 4}
-
-
-class WrongValueError(ValueError, InputError):
-    """A wrong value with a hint, raised inside a validator: pydantic collects only what is a ValueError.
-
-    `place` says where inside of what is validated it stands.
-    """
-
-    def __init__(self, message: str, hint: str, *, place: yaml.Place = ()) -> None:
-        self.place = place
-        InputError.__init__(self, message, hint=hint)
 
 
 class _Strict(BaseModel):
@@ -51,7 +44,7 @@ class CatalogSettings(BaseModel):
     """A catalog, by its name: letters, digits and `_`. Further keys go to the engine as they are."""
 
     model_config = ConfigDict(extra="allow", frozen=True, defer_build=True)
-    format: str = Field(description="`iceberg`, `delta`, `hudi` or `paimon`")
+    format: str = Field(description="`iceberg`, `delta`, `hudi` or `paimon`", json_schema_extra={"enum": list(FORMATS)})
     warehouse: str = Field(description="where the tables lie: a path from the project's folder, or a URI")
     type: str | None = Field(None, description="of an Iceberg catalog: `jdbc`, `hadoop`, `rest`, `hive` or `glue`")
     shares_files: StrictBool = Field(
@@ -82,7 +75,7 @@ class SparkSettings(_Strict):
     master: str = Field("local[*]", description="Spark's master URL")
     conf: dict[str, str] = Field(default_factory=dict, description="any of Spark's settings, by name")
 
-    @field_validator("conf", mode="before")
+    @field_validator("conf", mode="before", json_schema_input_type=dict[str, Scalar])
     @classmethod
     def _texts(cls, value: Any) -> Any:
         if not isinstance(value, dict):
@@ -123,7 +116,7 @@ class Limits(_Strict):
         description="most of a table's rows that one request may match, where that is more than a thousand rows",
     )  # fmt: skip
 
-    @field_validator("min_bytes", mode="before")
+    @field_validator("min_bytes", mode="before", json_schema_input_type=int | str)
     @classmethod
     def _bytes(cls, value: Any) -> Any:
         if isinstance(value, str):
@@ -214,6 +207,8 @@ class _ProjectFile(_Strict):
     warehouses: list[Warehouse] = Field(default_factory=list)
     tick: str = Field("1d", description="how often `run` runs, which promises count with: `12h`, `1d`, `1w`")
     ignore: list[_Ignore] = Field(default_factory=list)
+    notify: list[NotifySettings] = Field(default_factory=list)
+    metrics: MetricsSettings = Field(default_factory=MetricsSettings)
 
     @field_validator("tick")
     @classmethod
@@ -288,6 +283,8 @@ class Project:
     warehouses: tuple[Warehouse, ...] = ()
     tick: str = "1d"
     ignore: tuple[Ignored, ...] = ()
+    notify: tuple[Notifier, ...] = ()
+    metrics: Metrics = field(default_factory=Metrics)
     unsafe: bool = False
     """`--unsafe` of this run, never of the file: guard ages of orphans may be below a day."""
 
@@ -320,6 +317,8 @@ def load_project(path: Path) -> Project:
         warehouses=tuple(Warehouse(prefix=_place(w.prefix, root), exclusive=w.exclusive) for w in file.warehouses),
         tick=file.tick,
         ignore=tuple(each.value() for each in file.ignore),
+        notify=tuple(each.value(where(("notify", n)), root) for n, each in enumerate(file.notify)),
+        metrics=file.metrics.value(root),
     )
 
 

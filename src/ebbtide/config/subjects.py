@@ -75,19 +75,23 @@ class Identities:
 
 
 class _Subject(BaseModel):
+    """One kind of identifier, by its name."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-    columns: tuple[str, ...] = Field(min_length=1)
-    left_at: str | None = None
-    notice_before: Hours = NOTICE
-    gone_within: Days | None = None
-    match: Match = "exact"
+    columns: tuple[str, ...] = Field(min_length=1, description="where it stands: `catalog.namespace.table.column`")
+    left_at: str | None = Field(None, description="the column that says when somebody left; NULL who is still here")
+    notice_before: Hours = Field(NOTICE, description="how long a request for somebody who left waits")
+    gone_within: Days | None = Field(None, description="how long after they left everything has to be gone")
+    match: Match = Field("exact", description="how values are compared")
 
 
 class _IdentityTable(BaseModel):
+    """A table that knows one identifier by another."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-    table: str
-    key: str
-    gives: dict[str, str] = Field(min_length=1)
+    table: str = Field(description="`catalog.namespace.table`")
+    key: str = Field(description="the identity that one looks up by")
+    gives: dict[str, str] = Field(min_length=1, description="the column of each identity that it gives")
 
 
 class _File(BaseModel):

@@ -114,16 +114,28 @@ def _date_pattern(text: str) -> str:
 
 
 class _PartitionDate(BaseModel):
+    """Which partition column is the table's date."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-    column: str
-    covers: Literal["leading", "trailing"] | None = None
-    format: Annotated[str, AfterValidator(_date_pattern)] | None = None
+    column: str = Field(description="its name")
+    covers: Literal["leading", "trailing"] | None = Field(None, description="whether it is the first day, or the last")
+    format: Annotated[str, AfterValidator(_date_pattern)] | None = Field(
+        None, description="a pattern such as `dd.MM.yyyy`, for values that are not written as dates are"
+    )
+
+
+def _as_written(schema: dict[str, Any]) -> None:
+    """For editors: the two shapes that `_Reclassify` takes, in place of what it holds."""
+    schema.pop("properties")
+    schema.pop("additionalProperties")
+    change = {"type": "object", "additionalProperties": {"type": ["string", "null"]}}
+    schema |= {"type": ["array", "object"], "anyOf": [{"type": "array", "items": {"type": "string"}}, change]}
 
 
 class _Reclassify(BaseModel):
     """Written as a list of labels, or as a map from label to label."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True, json_schema_extra=_as_written)
     instead: tuple[str, ...] | None = None
     changes: dict[str, str | None] = Field(default_factory=dict)
 
@@ -138,11 +150,13 @@ class _Reclassify(BaseModel):
 
 
 class _Contract(BaseModel):
+    """What the table is created with."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-    columns: dict[str, str] = Field(default_factory=dict)
-    partitioned_by: tuple[str, ...] = ()
-    key: tuple[str, ...] = ()
-    versions: str | None = None
+    columns: dict[str, str] = Field(default_factory=dict, description="Spark's type by the name of a column")
+    partitioned_by: tuple[str, ...] = Field((), description="columns, or `days(column)` and the like")
+    key: tuple[str, ...] = Field((), description="the columns of its key")
+    versions: str | None = Field(None, description="how long versions stay: days or weeks")
 
     @field_validator("columns")
     @classmethod
@@ -186,12 +200,18 @@ class _Contract(BaseModel):
 
 
 class _Erasure(BaseModel):
+    """What happens to rows of people who ask to be erased."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-    method: Literal["delete", "redact", "keep"] = "delete"
-    columns: dict[str, str | None] = Field(default_factory=dict)
-    basis: str | None = Field(None, min_length=1, pattern=r"\S")
-    until: date | None = None
-    history: Literal["rewrite", "refs", "expire", "refuse"] = "rewrite"
+    method: Literal["delete", "redact", "keep"] = Field("delete", description="they go, have columns replaced, or stay")
+    columns: dict[str, str | None] = Field(
+        default_factory=dict, description="for `redact`: what takes a column's place"
+    )
+    basis: str | None = Field(None, min_length=1, pattern=r"\S", description="for `keep`: the law that says so")
+    until: date | None = Field(None, description="for `keep`: until when, a date")
+    history: Literal["rewrite", "refs", "expire", "refuse"] = Field(
+        "rewrite", description="what becomes of versions that hold them"
+    )
 
     @model_validator(mode="after")
     def _whole(self) -> _Erasure:
@@ -208,16 +228,20 @@ class _Erasure(BaseModel):
 
 
 class _Table(BaseModel):
+    """One table, as people know it."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-    name: str
-    schedule: Period | None = None
-    time_grain: Period | None = None
+    name: str = Field(description="`catalog.namespace.table`")
+    schedule: Period | None = Field(None, description="how often it is written: `+1d`")
+    time_grain: Period | None = Field(None, description="how much time a partition covers; the schedule without it")
     partition_date: _PartitionDate | None = None
-    labels: tuple[str, ...] = ()
-    columns: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    reclassify: dict[str, _Reclassify] = Field(default_factory=dict)
-    is_pii: StrictBool | None = None
-    enforce: StrictBool = False
+    labels: tuple[str, ...] = Field((), description="labels of the table")
+    columns: dict[str, tuple[str, ...]] = Field(default_factory=dict, description="labels by the name of a column")
+    reclassify: dict[str, _Reclassify] = Field(
+        default_factory=dict, description="what becomes of labels that flow into a column, by its name"
+    )
+    is_pii: StrictBool | None = Field(None, description="whether it has personal data, whatever its labels are")
+    enforce: StrictBool = Field(False, description="`true`: a scan repairs settings that differ from the contract")
     contract: _Contract | None = None
     erasure: _Erasure = Field(default_factory=_Erasure)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ebbtide.errors import RefusedError
+from ebbtide.errors import OverLimitError
 from ebbtide.plan.plan import Plan
 
 _HINT = "look at the plan; if it is right, raise `limits: {lake_max_share: …}` in ebbtide.yml, or pass --max-objects"
@@ -12,7 +12,7 @@ def refuse_over(plan: Plan, verb: str) -> None:
     """Stop where the whole run would take too much."""
     for over in plan.over:
         if over.dataset is None and over.verb == verb:
-            raise RefusedError(over.text, hint=_HINT)
+            raise OverLimitError(over.text, hint=_HINT)
 
 
 def left_out(plan: Plan, verb: str) -> tuple[str, ...]:
