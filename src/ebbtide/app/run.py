@@ -156,15 +156,18 @@ def run_for_ever(
     if every.exact.total_seconds() <= 0:
         raise InputError(f"--every {every} is no time", hint="write 1h or 1d")
     context = quiet(context)
+
+    def one() -> RunReport:
+        with around() if around is not None else nullcontext(context) as of_round:
+            return run_once(project, limits=limits, dry_run=dry_run, context=of_round)
+
     with metrics_port(project):
-        _rounds(project, every, limits, dry_run, context, after, rounds)
+        _rounds(one, every, context, after, rounds)
 
 
 def _rounds(
-    project: Project,
+    one: Callable[[], RunReport],
     every: Duration,
-    limits: Limits | None,
-    dry_run: bool,
     context: RunContext,
     after: Callable[[RunReport], None],
     rounds: int | None,
@@ -172,8 +175,7 @@ def _rounds(
     while rounds is None or rounds > 0:
         began = time.monotonic()
         try:
-            with around() if around is not None else nullcontext(context) as of_round:
-                report = run_once(project, limits=limits, dry_run=dry_run, context=of_round)
+            report = one()
         except Exception as error:
             # Whatever a store, a catalog or Spark raised this time: the next round begins from what is there then.
             report = RunReport(None, None, 4, UnreadableError.unexpected("this round", error))
