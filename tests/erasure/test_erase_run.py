@@ -209,4 +209,3 @@ def test_a_table_that_is_dropped_ends_what_was_begun_there_and_stops_nobody(lake
     assert tide.app.erase.run(request, as_of=tide.at(11.2)).exit_code == 0
     assert set(states(lake, request).values()) == {"removed"}
     assert tide.app.erase.status(request).state == "purged"
-    assert tide.app.erase.verify(request, as_of=tide.at(11.3))[0].found == ()

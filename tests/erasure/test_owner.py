@@ -17,6 +17,7 @@ from ebbtide.acts.engine import Carried, Engine, Lake
 from ebbtide.acts.recovery import close_unfinished
 from ebbtide.app.erase_look import asked_for, still_asking
 from ebbtide.erasure.owner import Requests
+from ebbtide.erasure.progress import _ahead
 from ebbtide.erasure.stages import KIND, RewriteRows
 from ebbtide.erasure.vanished import settle_vanished
 from ebbtide.errors import RefusedError
@@ -216,3 +217,21 @@ def test_a_request_that_moved_meanwhile_is_left_out_of_the_second_look(case: Cas
         asked_for(ledger, [REQUEST], AT)
     assert asked_for(ledger, [], AT) == []
     ledger.database.close()
+
+
+def test_files_outside_of_the_table_are_for_a_person_and_the_rest_goes_on(case: Case) -> None:
+    outside = case.house.place.root / "elsewhere" / "x"
+    outside.parent.mkdir()
+    outside.write_text("rows")
+    act = case.act()
+    case.run(act.freeing({**act.paths, f"file://{outside}": 4}, not_before=None))
+    ((open_act,), paused, places) = case.open_acts()
+    assert (list(open_act.files), paused) == ([f"file://{outside}"], set()), "who removes them finds the list"
+    assert places == {"c.db.a": PlaceState.NOT_REACHABLE}, "it is an exception, and what is found in the table is none"
+    assert (outside.exists(), "d4" in case.house.place.files("a")) == (True, False)
+    ledger = case.house.ledger()
+    with ledger.database.reader() as state:
+        (place,) = rows.places_of(state.connection, [REQUEST])
+    ledger.database.close()
+    assert _ahead(RequestState.PLANNED, [place]) == (RequestState.DELETED, RequestState.PURGED)
+    assert _ahead(RequestState.PLANNED, [replace(place, act=None)]) == (), "a format that erases nobody deleted nothing"

@@ -116,8 +116,11 @@ def look_for(
     now: datetime,
     at_once: bool = False,
     most_share: float | None = None,
+    again: bool = False,
 ) -> Look:
-    """Scan, find these people everywhere, and plan what becomes of every place. Of nobody nothing is looked for."""
+    """Scan, find these people everywhere, and plan what becomes of every place. `again` also tries where an act left
+    files that a person has to remove: whoever names a request may have done so.
+    """
     opened = {found.id: opening.everything for found, opening in open_sealed(ledger.home, requests)}
     run_scan(project, now=datetime.now(UTC), context=context)
     identities, inventory = load_identities(project.root), Inventory.open(project.inventory)
@@ -136,7 +139,8 @@ def look_for(
         open_acts, paused = tuple(rows.open_erasures(state.connection)), state.paused_acts()
         stated = rows.places_of(state.connection, [each.id for each in requests])
         standing = state.holds()
-    over = _over(stated, open_acts, standing, now, _looked_through(places, search))
+    in_the_way = [each for each in open_acts if not again or each.act in paused]
+    over = _over(stated, in_the_way, standing, now, _looked_through(places, search))
     traced = _traced([each for each in stated if each.state in OPEN or _key(each) in over], open_acts, paused)
     traces = {*traced, *(each.dataset for each in open_acts)}
     touched = {*search.tables, *(name for name in traces if name in inventory.current.entries)}
@@ -161,9 +165,10 @@ def look_for(
     holding = {step.dataset: step.requests for step in plan.places}
     plan = replace(plan, copies=copy_steps(copies, carrying, holding, stated, now=now))
     numbers = {request.id: number for number, request in enumerate(requests)}
+    begun = {(request, act.dataset) for act in open_acts for request in act.requests}
     over = frozenset(
         (request, dataset)
-        for request, dataset in over
+        for request, dataset in over - begun
         if not any(held.dataset == dataset for held in search.held.get(numbers[request], ()))
     )
     return Look(gathering, people, numbers, search, plan, snapshot.holds, open_acts, paused, over)

@@ -68,7 +68,9 @@ def plan_requests(
     ledger, now = open_for_writing(project, context)
     if not (asked := asked_for(ledger, requests, now)):
         return _nothing(now).to_dict()
-    look = look_for(project, ledger, asked, context, now=now, at_once=at_once, most_share=most_share)
+    look = look_for(
+        project, ledger, asked, context, now=now, at_once=at_once, most_share=most_share, again=bool(requests)
+    )
     return look.plan.to_dict()
 
 
@@ -104,7 +106,8 @@ def _run_erasure(
     def look(context: RunContext) -> Look | None:
         if not (found := still_asking(ledger, asked)):
             return None
-        return look_for(project, ledger, found, context, now=now, at_once=at_once, most_share=most_share)
+        return look_for(project, ledger, found, context, now=now, at_once=at_once, most_share=most_share,
+                        again=bool(requests))  # fmt: skip
 
     if dry_run or not asked:
         tried = look(context)
@@ -238,7 +241,11 @@ class _Run:
             states = {each: str(state.get_request(each).state) for each in requests}
         by_dataset: dict[str, ErasurePlace] = {place.place: place for place in places if place.kind == DATASET}
         plan = self.looks[0].plan if self.looks else _nothing(self.now)
-        unread = {name for name, result in self.results.items() if result.unread is not None}
+        unread = {
+            name
+            for name, result in self.results.items()
+            if result.unread is not None or (name in by_dataset and by_dataset[name].state is PlaceState.NOT_REACHABLE)
+        }
         return {
             "run": self.context.run,
             "plan": plan.to_dict(),

@@ -16,6 +16,7 @@ from ebbtide.state.values import Hold, HoldScope
 # What a place says is for people who may see names of tags and words of holds; a certificate goes to anybody.
 _HELD = "a hold"
 _BY_FORMAT = "its format cannot let go of it"
+_OUTSIDE = "files of it lie outside of its folder"
 _ELSEWHERE = "no catalog of this project lists it"
 _WITHOUT_A_DATE = (PlaceState.RETAINED, PlaceState.NOT_REACHABLE)
 
@@ -66,5 +67,5 @@ def excepted(place: ErasurePlace) -> Excepted:
         return Excepted(place=place.place, outcome=outcome, basis=place.because, until=place.until)
     if place.kind in KINDS:
         return Excepted(place=place.place, outcome="not reachable", basis=place.because)
-    basis = _ELSEWHERE if place.kind == ELSEWHERE else _BY_FORMAT
+    basis = _ELSEWHERE if place.kind == ELSEWHERE else _BY_FORMAT if place.act is None else _OUTSIDE
     return Excepted(place=place.place, outcome="not reachable", basis=basis)

@@ -10,6 +10,7 @@ from ebbtide.acts.act import Act, ActResult, Phase
 from ebbtide.formats.erasing import Erased
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.ledger.ledger import Step
+from ebbtide.model.reasons import Code
 from ebbtide.model.times import as_text
 from ebbtide.state import erasure as rows
 from ebbtide.state.erasure import ErasurePlace, PlaceState
@@ -118,6 +119,13 @@ class Requests:
             there = {path: size for path, size in result.act.paths.items() if path in result.there}
             return PlaceState.FAILED, f"{len(result.deletion.failed)} files or folders could not be removed", there
         there = {path: size for path, size in result.act.paths.items() if path in result.there}
+        if there and all(path in result.needed and result.needed[path].code is Code.OUTSIDE for path in there):
+            # Nobody here may remove them, and no search of the table reads them: it never counts as clean.
+            return (
+                PlaceState.NOT_REACHABLE,
+                f"{len(there)} files lie outside of its folder: a person removes them",
+                there,
+            )
         if there:
             who = sorted({str(result.needed[path].text) for path in there if path in result.needed})
             why = f"{len(there)} files stay for {who[0]}" if who else f"{len(there)} files are still there"

@@ -20,8 +20,6 @@ ELSEWHERE, LINEAGE = "elsewhere", "lineage"
 """Kinds of places that nobody looked at: what no catalog of ours has, or did not answer; what lineage could not follow,
 which a search of all bytes makes up for.
 """
-_CANNOT = (DATASET, PlaceState.NOT_REACHABLE)
-"""Rows that a format cannot erase are there: nothing was deleted."""
 _BEFORE = (RequestState.RECEIVED, RequestState.CERTIFIED_WITH_EXCEPTIONS)
 
 
@@ -56,11 +54,16 @@ def advance(ledger: Ledger, lease: Lease, requests: Collection[str]) -> dict[str
 
 def _ahead(state: RequestState, places: Collection[ErasurePlace]) -> tuple[RequestState, ...]:
     """The states that a request goes through from here on."""
-    if any(place.state in UNTOUCHED or (place.kind, place.state) == _CANNOT for place in places):
+    if any(place.state in UNTOUCHED or _cannot(place) for place in places):
         return ()
     if any(place.state in OPEN for place in places):
         return (RequestState.DELETED,)
     return (RequestState.PURGED,) if state is not RequestState.PLANNED else (RequestState.DELETED, RequestState.PURGED)
+
+
+def _cannot(place: ErasurePlace) -> bool:
+    """Whether rows are there that a format cannot erase: nothing was deleted. No reader sees what an act left."""
+    return (place.kind, place.state, place.act) == (DATASET, PlaceState.NOT_REACHABLE, None)
 
 
 def _move(
