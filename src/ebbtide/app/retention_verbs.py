@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,8 +45,10 @@ class RetentionVerbs:
         from ebbtide.inventory.information_schema import Inventory
 
         made = make_plan(self.project, now=time_asked(as_of))
-        tables = frozenset(known_names(self.project, Inventory.open(self.project.inventory)))
-        return PlanResult.of(made, *inventory_age(self.project, now=datetime.now(UTC)), tables)
+        scanned, unread = inventory_age(self.project, now=datetime.now(UTC))
+        return PlanResult.of(
+            made, scanned, unread, cache(lambda: known_names(self.project, Inventory.open(self.project.inventory)))
+        )
 
     @staticmethod
     def show(file: str | Path, *select: str) -> SavedPlan:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ebbtide.app.run import RunReport
+    from ebbtide.plan.choice import Choice
     from ebbtide.plan.plan import Plan
     from ebbtide.state.values import ObjectKey
     from ebbtide.sweep.mark import MarkReport
@@ -146,12 +147,10 @@ class RunResult(Shown):
         return cls(
             None if report.marked is None else MarkResult.of(report.marked),
             None if report.swept is None else SweepResult.of(report.swept),
-            report.warnings,
-            report.unread,
-            report.exit_code,
+            report.warnings, report.unread, report.exit_code,
             None if report.error is None else Failure(report.error.message, report.error.hint),
             report.tier,
-        )
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -318,15 +317,15 @@ class PlanResult(Shown):
     """How old the inventory is that it was made from."""
     unread: tuple[str, ...]
     plan: Plan = field(compare=False, repr=False)
-    tables: frozenset[str] = field(compare=False, repr=False)
-    """Every dataset that it may speak of; a pattern that matches none of them is an `InputError`."""
+    tables: Callable[[], Collection[str]] = field(compare=False, repr=False)
+    """Every dataset that it may speak of, for who selects some: a pattern that matches none is an `InputError`."""
 
     @classmethod
-    def of(cls, plan: Plan, scanned: str, unread: tuple[str, ...], tables: frozenset[str]) -> PlanResult:
+    def of(cls, plan: Plan, scanned: str, unread: tuple[str, ...], tables: Callable[[], Collection[str]]) -> PlanResult:
         over = tuple(f"{one.dataset or 'the lake'}: {one.text}" for one in plan.over)
         return cls(
-            plan.as_of, plan.digest, MappingProxyType(dict(plan.counts)), plan.warnings, over, scanned, unread, plan,
-            tables,
+            plan.as_of, plan.digest, MappingProxyType(dict(plan.counts)), plan.warnings, over, scanned, unread,
+            plan, tables,
         )  # fmt: skip
 
     def objects(self, *decisions: str) -> Iterator[PlannedObject]:
@@ -335,11 +334,9 @@ class PlanResult(Shown):
 
     def summary(self, *select: str) -> Rows[PlanLine]:
         """A line per policy, dataset and target; of all objects, or of those that `--select` would take."""
-        from ebbtide.app.plan import choice_of
         from ebbtide.plan.summary import summarise
 
-        plan = self._open()
-        lines = summarise(plan, choice_of(select, plan.graces, self.tables))
+        lines = summarise(self._open(), self._choice(select))
         return Rows(PlanLine(*(getattr(line, name) for name in PlanLine.__slots__)) for line in lines)
 
     def since(self, path: str | Path) -> Rows[PlanChange]:
@@ -363,10 +360,9 @@ class PlanResult(Shown):
         write_plan(self._open(), Path(path))
 
     def whole(self, *select: str) -> dict[str, Any]:
-        from ebbtide.app.plan import as_json, choice_of
+        from ebbtide.app.plan import as_json
 
-        plan = self._open()
-        return {**as_json(plan, choice_of(select, plan.graces, self.tables)), "unread": list(self.unread)}
+        return {**as_json(self._open(), self._choice(select)), "unread": list(self.unread)}
 
     def to_dict(self, *select: str) -> dict[str, Any]:
         """What the command line prints with `--json`, and with `--select`."""
@@ -374,10 +370,12 @@ class PlanResult(Shown):
 
     def rows(self, *select: str) -> Iterator[dict[str, Any]]:
         """Its objects as the plan file has them, with codes; all, or those that `--select` would take."""
+        return filter(self._choice(select).takes(), self._open().rows(codes=True))
+
+    def _choice(self, select: Sequence[str]) -> Choice:
         from ebbtide.app.plan import choice_of
 
-        plan = self._open()
-        return filter(choice_of(select, plan.graces, self.tables).takes(), plan.rows(codes=True))
+        return choice_of(select, self._open().graces, self.tables() if select else None)
 
     def _open(self) -> Plan:
         if not self.plan.folder.exists():
