@@ -166,6 +166,8 @@ def test_setup_says_what_it_would_fetch_and_fetches_nothing(tmp_path: Path, monk
         done = ebbtide("setup", "--dry-run", "--json", "--profile", profile, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         assert json.loads(done.stdout)["fetched"] == [jar.file_name for jar in locked(profile)]
+    done = ebbtide("setup", "--dry-run", "--json", "--no-archive", cwd=tmp_path)
+    assert json.loads(done.stdout)["archive"] == "none"
     assert not (tmp_path / "cache").exists()
 
 

@@ -41,11 +41,11 @@ def test_the_wheel_alone_gives_a_command_that_runs_the_demo(newcomer: Newcomer) 
     refused = newcomer.types("ebbtide", "demo")
     assert (refused.returncode, "run `ebbtide setup`" in refused.stderr) == (2, True), refused.stderr
 
-    done = newcomer.types("ebbtide", "setup", "--json", "--from", str(jar_folder()))
+    done = newcomer.types("ebbtide", "setup", "--json", "--no-archive", "--from", str(jar_folder()))
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert len(told["fetched"]) == len(locked("spark35"))
-    assert told["archive"] == "made"
+    assert told["archive"] == "none", "it takes a minute, and every `make setup` makes one"
     assert Path(told["folder"]).is_relative_to(newcomer.root / "home")
 
     done = newcomer.types("ebbtide", "demo")
@@ -54,5 +54,5 @@ def test_the_wheel_alone_gives_a_command_that_runs_the_demo(newcomer: Newcomer) 
 
     rows, code = _doctor(newcomer, "--project", "demo-lake")
     assert {what for what, row in rows.items() if row["health"] not in ("ok", "optional")} == set()
-    assert rows["class archive"]["health"] == "ok"
+    assert rows["class archive"]["health"] == "optional"
     assert code == 0

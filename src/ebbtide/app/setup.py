@@ -13,7 +13,7 @@ from ebbtide.spark.jars import jar_folder, locked
 from ebbtide.spark.java import find_java
 from ebbtide.spark.profiles import installed_version, profile_of
 
-PROFILES = ("spark35", "spark41")
+_Archive = Literal["made", "already there", "none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class SetupResult:
     fetched: tuple[str, ...]
     already_there: int
     bytes: int
-    archive: Literal["made", "already there", "none"]
+    archive: _Archive
     because: str | None = None
     """Why there is no archive: sessions work without it, and start slowly."""
 
@@ -34,6 +34,7 @@ def run_setup(
     *,
     source: Path | None = None,
     profile: str | None = None,
+    with_archive: bool = True,
     dry_run: bool = False,
     context: RunContext | None = None,
 ) -> SetupResult:
@@ -44,7 +45,11 @@ def run_setup(
     find_java()  # without one nothing can be fetched or run, and it says what to do
     wanted = locked(name)
     came = missing_of(wanted) if dry_run else fetch(wanted, source=source, context=context)
-    archive, because = _archive(context, name == installed, dry_run)
+    passed_over = None if name == installed else "another PySpark is installed"
+    if not with_archive:
+        passed_over = "left out"
+    archive: _Archive
+    archive, because = ("none", passed_over) if passed_over else _archive(context, dry_run)
     return SetupResult(
         profile=name,
         folder=jar_folder(),
@@ -56,11 +61,7 @@ def run_setup(
     )
 
 
-def _archive(
-    context: RunContext, is_installed: bool, dry_run: bool
-) -> tuple[Literal["made", "already there", "none"], str | None]:
-    if not is_installed:
-        return "none", "another PySpark is installed"
+def _archive(context: RunContext, dry_run: bool) -> tuple[_Archive, str | None]:
     if is_current():
         return "already there", None
     if dry_run:
