@@ -11,7 +11,7 @@ import pytest
 
 from ebbtide.app.tier_opened import cold_of, hot_table, hot_tables
 from ebbtide.errors import InputError, RefusedError
-from ebbtide.hottier import copy, log
+from ebbtide.hottier import adopt, copy, log
 from ebbtide.hottier.setup import name_for
 from tests.hottier.tier import COLUMNS, NOW, POLICY, TABLE, Hot
 
@@ -56,6 +56,25 @@ def test_a_partition_that_is_being_written_into_is_adopted_later(hot: Hot) -> No
     writer.commit()
     assert hot.sync().mirror == "STREAMING"
     assert hot.sql.execute(_NAMED).fetchone() == (1,)
+    assert hot.in_lake() == hot.here()
+
+
+def test_a_large_partition_keeps_its_writers_waiting_for_no_long_time(
+    hot: Hot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hot.fill(1).added()
+    hot.sql.execute(f"CREATE TABLE m_9 PARTITION OF m {_RANGE}")
+    hot.sql.execute(
+        "INSERT INTO m SELECT g, '2024-01-09+00'::timestamptz + g * interval '1 second', 'x', 1"
+        " FROM generate_series(1, 20000) g"
+    )
+    with monkeypatch.context() as patch:
+        patch.setattr(adopt, "_LONGEST", "1ms")  # for 20,000 rows, each with its md5
+        result = hot.sync()
+    assert (result.mirror, result.refused) == ("DEGRADED", True)
+    assert "while writers wait" in hot.status().because
+    with hot.tide as tide:
+        tide.tier.resync(TABLE)
     assert hot.in_lake() == hot.here()
 
 

@@ -133,3 +133,16 @@ def test_a_cold_table_that_another_mirror_wrote_is_not_taken_over_by_a_resync(ho
         with pytest.raises(RefusedError, match="another mirror"):
             tide.tier.resync(TABLE, confirm=True)
     assert len(hot.in_lake()) == 20
+
+
+def test_a_position_that_expired_is_got_past_by_a_resync(hot: Hot) -> None:
+    hot.fill(1, 2).added()
+    hot.lose_first_day()  # the head is somebody else's
+    table = hot.cold().table
+    table.maintenance.expire_snapshots().by_ids([each.snapshot_id for each in table.snapshots()[:-1]]).commit()
+    assert hot.sync().mirror == "DEGRADED"
+    assert "no longer says how far it is" in hot.status().because
+    with hot.tide as tide:
+        tide.tier.resync(TABLE)
+    assert hot.sync().mirror == "STREAMING"
+    assert hot.in_lake() == hot.here()

@@ -22,8 +22,11 @@ from ebbtide.hottier.log import mark_own
 from ebbtide.hottier.setup import position_of
 from ebbtide.hottier.statements import build
 from ebbtide.hottier.table import Found, Leaf
+from ebbtide.hottier.values import CannotFollowError
 
 _WAIT = "2s"
+_LONGEST = "20s"
+"""How long writers of it wait at the most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +39,25 @@ class Newcomer:
 
 
 def look(connection: Connection[tuple[Any, ...]], found: Found, leaf: Leaf) -> Newcomer | None:
-    """None where a writer of it does not end."""
+    """None where a writer of it does not end. One that is too large to be looked at while its writers wait takes a
+    resync: a `CannotFollowError`.
+    """
     try:
         with connection.transaction():
             connection.execute("SELECT set_config('lock_timeout', %s, true)", [_WAIT])
             connection.execute(build("LOCK TABLE ONLY {leaf} IN SHARE MODE", leaf=leaf.path))
+            connection.execute("SELECT set_config('statement_timeout', %s, true)", [_LONGEST])
             digest = hot_digest(connection, leaf, found.columns)
             row = connection.execute(
                 "SELECT pg_logical_emit_message(true, 'ebbtide.adopt', %s)::text", [str(leaf.oid)]
             ).fetchone()  # fmt: skip
     except psycopg.errors.LockNotAvailable:
         return None
+    except psycopg.errors.QueryCanceled:
+        raise CannotFollowError(
+            f"its publication does not name {leaf.name}, which has more rows than can be compared while writers wait",
+            hint="run `ebbtide tier resync TABLE`",
+        ) from None
     assert row is not None
     return Newcomer(leaf, digest, position_of(row[0]))
 
