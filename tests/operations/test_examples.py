@@ -26,7 +26,7 @@ _SETTING = re.compile(r"([A-Z]+)=(.*)")
 
 def crontab() -> tuple[dict[str, str], list[str]]:
     lines = [line for line in (EXAMPLES / "crontab").read_text().splitlines() if not line.startswith("#")]
-    settings = dict(match.groups() for line in lines if (match := _SETTING.fullmatch(line)))
+    settings = {match[1]: match[2] for line in lines if (match := _SETTING.fullmatch(line))}
     found = [match[1] for line in lines if (match := _LINE.fullmatch(line))]
     assert len(settings) + len(found) == len(lines), "cron knows settings and lines with five fields, and nothing else"
     return settings, found
