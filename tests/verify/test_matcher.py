@@ -64,7 +64,7 @@ def test_a_number_is_found_in_every_type_of_cell_that_can_hold_it(values: pa.Arr
 @pytest.mark.parametrize(
     "text",
     [
-        "18841302", "88413021", "108841302", "12:00:00.8841302Z", "2026-11-18T22:15:07,8841302",
+        "18841302", "88413021", "108841302", "12:00:00.8841302Z",
         "d3adbeef8841302f00", "0b5c9e1a-8841-302e-9a52-18841302aaaa", "8841-302", "88413 02",
     ],
 )  # fmt: skip

@@ -209,7 +209,7 @@ class _Seen:
             return  # as long as a prefix is cut: `CutBounds` tells whose it may be
         before = bytes(data[max(cell[0], start - AROUND) : start])
         after = bytes(data[end : min(cell[1], end + AROUND)])
-        verdict = Verdict.IT if whole else judge(form.rule, before, form.content, after)
+        verdict = Verdict.IT if whole else judge(form.rule, before, form.content, after, is_path=not self.is_row)
         because = BESIDE
         if not self.is_text and verdict is not Verdict.IT:
             verdict, because = Verdict.UNKNOWN, BESIDE_IN_BYTES

@@ -259,11 +259,11 @@ def _unfolded(text: str) -> Iterator[str]:
 
 
 def _scientific(number: Decimal) -> Iterator[str]:
-    """A large whole number that became a float, as the JVM, Python and C write it: `1.2345678E7`, `1.2345678e+07`."""
-    digits = str(abs(int(number)))
-    if number == number.to_integral_value() and len(digits) >= 8:
-        start = f"{'-' if number < 0 else ''}{digits[0]}.{digits[1:].rstrip('0') or '0'}e"
-        exponent = len(digits) - 1
+    """A large number that became a float, as the JVM, Python and C write it: `1.2345678E7`, `1.2345678e+07`."""
+    whole, _, fraction = format(abs(number), "f").partition(".")
+    if len(whole) >= 8:
+        start = f"{'-' if number < 0 else ''}{whole[0]}.{(whole[1:] + fraction).rstrip('0') or '0'}e"
+        exponent = len(whole) - 1
         yield from dict.fromkeys((f"{start}{exponent}", f"{start}+{exponent}", f"{start}+{exponent:02}"))
 
 
