@@ -8,7 +8,7 @@ import pytest
 
 from ebbtide.cli.subject import pairs_of
 from ebbtide.config.subjects import Match, Place, Subject
-from ebbtide.erasure.subjects import PeopleFile, person_of
+from ebbtide.erasure.subjects import PeopleFile, _types_of, person_of
 from ebbtide.erasure.values import Declared, canonical, types_in
 from ebbtide.errors import InputError
 from ebbtide.ledger.commitment import Identifier
@@ -131,3 +131,17 @@ def test_a_file_that_does_not_name_identities_is_refused_whole(tmp_path: Path, t
     with pytest.raises(InputError) as caught:
         list(PeopleFile(tmp_path / "people.csv", DECLARED).people())
     assert SECRET not in f"{caught.value.message} {caught.value.hint}"
+
+
+def test_a_value_in_a_nested_column_has_those_of_its_types_that_can_hold_it() -> None:
+    types = {"l.d.t": {"profile": "struct<1: user_id: optional long, 2: born: optional date>", "ids": "array<bigint>"}}
+    for column, around in (
+        ("profile.user_id", {"bigint", "date"}),
+        ("profile", {"bigint", "date"}),
+        ("ids", {"bigint"}),
+    ):
+        assert _types_of(Place("l.d.t", column), types, "subjects.yml") == (around, True)
+    nested = Declared(declared("string").subject, frozenset(), frozenset({"bigint", "date"}))
+    assert nested.types_of("8841302") == {"bigint"}
+    assert nested.types_of("anna@x.de") == frozenset()
+    assert canonical(nested, "anna@x.de") == "anna@x.de"

@@ -79,9 +79,21 @@ def test_what_may_make_another_value_of_it_or_not_leaves_it_open() -> None:
         assert is_found(EMAIL, pa.array([text])) is None
 
 
-def test_a_number_stored_as_text_only_is_not_looked_for_among_numbers() -> None:
-    assert is_found(needle("8841302"), pa.array([8841302])) is False
-    assert is_found(needle("8841302"), pa.array(["8841302"])) is True
+def test_digits_that_are_declared_as_text_are_found_where_they_are_stored_as_a_number() -> None:
+    for wanted in (needle("8841302"), Needle("p1", "user_id", "8841302", frozenset())):
+        for values in (pa.array([8841302]), pa.array([8841302], pa.int32()), pa.array(["8841302"])):
+            assert is_found(wanted, values) is True
+        assert is_found(wanted, pa.array([Decimal("8841302.00")], pa.decimal128(20, 2))) is True
+        assert is_found(wanted, pa.array([8841303])) is False
+        assert in_bytes(wanted, b"nothing at all") is False  # no form of bytes, so nothing is left open
+
+
+def test_digits_that_may_be_more_than_a_number_or_mean_nothing_are_no_number() -> None:
+    assert is_found(needle("08841302"), pa.array([8841302])) is False
+    assert is_found(needle("88413"), pa.array([88413])) is False
+    left_over = Cells("left over in a database page", "bytes", pa.array([8841302]))
+    assert not search(needle("8841302"), left_over).found
+    assert search(NUMBER, left_over).found
 
 
 def test_numbers_that_floats_round_are_told_from_their_neighbours_where_they_can_be() -> None:

@@ -112,7 +112,7 @@ def needles_of(
                     f"subjects.yml has no identity {one.type!r} any more", hint="put it back: somebody asked by it"
                 )
             identity = declared[one.type]
-            types = frozenset("string" if type_ == "uuid" else type_ for type_ in identity.types)
+            types = frozenset("string" if type_ == "uuid" else type_ for type_ in identity.types_of(one.value))
             yield Needle(request, one.type, one.value, types, identity.subject.match)
 
 

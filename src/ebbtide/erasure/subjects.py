@@ -36,12 +36,14 @@ def declared_identities(identities: Identities, inventory: Inventory) -> Mapping
             "nothing tells people apart", hint="write `subjects: {user_id: {columns: […]}}` into subjects.yml"
         )
     types = column_types(inventory)
-    return {
-        name: Declared(
-            subject, frozenset().union(*(_types_of(place, types, subject.where) for place in subject.columns))
-        )
-        for name, subject in identities.subjects.items()
-    }
+    found: dict[str, Declared] = {}
+    for name, subject in identities.subjects.items():
+        own, around = set[str](), set[str]()
+        for place in subject.columns:
+            among, is_nested = _types_of(place, types, subject.where)
+            (around if is_nested else own).update(among)
+        found[name] = Declared(subject, frozenset(own), frozenset(around))
+    return found
 
 
 def column_types(inventory: Inventory) -> Mapping[str, Mapping[str, str]]:
@@ -53,19 +55,20 @@ def column_types(inventory: Inventory) -> Mapping[str, Mapping[str, str]]:
     return found
 
 
-def _types_of(place: Place, types: Mapping[str, Mapping[str, str]], where: str) -> frozenset[str]:
+def _types_of(place: Place, types: Mapping[str, Mapping[str, str]], where: str) -> tuple[frozenset[str], bool]:
+    """The types of a declared column, or those inside of the nested one that it is, or lies in."""
     if place.table_id not in types:
         raise InputError(f"no catalog has {place.table_id}", where=where, hint=nearest(place.table_id, list(types)))
     known = types[place.table_id]
     if not known:  # it could never be read: whatever it has, nothing is known of it
-        return frozenset()
+        return frozenset(), False
     column = enclosing(place.column, known)
     if column is None:
         raise InputError(
             f"{place.table_id} has no column {place.column!r}", where=where, hint=nearest(place.column, list(known))
         )
     # What lies around an identity, in a list or a map, has other values, too.
-    return types_in(known[column]) if column == place.column and "<" not in known[column] else frozenset()
+    return types_in(known[column]), column != place.column or "<" in known[column]
 
 
 def person_of(values: Iterable[tuple[str, str]], declared: Mapping[str, Declared]) -> tuple[Identifier, ...]:

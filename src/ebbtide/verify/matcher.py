@@ -19,7 +19,17 @@ import pyarrow.types as pt
 
 from ebbtide.verify.bounds import CutBounds, Suspicion
 from ebbtide.verify.fixed import FixedSet, fixed_set
-from ebbtide.verify.needles import LEAST_BYTES, Form, Needle, binary_forms, is_short, other_byte_forms, text_forms
+from ebbtide.verify.needles import (
+    LEAST_BYTES,
+    Form,
+    Needle,
+    binary_forms,
+    digits_of,
+    is_short,
+    number_of,
+    other_byte_forms,
+    text_forms,
+)
 from ebbtide.verify.neighbours import AROUND, Verdict, is_word, judge
 from ebbtide.verify.read.pieces import CannotTell, Cells, Piece, Raw
 from ebbtide.verify.scanner import Pattern, Scanner
@@ -84,7 +94,7 @@ class Matcher:
         self.short = frozenset(n for n, form in raw if is_short(form.content))
         """The needles that cannot be told from bytes of no known structure."""
         self._longest = max((len(form.content) for _, form in self._raw.forms), default=0)
-        self._fixed: dict[pa.DataType, FixedSet | None] = {}
+        self._fixed: dict[tuple[pa.DataType, bool], FixedSet | None] = {}
         self._cut = CutBounds(needles)
 
     def compiled(self) -> Matcher:
@@ -122,9 +132,11 @@ class Matcher:
         elif pt.is_binary(values.type) or pt.is_large_binary(values.type):
             self._search_binary(cells, values, findings)
         else:
-            if values.type not in self._fixed:
-                self._fixed[values.type] = fixed_set(self.needles, values.type)
-            known = self._fixed[values.type]
+            # What is left over in a page is tried as every number: digits of a text stand there by chance.
+            key = (values.type, cells.how == "bytes")
+            if key not in self._fixed:
+                self._fixed[key] = fixed_set(self.needles, values.type, number_of if key[1] else digits_of)
+            known = self._fixed[key]
             if known is not None:
                 findings.found.update((n, cells.how, cells.where) for n in known.found(values))
             if pt.is_fixed_size_binary(values.type):

@@ -28,6 +28,7 @@ from uuid import UUID
 LEAST_BYTES = 6
 """How many bytes that are not trivial mean something among unknown ones, and how many characters inside of a text."""
 _EXACT = Context(prec=100)
+_DIGITS = re.compile(r"[1-9][0-9]{5,37}", re.ASCII)
 _TRIVIAL = b"\x00\xff"
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
 _FLOAT = ("float", "double")
@@ -81,6 +82,15 @@ def number_of(needle: Needle) -> Decimal | None:
     except InvalidOperation:
         return None
     return number if number.is_finite() else None
+
+
+def digits_of(needle: Needle) -> Decimal | None:
+    """The value as a number where it is nothing but digits, enough of them to mean something, whatever its types are:
+    writers keep such identifiers as numbers, too.
+    """
+    if (number := number_of(needle)) is not None:
+        return number
+    return Decimal(needle.value) if _DIGITS.fullmatch(needle.value) else None
 
 
 def unscaled(number: Decimal | None, scale: int) -> int | None:
