@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from ebbtide.verify.matcher import Matcher
-from ebbtide.verify.read.pieces import Cells
+from ebbtide.verify.read.pieces import Cells, Raw
 from tests.verify.people import EMAIL, NUMBER, in_bytes, is_found, needle, search
 
 HALF = needle("1234567.5", "decimal(12,2)")
@@ -95,3 +95,20 @@ def test_a_number_behind_a_point_and_zeros_is_left_open() -> None:
 def test_a_fraction_that_became_a_float_is_found_as_floats_are_written() -> None:
     assert is_found(needle("12345678.5", "decimal(12,2)"), pa.array(["x 1.23456785E7 y"])) is True
     assert is_found(needle("12345678.5", "decimal(12,2)"), pa.array(["x 1.234567851E7 y"])) is not True
+
+
+def test_what_stands_beside_a_value_counts_across_two_chunks_of_bytes() -> None:
+    data = b"\x01" * 50 + b"johanna@x.de" + b"\x01" * 50 + b"anna@x.dev" + b"\x01" * 50
+    for at in range(40, len(data)):
+        pieces = (Raw("file", data[:at], 0), Raw("file", data[at:], at))
+        findings = search(EMAIL, *pieces)
+        assert not findings.found, at
+        assert findings.untold
+    whole = b"\x01" * 50 + b"anna@x.de" + b"\x01" * 50
+    for at in range(40, len(whole)):
+        assert search(EMAIL, Raw("file", whole[:at], 0), Raw("file", whole[at:], at)).found
+    assert search(EMAIL, Raw("a", b"anna@x.de", 0), Raw("b", b"anna@x.de", 0)).found == {
+        (0, "bytes", "a"),
+        (0, "bytes", "b"),
+    }
+    assert search(EMAIL, Raw("a", b"anna@x.de", 0), Raw("a", b"v", 0)).found  # another of that name begins

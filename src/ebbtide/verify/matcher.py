@@ -110,10 +110,11 @@ class Matcher:
                 findings.untold.add((None, piece.because))
             elif isinstance(piece, Raw):
                 findings.unknown_bytes |= _ANY.search(piece.data) is not None
-                for data in ends.with_last(piece):
-                    self._search_bytes(data, piece.where, findings)
+                self._search_bytes(*ends.with_last(piece), piece.where, findings)
             else:
                 self._search_cells(piece, findings)
+        for where, data, begin in ends.left():
+            self._search_bytes(data, begin, len(data), where, findings)
         return findings
 
     def holds(self, text: str) -> bool:
@@ -172,10 +173,13 @@ class Matcher:
         # A bound is one value, and was compared as a whole.
         findings.unknown_bytes |= cells.how != "bound" and cells.where not in _COUNTED
 
-    def _search_bytes(self, data: bytes, where: str, findings: Findings) -> None:
+    def _search_bytes(self, data: bytes, begin: int, until: int, where: str, findings: Findings) -> None:
+        """What ends in this range: what ends before it was judged, what ends behind it is, once it is known whole."""
         seen = _Seen(Cells(where, "bytes", pa.nulls(0)), findings, self.needles, is_text=False)
         for number, start in self._raw.scanner.hits(data):
-            seen.hit(*self._raw.forms[number], memoryview(data), start, (0, len(data)), is_cell=False)
+            n, form = self._raw.forms[number]
+            if begin < start + len(form.content) <= until:
+                seen.hit(n, form, memoryview(data), start, (0, len(data)), is_cell=False)
 
     def _scan(self, known: _Known, values: pa.Array, seen: Callable[[], _Seen]) -> None:
         """Look through the buffer that all values of the array stand in, one after the other."""
@@ -235,20 +239,32 @@ class _Seen:
 
 
 class _Ends:
-    """Chunks of raw bytes with the end of the chunk before: a value may lie across both."""
+    """Chunks of raw bytes with the end of the chunk before: a value may lie across both, and so may what tells it."""
 
     def __init__(self, longest: int) -> None:
-        self._keep = max(longest - 1, 0) + AROUND
+        self._keep = longest + 2 * AROUND
         self._last: dict[str, bytes] = {}
+        self._ended: list[tuple[str, bytes]] = []
 
-    def with_last(self, piece: Raw) -> Iterator[bytes]:
-        last = self._last.get(piece.where, b"") if piece.offset else b""
-        if last:
-            yield last + piece.data[: self._keep]
-        yield piece.data
-        self._last[piece.where] = (
-            (last + piece.data)[-self._keep :] if len(piece.data) < self._keep else piece.data[-self._keep :]
-        )
+    def with_last(self, piece: Raw) -> tuple[bytes, int, int]:
+        """The bytes to be searched, and between which places a value must end to be told now."""
+        last = self._last.pop(piece.where, b"")
+        if last and not piece.offset:
+            self._ended.append((piece.where, last))
+            last = b""
+        data = last + piece.data if last else piece.data
+        self._last[piece.where] = bytes(data[-self._keep :])
+        return data, _told(last), _told(data)
+
+    def left(self) -> Iterator[tuple[str, bytes, int]]:
+        """The ends of all that came, and behind which of their bytes a value was not told yet."""
+        for where, last in (*self._ended, *self._last.items()):
+            yield where, last, _told(last)
+
+
+def _told(data: bytes) -> int:
+    """Up to where it is known what stands beside a value."""
+    return max(0, len(data) - AROUND)
 
 
 def _plain(values: pa.Array) -> pa.Array:
