@@ -311,3 +311,39 @@ def test_a_value_of_another_alphabet_is_found_in_bytes_of_one_byte_a_letter() ->
 def test_packed_values_of_a_binary_column_cannot_be_told() -> None:
     for packed in (gzip.compress(LONG.encode(), mtime=0), pa.compress(LONG.encode(), codec="zstd", asbytes=True)):
         assert is_found(needle(LONG), pa.array([b"\x01", packed])) is not False
+
+
+ONEIL = needle("O'Neil Anna")
+MUELLER = needle("müller@x.de", match="casefold")
+UTF16 = "MÜLLER@X.DE".encode("utf-16-le")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "text"),
+    [
+        (EMAIL, r'{"email":"anna\u0040x.de"}'),
+        (EMAIL, r'{"email":"anna\u0040x\u002Ede"}'),
+        (EMAIL, r'{"p":"{\"email\":\"anna\\u0040x.de\"}"}'),
+        (EMAIL, "anna&#64;x.de"),
+        (needle("a/b@x.de"), r"a\u002fb\u0040x.de"),
+        (needle("müller@x.de"), r'{"p":"{\"email\":\"m\\u00fcller@x.de\"}"}'),
+        (needle("müller@x.de"), r"m\u00FCller\u0040x.de"),
+        (needle('the "one"'), r'{\\"who\\":\\"the \\\"one\\\"\\"}'),
+        (ONEIL, "GET /?n=O'Neil%20Anna HTTP"),
+        (ONEIL, "<b>O&#x27;Neil Anna</b> "),
+        (ONEIL, "<b>O&apos;Neil Anna</b> "),
+        (needle("a b+c@x.de"), "GET /?n=a%20b+c@x.de HTTP"),
+        (MUELLER, "GET /?n=M%C3%9CLLER@X.DE HTTP"),
+        (MUELLER, r'{"e":"M\u00DCLLER@x.de"}'),
+        (needle("anna@x.de", match="casefold"), base64.b64encode(b"ANNA@X.DE").decode()),
+        (needle("anna@x.de", match="casefold"), base64.b64encode(b"Anna@x.de").decode()),
+    ],
+)  # fmt: skip
+def test_an_escaped_value_is_found_whichever_characters_its_writer_escapes(wanted: Needle, text: str) -> None:
+    assert is_found(wanted, pa.array([text])) is True
+
+
+def test_another_case_of_a_value_that_is_no_ascii_is_found_in_bytes() -> None:
+    assert in_bytes(MUELLER, b"\x01\x02" + UTF16 + b"\x02") is True
+    assert in_bytes(MUELLER, b"\x01\x02" + "MÜLLER@X.DE".encode("cp1252") + b"\x02") is True
+    assert in_bytes(needle("müller@x.de"), b"\x01\x02" + UTF16 + b"\x02") is False

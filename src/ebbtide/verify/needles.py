@@ -12,11 +12,12 @@ away, as requests do when they canonicalise a value.
 from __future__ import annotations
 
 import base64
+import html
 import json
 import re
 import struct
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date as Day
@@ -32,6 +33,8 @@ _DIGITS = re.compile(r"[1-9][0-9]{5,37}", re.ASCII)
 _TRIVIAL = b"\x00\xff"
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
 _FLOAT = ("float", "double")
+_URI = ";,/?:@&=+$-_.!~*'()#"
+"""What JavaScript's `encodeURI` leaves as it is."""
 _HIVE_ESCAPES = frozenset("\"#%'*/:=?\\\x7f{[]^" + "".join(map(chr, range(1, 32))))
 
 
@@ -130,19 +133,15 @@ def text_forms(needle: Needle) -> Iterator[Form]:
     uuid = uuid_of(needle)
     if uuid is not None:
         yield Form(uuid.hex.encode(), fold=True)
-    escaped = {json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]}
-    escaped |= {each.replace("/", "\\/") for each in escaped}
-    escaped |= {_upper_unicode(each) for each in escaped}
-    escaped |= {_for_html(text, "<>&'+\""), _for_html(text, "<>&'=")}  # as .NET and Gson write JSON
-    escaped |= {text.replace("'", "''"), text.replace("'", "\\'"), text.replace('"', '""')}  # in SQL, and in CSV
+    escaped = {text.replace("'", "''"), text.replace("'", "\\'"), text.replace('"', '""')}  # in SQL, and in CSV
     escaped |= {re.sub(r"[^0-9A-Za-z_]", lambda found: f"_x{ord(found[0]):X}", text)}  # Iceberg's names of columns
     escaped |= {unicodedata.normalize(each, text) for each in ("NFC", "NFD")}
     if fold:
         escaped |= set(_unfolded(text))
-    once = quote(text, safe="")
-    for encoded in (once, quote_plus(text), quote(text, safe="@"), _hive(text), quote(once)):
-        escaped |= {encoded, re.sub(r"%[0-9A-F]{2}", lambda found: found[0].lower(), encoded)}
-    yield from (Form(each.encode(), rule, fold) for each in sorted(escaped - {text}))
+    # What stands for a letter in an escape is told in one case of that letter alone.
+    for spelled in _spellings(text) if fold and not text.isascii() else (text,):
+        escaped |= {*_in_json(spelled), *_in_addresses(spelled), *_in_html(spelled)}
+    yield from (Form(each.encode(), rule, fold) for each in _told_apart(escaped - {text}, fold=fold))
     number = number_of(needle)
     if number is not None:
         yield from (Form(each.encode(), Rule.NUMBER, fold=True) for each in _scientific(number))
@@ -163,8 +162,10 @@ def other_byte_forms(needle: Needle) -> Iterator[Form]:
     for codec in ("utf-16-le", "utf-16-be"):
         yield Form(text.encode(codec), fold=fold and text.isascii())
     if not text.isascii():
-        with suppress(UnicodeEncodeError):
-            yield Form(text.encode("cp1252"))
+        for spelled in _spellings(text) if fold else (text,):
+            yield from (Form(spelled.encode(codec)) for codec in ("utf-16-le", "utf-16-be"))
+            with suppress(UnicodeEncodeError):
+                yield Form(spelled.encode("cp1252"))
     yield from map(Form, dict.fromkeys(binary_forms(needle)))
 
 
@@ -234,7 +235,7 @@ def _said_in_hex(needle: Needle) -> bytes | None:
 
 def _plain_bytes(needle: Needle, text: str, uuid: UUID | None) -> Iterator[bytes]:
     """What may stand in hex or in base64, where that is long enough to mean something."""
-    spelled = {text, text.casefold()} if needle.match != "exact" else {text}
+    spelled = {text, text.casefold(), *_spellings(text)} if needle.match != "exact" else {text}
     packed = [] if uuid is None else [uuid.bytes]
     if (said := _said_in_hex(needle)) is not None:
         packed = [said]
@@ -254,6 +255,49 @@ def _base64(plain: bytes) -> Iterator[bytes]:
 def _hive(text: str) -> str:
     """As Hive and Spark write a partition's value into a path."""
     return "".join(f"%{ord(each):02X}" if each in _HIVE_ESCAPES else each for each in text)
+
+
+def _spellings(text: str) -> Iterator[str]:
+    """A text that is compared whatever its case is, as people write it: small, large, and with large first letters."""
+    mailbox, at, domain = text.partition("@")
+    yield from dict.fromkeys((text, text.upper(), f"{mailbox.title()}{at}{domain}"))
+
+
+def _told_apart(texts: Iterable[str], *, fold: bool) -> list[str]:
+    """Each text once; where case does not count, one for all whose letters differ in it alone, as `Scanner` folds."""
+    return list({"".join(map(_small, each)) if fold else each: each for each in sorted(texts)}.values())
+
+
+def _small(letter: str) -> str:
+    small = letter.lower()
+    return small if len(small.encode("utf-8", "replace")) == len(letter.encode("utf-8", "replace")) else letter
+
+
+def _in_json(text: str) -> Iterator[str]:
+    """The escapes of JSON, also where a document lies in another one."""
+    once = {json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]}
+    once |= {each.replace("/", "\\/") for each in once}
+    # .NET, Gson, those that have `@` as \u0040, and those that leave letters and digits alone.
+    for special in ("<>&'+\"", "<>&'=", "@/", "".join(each for each in text if not each.isalnum())):
+        once |= {_for_html(text, special), _for_html(json.dumps(text)[1:-1], special.replace("\\", ""))}
+    once |= {_unicode(each, str.upper) for each in once} | {_unicode(each, str.lower) for each in once}
+    yield from once
+    yield from (each.replace("\\", "\\\\").replace('"', '\\"') for each in once if "\\" in each)
+
+
+def _in_addresses(text: str) -> Iterator[str]:
+    """Percent-encoded: whole, as forms and JavaScript do it, as Hive names partitions, and twice."""
+    once = quote(text, safe="")
+    ways = (once, quote_plus(text), quote(text, safe="@"), quote(text, safe="!'()*"), quote(text, safe=_URI))
+    for encoded in (*ways, _hive(text), quote(once)):
+        yield from (encoded, re.sub(r"%[0-9A-F]{2}", lambda found: found[0].lower(), encoded))
+
+
+def _in_html(text: str) -> Iterator[str]:
+    """What HTML and XML have as entities."""
+    once = html.escape(text)
+    yield from (once, once.replace("&#x27;", "&#39;"), once.replace("&#x27;", "&apos;"), html.escape(text, quote=False))
+    yield text.replace("@", "&#64;")
 
 
 def _for_html(text: str, special: str) -> str:
@@ -277,5 +321,5 @@ def _scientific(number: Decimal) -> Iterator[str]:
         yield from dict.fromkeys((f"{start}{exponent}", f"{start}+{exponent}", f"{start}+{exponent:02}"))
 
 
-def _upper_unicode(text: str) -> str:
-    return re.sub(r"\\u[0-9a-f]{4}", lambda found: "\\u" + found[0][2:].upper(), text)
+def _unicode(text: str, case: Callable[[str], str]) -> str:
+    return re.sub(r"\\u[0-9A-Fa-f]{4}", lambda found: "\\u" + case(found[0][2:]), text)
