@@ -12,6 +12,7 @@ from ebbtide.verify.listing import lies_in
 from ebbtide.verify.look import Looked, Order
 from ebbtide.verify.matcher import UNKNOWN_BYTES, Matcher
 from ebbtide.verify.needles import Needle
+from ebbtide.verify.read import sqlite
 from ebbtide.verify.report import FoundValue, Inventory, SearchPlace, SearchReport, Untold, keyed
 from ebbtide.verify.roles import standings
 
@@ -62,6 +63,7 @@ def report_of(
                 known.add(needles[suspicion.needle].person)
         if is_opaque:
             people.pop(_NO_FORMAT, None)
+            people.pop(sqlite.GOES_ON, None)
         elif each.findings.unknown_bytes and short:
             people[UNKNOWN_BYTES] = set(short)
         doubts += [

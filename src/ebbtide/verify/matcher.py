@@ -31,6 +31,7 @@ from ebbtide.verify.needles import (
     text_forms,
 )
 from ebbtide.verify.neighbours import AROUND, Verdict, is_word, judge
+from ebbtide.verify.read.packed_cells import maybe_packed, unpacked_cells
 from ebbtide.verify.read.pieces import CannotTell, Cells, Piece, Raw
 from ebbtide.verify.scanner import Pattern, Scanner
 
@@ -46,7 +47,6 @@ UNKNOWN_BYTES = "bytes of no known structure, in which a value as short as this 
 BESIDE_IN_BYTES = "in bytes of no known structure, beside what would make another value of it in a text"
 PACKED = "binary values that are packed, and not unpacked here"
 
-_PACKED = (b"\x1f\x8b\x08\x00", b"\x28\xb5\x2f\xfd", b"PK\x03\x04")
 _ANY = re.compile(rb"[^\x00]")
 _NOT_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
 
@@ -160,12 +160,18 @@ class Matcher:
             elif pc.any(pc.greater(pc.binary_length(values), len(form.content))).as_py():
                 findings.untold.add((n, TOO_SHORT))
 
-    def _search_binary(self, cells: Cells, values: pa.Array, findings: Findings) -> None:
+    def _search_binary(self, cells: Cells, values: pa.Array, findings: Findings, *, is_unpacked: bool = False) -> None:
+        if is_unpacked and cells.how == "row" and maybe_packed(values):
+            findings.untold.add((None, PACKED))
         if _is_text(values):
             self._search_text(cells, values.cast(pa.large_string()), findings)
             return
-        if cells.how == "row" and any(pc.any(pc.starts_with(values, magic)).as_py() for magic in _PACKED):
-            findings.untold.add((None, PACKED))
+        if cells.how == "row" and not is_unpacked:
+            content, is_all = unpacked_cells(values)
+            if not is_all:
+                findings.untold.add((None, PACKED))
+            if len(content):
+                self._search_binary(cells, content, findings, is_unpacked=True)
         wanted = pa.array(list(self._binary), values.type)
         for each in pc.unique(values.filter(pc.is_in(values, wanted))).to_pylist():
             findings.found.update((n, cells.how, cells.where) for n in self._binary.get(each, ()))

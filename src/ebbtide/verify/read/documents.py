@@ -148,7 +148,7 @@ class _Once(io.RawIOBase):
 class _Before:
     """What was read already, and the file behind it; it goes back to its start as long as it is there."""
 
-    def __init__(self, first: bytes, file: io.BufferedReader) -> None:
+    def __init__(self, first: bytes, file: BinaryIO) -> None:
         self._first, self._rest, self._file = first, first, file
 
     def readline(self, most: int) -> bytes:
