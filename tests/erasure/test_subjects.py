@@ -145,3 +145,24 @@ def test_a_value_in_a_nested_column_has_those_of_its_types_that_can_hold_it() ->
     assert nested.types_of("8841302") == {"bigint"}
     assert nested.types_of("anna@x.de") == frozenset()
     assert canonical(nested, "anna@x.de") == "anna@x.de"
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_ten_bad_lines_of_a_long_file_are_told_and_all_others_go_on(tmp_path: Path, kind: str) -> None:
+    lines, head = 100_000, kind == "csv"
+    bad = {
+        7 + 9_973 * n: text
+        for n, text in enumerate(("x", "*", "NULL", '"', "1,2", "-", "8841302x", "9" * 20, "%", "7.5"))
+    }
+    people = tmp_path / f"people.{kind}"
+    with people.open("w") as file:
+        file.write("user_id\n" if head else "")
+        for n in range(lines):
+            text = bad.get(n, str(10**6 + n))
+            file.write(f"{text}\n" if head else f'{{"user_id": "{text}"}}\n')
+    read = PeopleFile(people, DECLARED)
+    found = [one.value for (one,) in read.people()]
+    assert [each.line for each in read.bad] == [n + 1 + head for n in bad]
+    assert found == [str(10**6 + n) for n in range(lines) if n not in bad]
+    assert not any(text in f"{each.because} {each.hint}" for each, text in zip(read.bad, bad.values(), strict=True)
+                   if len(text) > 4)  # fmt: skip
