@@ -8,7 +8,7 @@ import pytest
 
 from ebbtide.cli.subject import pairs_of
 from ebbtide.config.subjects import Match, Place, Subject
-from ebbtide.erasure.subjects import PeopleFile, person_of
+from ebbtide.erasure.subjects import PeopleFile, _types_of, person_of
 from ebbtide.erasure.values import Declared, canonical, types_in
 from ebbtide.errors import InputError
 from ebbtide.ledger.commitment import Identifier
@@ -131,3 +131,38 @@ def test_a_file_that_does_not_name_identities_is_refused_whole(tmp_path: Path, t
     with pytest.raises(InputError) as caught:
         list(PeopleFile(tmp_path / "people.csv", DECLARED).people())
     assert SECRET not in f"{caught.value.message} {caught.value.hint}"
+
+
+def test_a_value_in_a_nested_column_has_those_of_its_types_that_can_hold_it() -> None:
+    types = {"l.d.t": {"profile": "struct<1: user_id: optional long, 2: born: optional date>", "ids": "array<bigint>"}}
+    for column, around in (
+        ("profile.user_id", {"bigint", "date"}),
+        ("profile", {"bigint", "date"}),
+        ("ids", {"bigint"}),
+    ):
+        assert _types_of(Place("l.d.t", column), types, (), "subjects.yml") == (frozenset(around), True)
+    nested = Declared(declared("string").subject, frozenset(), frozenset({"bigint", "date"}))
+    assert nested.types_of("8841302") == {"bigint"}
+    assert nested.types_of("anna@x.de") == frozenset()
+    assert canonical(nested, "anna@x.de") == "anna@x.de"
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_ten_bad_lines_of_a_long_file_are_told_and_all_others_go_on(tmp_path: Path, kind: str) -> None:
+    lines, head = 100_000, kind == "csv"
+    bad = {
+        7 + 9_973 * n: text
+        for n, text in enumerate(("x", "*", "NULL", '"', "1,2", "-", "8841302x", "9" * 20, "%", "7.5"))
+    }
+    people = tmp_path / f"people.{kind}"
+    with people.open("w") as file:
+        file.write("user_id\n" if head else "")
+        for n in range(lines):
+            text = bad.get(n, str(10**6 + n))
+            file.write(f"{text}\n" if head else f'{{"user_id": "{text}"}}\n')
+    read = PeopleFile(people, DECLARED)
+    found = [one.value for (one,) in read.people()]
+    assert [each.line for each in read.bad] == [n + 1 + head for n in bad]
+    assert found == [str(10**6 + n) for n in range(lines) if n not in bad]
+    assert not any(text in f"{each.because} {each.hint}" for each, text in zip(read.bad, bad.values(), strict=True)
+                   if len(text) > 4)  # fmt: skip

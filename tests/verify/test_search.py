@@ -211,6 +211,20 @@ def test_nothing_read_proves_nothing(tmp_path: Path) -> None:
     report = run_search([PERSON], [folder(tmp_path / "none")])
     assert report.grade("p1") == Grade.B
     assert report.cannot_tell == ((str(tmp_path / "none"), "nothing lies there: nothing was read"),)
+    assert report.is_of_nothing
+    assert [each.is_place for each in report.untold] == [True]
+
+
+def test_our_own_stores_alone_are_nothing_where_a_dataset_was_to_be_read(lake: Lake, tmp_path: Path) -> None:
+    lake.append(("somebody", 1))
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "a.txt").write_text("nothing")
+    dataset = next(place for place in lake.places if place.dataset is not None)
+    gone = SearchPlace(dataset.name, str(tmp_path / "gone"), {}, dataset.dataset)
+    own = folder(tmp_path / "own", "ebbtide:project")
+    assert run_search([PERSON], [gone, own]).is_of_nothing
+    assert not run_search([PERSON], [dataset, gone, own]).is_of_nothing
+    assert not run_search([PERSON], [own]).is_of_nothing
 
 
 def test_a_small_number_is_graded_in_stores_whose_structure_is_known(tmp_path: Path) -> None:

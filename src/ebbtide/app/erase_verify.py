@@ -50,7 +50,7 @@ def verify_requests(
     from ebbtide.app.scan import run_scan, start_session
     from ebbtide.erasure.exceptions import datasets_of, exceptions_of
     from ebbtide.erasure.filing import opening_of
-    from ebbtide.erasure.searches import record_search
+    from ebbtide.erasure.searches import begin, record_search
     from ebbtide.verify.answers import hidden
     from ebbtide.verify.search import search
 
@@ -58,6 +58,7 @@ def verify_requests(
     if not requests:
         raise InputError("nobody to look for", hint="name a request: `erase list` has their ids")
     ledger, now = open_for_writing(project, context)
+    began = begin(ledger)
     requests = list(dict.fromkeys(requests))
     people = [opening_of(ledger, request).everything for request in requests]
     run_scan(project, now=now, context=context)
@@ -74,8 +75,8 @@ def verify_requests(
     if not dry_run:
         ledger, _ = open_for_writing(project, context)
         record_search(
-            ledger, requests, report, path_key=path_key, scanner=f"ebbtide {version('ebbtide')}", excepted=excepted,
-            known=dict(zip(requests, resolved.people, strict=True)),
+            ledger, requests, report, began=began, path_key=path_key, scanner=f"ebbtide {version('ebbtide')}",
+            excepted=excepted, known=dict(zip(requests, resolved.people, strict=True)),
         )  # fmt: skip
         _say_found(ledger, requests, report, excepted)
     return [_told(request, report, excepted.get(request, frozenset())) for request in requests]
@@ -116,7 +117,7 @@ def needles_of(
                     f"subjects.yml has no identity {one.type!r} any more", hint="put it back: somebody asked by it"
                 )
             identity = declared[one.type]
-            types = frozenset("string" if type_ == "uuid" else type_ for type_ in identity.types)
+            types = frozenset("string" if type_ == "uuid" else type_ for type_ in identity.types_of(one.value))
             yield Needle(request, one.type, one.value, types, identity.subject.match)
             if identity.more:  # beside, and not among these: a text of digits is another text as a number
                 yield Needle(request, one.type, one.value, _ANY_TYPE, identity.subject.match)
@@ -132,13 +133,19 @@ def places_to_search(project: Project, inventory: Inventory, ledger: Ledger) -> 
 
     places: list[SearchPlace] = []
     untold = [
-        Untold(error["table_id"] or error["catalog"], "it could not be read, and where its objects lie is not known")
+        Untold(
+            error["table_id"] or error["catalog"],
+            "it could not be read, and where its objects lie is not known",
+            is_place=True,
+        )
         for error in inventory.errors()
     ]
     for entry in inventory.current.entries.values():
         handle, catalog = inventory.found(entry.table_id), project.catalogs.get(entry.catalog)
         if catalog is None:
-            untold.append(Untold(entry.table_id, "its catalog is in ebbtide.yml no more: it was not looked at"))
+            untold.append(
+                Untold(entry.table_id, "its catalog is in ebbtide.yml no more: it was not looked at", is_place=True)
+            )
         if handle is not None and catalog is not None:
             places += [SearchPlace(entry.table_id, at, catalog.options, (catalog, handle)) for at in entry.places]
     for former in inventory.current.former:
@@ -149,14 +156,13 @@ def places_to_search(project: Project, inventory: Inventory, ledger: Ledger) -> 
     prefixes = [(catalog.warehouse, catalog.options) for catalog in project.catalogs.values() if catalog.warehouse]
     prefixes += [(each.prefix, {}) for each in project.warehouses]
     places += [SearchPlace(at, at, options) for at, options in prefixes]
-    untold += [
-        Untold(place, because) for place, because in out_of_reach(project.root, hot_places(project, ledger.database))
-    ]
+    hot = hot_places(project, ledger.database)
+    untold += [Untold(place, because, is_place=True) for place, because in out_of_reach(project.root, hot)]
     if database_of(project).folder is None:
-        untold.append(Untold("ebbtide:state", "it is on a server, whose files are not read here"))
+        untold.append(Untold("ebbtide:state", "it is on a server, whose files are not read here", is_place=True))
     places += _own_places(project, ledger)
     untold += [
-        Untold(table, "it references files outside of all that was read: a clone, or files of others")
+        Untold(table, "it references files outside of all that was read: a clone, or files of others", is_place=True)
         for table in _referencing_others(inventory, places)
     ]
     return places, untold

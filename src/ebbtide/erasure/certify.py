@@ -130,14 +130,21 @@ def _key_entry(step: Step[StateWriter], ledger: Ledger, at: datetime) -> int:
 
 def _not_read(told: Sequence[Body], commitments: Sequence[str]) -> list[Excepted]:
     """What the last searches could not read, by place."""
-    unread: dict[str, int] = {}
+    unread: dict[str, tuple[int, int]] = {}
     for search in last_searches(told, commitments).values():
-        unread[search.place] = max(search.unread, unread.get(search.place, 0))
-    counts = [(place, count) for place, count in sorted(unread.items()) if count]
+        unread[search.place] = max((search.unread, search.unlisted), unread.get(search.place, (0, 0)))
     return [
-        Excepted(place=place, outcome="not readable", basis=f"{count} object{'s' if count > 1 else ''}")
-        for place, count in counts
+        Excepted(place=place, outcome="not readable", basis=_counted(count - unlisted, unlisted))
+        for place, (count, unlisted) in sorted(unread.items())
+        if count
     ]
+
+
+def _counted(objects: int, places: int) -> str:
+    parts = [f"{objects} object{'s' if objects > 1 else ''}"] if objects else []
+    if places:
+        parts.append(f"{places} place{'s' if places > 1 else ''} that could not be listed")
+    return " and ".join(parts)
 
 
 def _listing(

@@ -10,18 +10,20 @@ from __future__ import annotations
 import hmac
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Protocol
 
 from ebbtide.erasure.keyring import open_with_keys
 from ebbtide.errors import InputError, RefusedError
 from ebbtide.ledger.attachments import attach
 from ebbtide.ledger.batch import MAX_BATCH, read_batched
+from ebbtide.ledger.claims import is_work
 from ebbtide.ledger.commitment import Identifier, Opening, Searched
 from ebbtide.ledger.leaf import VERIFIED, read_body
 from ebbtide.ledger.ledger import Ledger, Step
 from ebbtide.ledger.request_entries import Verified
-from ebbtide.ledger.request_index import entries_of
+from ebbtide.ledger.request_index import entries_of, named_since
 from ebbtide.state import requests as rows
 from ebbtide.state.erasure import places_of
 from ebbtide.state.keys import seal
@@ -58,6 +60,8 @@ class Untold(Protocol):
     def because(self) -> str: ...
     @property
     def people(self) -> frozenset[str] | None: ...
+    @property
+    def is_place(self) -> bool: ...
 
 
 class Inventory(Protocol):
@@ -80,6 +84,22 @@ class Report(Protocol):
     def found(self) -> Sequence[Found]: ...
     @property
     def untold(self) -> Sequence[Untold]: ...
+    @property
+    def is_of_nothing(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Began:
+    """When a search began to look at storage, and how many entries the ledger had then."""
+
+    at: datetime
+    size: int
+
+
+def begin(ledger: Ledger) -> Began:
+    """What is to be noted before storage is listed: a search says nothing of what was done since."""
+    with ledger.reading() as log:
+        return Began(ledger.clock.now(), log.size)
 
 
 def record_search(
@@ -87,13 +107,15 @@ def record_search(
     request_ids: Sequence[str],
     report: Report,
     *,
+    began: Began,
     path_key: bytes,
     scanner: str,
     place: str = EVERYWHERE,
     excepted: Mapping[str, Collection[str]] | None = None,
     known: Mapping[str, Sequence[Identifier]] | None = None,
 ) -> None:
-    """Say what a search found of the people of these requests, and move the requests on, or back, by it.
+    """Say what a search found of the people of these requests, and move the requests on, or back, by it. Refused where
+    it read nothing, and where something was done for one of them since it `began`.
 
     `excepted` are datasets, by request, in which something is left for a reason: what was found there is said of that
     dataset, and takes no verification back. A dataset of which that was said once is spoken of in every later search.
@@ -106,12 +128,18 @@ def record_search(
     found = Counter(each.person for each in report.found if each.dataset not in apart.get(each.person, ()))
     if strangers := {each.person for each in report.found} - set(ids):
         raise InputError(f"a search that found {len(strangers)} people whom it was not for", hint="name their requests")
+    if report.is_of_nothing and not report.found:
+        raise RefusedError(
+            "nothing was read: no object lies where somebody was searched for",
+            hint="look at the warehouses in ebbtide.yml, `ebbtide scan` again, and verify again",
+        )
     with ledger.writing() as step:
         connection = step.state.connection
         requests = rows.requests_by_id(connection, ids)
         for request in requests:
             if request.state in _NOBODY_TO_FIND:
                 raise RefusedError(f"request {request.id} is {request.state}", hint="nobody is to be searched for")
+        _refuse_work_since(step, ids, began)
         inventory = attach(connection, (f"{line}\n".encode() for line in report.inventory.lines))
         untold = attach(connection, _untold_lines(report, path_key)) if report.untold else None
         unread = _Unread(report)
@@ -129,6 +157,8 @@ def record_search(
                 objects=report.files,
                 bytes=report.bytes,
                 untold=untold,
+                unlisted=unread.places_of(request.id) or None,
+                began_at=began.at,
             )
             for request in requests
         ]
@@ -139,7 +169,8 @@ def record_search(
         for dataset in sorted({each for some in spoken_of.values() for each in some}):
             there = [entry for entry in entries if dataset in spoken_of[entry.request]]
             said = [
-                replace(entry, place=dataset, found=by_dataset[entry.request, dataset], unread=None) for entry in there
+                replace(entry, place=dataset, found=by_dataset[entry.request, dataset], unread=None, unlisted=None)
+                for entry in there
             ]
             _append(step, said, attachments)
         moved: dict[RequestState, list[str]] = {}
@@ -148,6 +179,18 @@ def record_search(
         for state, each in moved.items():
             rows.set_states(connection, each, state, at=at)
         _keep(step, ledger, requests, Searched(inventory, path_key), known or {})
+
+
+def _refuse_work_since(step: Step[StateWriter], ids: Sequence[str], began: Began) -> None:
+    """What was written since a search began may not have been there when it was listed."""
+    connection = step.state.connection
+    for request in sorted(named_since(connection, began.size) & set(ids)):
+        for index, batched in entries_of(connection, request):
+            if index >= began.size and is_work(read_batched(read_body(step.log.leaf(index)), batched)):
+                raise RefusedError(
+                    f"something was done for request {request} while storage was read",
+                    hint="verify again: what was written meanwhile was not searched",
+                )
 
 
 def _spoken_of(
@@ -165,17 +208,24 @@ def _spoken_of(
 
 
 class _Unread:
-    """How many objects could not be told of, for each of the people."""
+    """How many objects and places could not be told of, for each of the people."""
 
     def __init__(self, report: Report) -> None:
         self._everybody = {each.path for each in report.untold if each.people is None}
+        self._places = {each.path for each in report.untold if each.is_place}
         self._some: dict[str, set[str]] = {}
         for each in report.untold:
             for person in each.people or ():
                 self._some.setdefault(person, set()).add(each.path)
 
     def of(self, person: str) -> int:
-        return len(self._everybody | self._some.get(person, set()))
+        return len(self._of(person))
+
+    def places_of(self, person: str) -> int:
+        return len(self._of(person) & self._places)
+
+    def _of(self, person: str) -> set[str]:
+        return self._everybody | self._some.get(person, set())
 
 
 def _untold_lines(report: Report, path_key: bytes) -> list[bytes]:

@@ -40,9 +40,12 @@ def declared_identities(identities: Identities, inventory: Inventory) -> Mapping
 
 
 def _declared(subject: Subject, types: Mapping[str, Mapping[str, str]], former: Collection[str]) -> Declared:
+    own, around = set[str](), set[str]()
+    for place in subject.columns:
+        among, is_nested = _types_of(place, types, former, subject.where)
+        (around if is_nested else own).update(among)
     more = any(place.table_id in former or types.get(place.table_id) == {} for place in subject.columns)
-    found = (_types_of(place, types, former, subject.where) for place in subject.columns)
-    return Declared(subject, frozenset().union(*found), more)
+    return Declared(subject, frozenset(own), frozenset(around), more)
 
 
 def column_types(inventory: Inventory) -> Mapping[str, Mapping[str, str]]:
@@ -56,21 +59,22 @@ def column_types(inventory: Inventory) -> Mapping[str, Mapping[str, str]]:
 
 def _types_of(
     place: Place, types: Mapping[str, Mapping[str, str]], former: Collection[str], where: str
-) -> frozenset[str]:
+) -> tuple[frozenset[str], bool]:
+    """The types of a declared column, or those inside of the nested one that it is, or lies in."""
     if place.table_id in former:  # it was dropped: what its other columns hold is asked for as before
-        return frozenset()
+        return frozenset(), False
     if place.table_id not in types:
         raise InputError(f"no catalog has {place.table_id}", where=where, hint=nearest(place.table_id, list(types)))
     known = types[place.table_id]
     if not known:  # it could never be read: whatever it has, nothing is known of it
-        return frozenset()
+        return frozenset(), False
     column = enclosing(place.column, known)
     if column is None:
         raise InputError(
             f"{place.table_id} has no column {place.column!r}", where=where, hint=nearest(place.column, list(known))
         )
     # What lies around an identity, in a list or a map, has other values, too.
-    return types_in(known[column]) if column == place.column and "<" not in known[column] else frozenset()
+    return types_in(known[column]), column != place.column or "<" in known[column]
 
 
 def person_of(values: Iterable[tuple[str, str]], declared: Mapping[str, Declared]) -> tuple[Identifier, ...]:

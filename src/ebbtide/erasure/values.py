@@ -32,13 +32,19 @@ _NOBODY = frozenset({"null", "none", "nan", "undefined", "\\n"})
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """An identity as its columns have it: the types, as Spark SQL spells them, that its values must fit. `more` says
-    that there may be others: a table that has it was dropped, or could never be read.
+    """An identity as its columns have it: the types, as Spark SQL spells them, that its values must fit. `around` are
+    those in nested columns around it, one or another of which may be its own. `more` says that there may be others: a
+    table that has it was dropped, or could never be read.
     """
 
     subject: Subject
     types: frozenset[str]
+    around: frozenset[str] = frozenset()
     more: bool = False
+
+    def types_of(self, value: str) -> frozenset[str]:
+        """The types that this value may be stored as."""
+        return self.types | {each for each in self.around if form(each, value) is not None}
 
 
 def types_in(native: str) -> frozenset[str]:

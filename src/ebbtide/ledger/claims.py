@@ -49,12 +49,13 @@ class Closing(NamedTuple):
 
 
 class Search(NamedTuple):
-    """Where somebody was searched for, what was found, and what could not be read."""
+    """Where somebody was searched for, what was found, and what could not be read: of that, places as a whole."""
 
     place: str
     commitments: list[str]
     found: int
     unread: int
+    unlisted: int = 0
 
 
 def read_closing(body: Body) -> Closing:
@@ -99,7 +100,7 @@ def _check_receipt(own: Sequence[Body], closing: Closing) -> None:
 
 def last_searches(own: Sequence[Body], commitments: Sequence[str]) -> dict[tuple[str, str], Search]:
     """The last search by commitment and place, after the last work on the request; refused where one is missing."""
-    work = max((at for at, body in enumerate(own) if _is_work(body)), default=-1)
+    work = max((at for at, body in enumerate(own) if is_work(body)), default=-1)
     last: dict[tuple[str, str], Search] = {}
     ever: dict[tuple[str, str], None] = {}
     for at, body in enumerate(own):
@@ -143,7 +144,8 @@ def _check_excepted(last: dict[tuple[str, str], Search], closing: Closing) -> No
             raise ProofError(f"exception for {place}", expected=f"one that is {_NOT_READABLE}", found="none")
 
 
-def _is_work(body: Body) -> bool:
+def is_work(body: Body) -> bool:
+    """Whether something was done for the request: a search from before it says nothing of what it left."""
     if body["kind"] == MOVED:
         return body.get("state") in _WORK_STATES
     return body["kind"] not in _WORDS
@@ -151,7 +153,7 @@ def _is_work(body: Body) -> bool:
 
 def _search(body: Body) -> Search:
     """Where a verification searched, for whom, and how much it found and could not read."""
-    found, unread = body.get("found"), body.get("unread", 0)
+    counts = [body.get("found"), body.get("unread", 0), body.get("unlisted", 0)]
     match body:
         case {
             "place": str(place),
@@ -159,11 +161,12 @@ def _search(body: Body) -> Search:
             "inventory": str(inventory),
             "commitments": [_, *_] as commitments,
         }:
-            if type(found) is int and type(unread) is int and found >= 0 and unread >= 0 and is_digest(inventory):
-                return Search(place, _texts(commitments), found, unread)
+            found, unread, unlisted = (each if type(each) is int and each >= 0 else -1 for each in counts)
+            if min(found, unread, unlisted) >= 0 and unlisted <= unread and is_digest(inventory):
+                return Search(place, _texts(commitments), found, unread, unlisted)
     raise InputError(
         f"a {VERIFIED} entry without place, scanner, inventory, commitments and found",
-        hint="`found` and `unread` count from 0, and the inventory is a digest",
+        hint="`found` and `unread` count from 0, `unlisted` is of the latter, and the inventory is a digest",
     )
 
 

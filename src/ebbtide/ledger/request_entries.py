@@ -47,7 +47,8 @@ class Verified(Entry):
     """At that time `scanner` read the objects of `inventory` in `place` for `commitments`, and found `found`.
 
     `inventory` is the digest of an attachment, and so is `untold`: the `unread` objects, each with the reason why
-    nobody can tell what is in it. What it makes of the request: `state.values.after_search`.
+    nobody can tell what is in it; `unlisted` of them are places as a whole. It began to list them at `began_at`. What
+    it makes of the request: `state.values.after_search`.
     """
 
     KIND = leaf.VERIFIED
@@ -62,6 +63,8 @@ class Verified(Entry):
     objects: int | None = None
     bytes: int | None = None
     untold: str | None = None
+    unlisted: int | None = None
+    began_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

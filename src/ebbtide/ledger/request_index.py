@@ -69,6 +69,12 @@ def entries_of(connection: Connection, request: str) -> list[tuple[int, Batched 
     return sorted(found.items())
 
 
+def named_since(connection: Connection, entry: int) -> set[str]:
+    """The requests that entries name from this index on."""
+    query = select(ledger_requests.c.request).where(ledger_requests.c.entry >= entry).distinct()
+    return set(connection.execute(query).scalars())
+
+
 def leaves_of(connection: Connection, entry: int) -> Iterator[Leaf]:
     """The leaves of a batch, in their order."""
     table = ledger_requests.c

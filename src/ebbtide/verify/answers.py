@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from ebbtide.model.paths import is_inside, normalise
 from ebbtide.storage.versions import Kind, StoredVersion
 from ebbtide.verify.described import Bounds, in_order
+from ebbtide.verify.listing import lies_in
 from ebbtide.verify.look import Looked, Order
 from ebbtide.verify.matcher import UNKNOWN_BYTES, Matcher
 from ebbtide.verify.needles import Needle
+from ebbtide.verify.read import sqlite
 from ebbtide.verify.report import FoundValue, Inventory, SearchPlace, SearchReport, Untold, keyed
 from ebbtide.verify.roles import standings
 
@@ -43,6 +45,7 @@ def report_of(
     opaque = [normalise(place.prefix) for place in places if place.name in _OPAQUE]
     for each in looked:
         path = listed[each.number].stored.path
+        is_folder = listed[each.number].stored.kind is Kind.UNLISTED
         is_opaque = any(is_inside(normalise(path), prefix) for prefix in opaque)
         shown = keyed(path_key, path) if each.hides else path
         found += [(each.number, n, how, hide(where)) for n, how, where in sorted(each.findings.found)]
@@ -60,10 +63,11 @@ def report_of(
                 known.add(needles[suspicion.needle].person)
         if is_opaque:
             people.pop(_NO_FORMAT, None)
+            people.pop(sqlite.GOES_ON, None)
         elif each.findings.unknown_bytes and short:
             people[UNKNOWN_BYTES] = set(short)
         doubts += [
-            Untold(shown, hide(because), None if whose is None else frozenset(whose))
+            Untold(shown, hide(because), None if whose is None else frozenset(whose), is_folder)
             for because, whose in sorted(people.items())
         ]
     return SearchReport(
@@ -72,6 +76,7 @@ def report_of(
         inventory=_inventory(listed, looked, path_key),
         found=_found(found, listed, looked, places, spark, needles, path_key, hide),
         untold=tuple(doubts),
+        is_of_nothing=_is_of_nothing([each.stored for each in listed if each.stored.kind is Kind.OBJECT], places),
     )
 
 
@@ -99,6 +104,12 @@ def _found(
     return tuple(dict.fromkeys(values))
 
 
+def _is_of_nothing(objects: Sequence[StoredVersion], places: Sequence[SearchPlace]) -> bool:
+    """Whether no object was read of anything that was to be searched: our own stores are always there."""
+    datasets = [place for place in places if place.dataset is not None] or places
+    return not any(lies_in(place, (each.path for each in objects)) for place in datasets)
+
+
 def _dataset_around(stored: StoredVersion, places: Sequence[SearchPlace]) -> str | None:
     """The dataset in whose folder an object lies, the innermost where they nest."""
     path = normalise(stored.path)
@@ -122,7 +133,7 @@ class _Hiding:
     def untold(self, untold: Iterable[Untold]) -> Iterator[Untold]:
         for each in untold:
             path = keyed(self._path_key, each.path) if self._matcher.holds(each.path) else each.path
-            yield Untold(path, self(each.because), each.people)
+            yield Untold(path, self(each.because), each.people, each.is_place)
 
 
 def hidden(untold: Iterable[Untold], needles: Sequence[Needle], path_key: bytes) -> tuple[Untold, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date as Day
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -55,9 +56,14 @@ class FixedSet:
         return values.null_count == 0 or any(values[int(place)].is_valid for place in same)
 
 
-def fixed_set(needles: Sequence[Needle], kind: pa.DataType) -> FixedSet | None:
-    """What to look for in arrays of this type; None for types that no value has."""
-    found = _stored(kind)
+Number = Callable[[Needle], Decimal | None]
+
+
+def fixed_set(needles: Sequence[Needle], kind: pa.DataType, number: Number) -> FixedSet | None:
+    """What to look for in arrays of this type, by what is said to be the number of a needle; None for types that no
+    value has.
+    """
+    found = _stored(kind, number)
     if found is None:
         return None
     stored, width, lane = found
@@ -68,17 +74,17 @@ def fixed_set(needles: Sequence[Needle], kind: pa.DataType) -> FixedSet | None:
     return FixedSet(wanted, width, lane)
 
 
-def _stored(kind: pa.DataType) -> tuple[Callable[[Needle], Iterator[bytes]], int, int] | None:
+def _stored(kind: pa.DataType, number: Number) -> tuple[Callable[[Needle], Iterator[bytes]], int, int] | None:
     """How a value is stored in this type, in how many bytes, and which pair of them tells values apart."""
     if pt.is_date(kind):
         width = kind.bit_width // 8
         return lambda needle: _day(needle, width), width, 0 if width == 4 else 1
     if pt.is_integer(kind):
         width, signed = kind.bit_width // 8, pt.is_signed_integer(kind)
-        return lambda needle: _number(needle, 0, width, signed=signed), width, 0
+        return lambda needle: _number(number(needle), 0, width, signed=signed), width, 0
     if pt.is_decimal(kind):
         width = kind.bit_width // 8
-        return lambda needle: _number(needle, kind.scale, width, signed=True), width, 0
+        return lambda needle: _number(number(needle), kind.scale, width, signed=True), width, 0
     if pt.is_float32(kind) or pt.is_float64(kind):
         code, width = ("<f", 4) if pt.is_float32(kind) else ("<d", 8)
         return lambda needle: _float(needle, code), width, 0 if width == 4 else 2
@@ -88,8 +94,8 @@ def _stored(kind: pa.DataType) -> tuple[Callable[[Needle], Iterator[bytes]], int
     return None
 
 
-def _number(needle: Needle, scale: int, width: int, *, signed: bool) -> Iterator[bytes]:
-    whole = unscaled(number_of(needle), scale)
+def _number(number: Decimal | None, scale: int, width: int, *, signed: bool) -> Iterator[bytes]:
+    whole = unscaled(number, scale)
     low, high = (-(1 << 8 * width - 1), 1 << 8 * width - 1) if signed else (0, 1 << 8 * width)
     if whole is not None and low <= whole < high:
         yield whole.to_bytes(width, "little", signed=signed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ebbtide.errors import UnreadableError
 from ebbtide.model.paths import is_inside, local_path, normalise
@@ -24,22 +24,30 @@ def list_all(places: Sequence[SearchPlace], run: RunContext) -> tuple[list[Order
     found: dict[tuple[str, str], Order] = {}
     untold: list[Untold] = []
     if not places:
-        untold.append(Untold("", "no place was named: nothing was read"))
+        untold.append(Untold("", "no place was named: nothing was read", is_place=True))
     for place in _outermost(places):
         try:
             for stored in list_versions(place.prefix, place.options):
                 found[stored.path, stored.version or ""] = Order(0, stored, place.options)
         except UnreadableError as error:
-            untold.append(Untold(place.prefix, error.reason))
+            untold.append(Untold(place.prefix, error.reason, is_place=True))
         run.advance(0)
     for place in places:
         inside = normalise(place.prefix)
         if local_path(place.prefix) is None and _plain(inside) != _plain(place.prefix):
-            untold.append(Untold(place.prefix, "its name has empty or dot segments: another prefix was listed"))
-        if not any(is_inside(normalise(path), inside) for path, _ in found):
-            untold.append(Untold(place.prefix, "nothing lies there: nothing was read"))
+            untold.append(
+                Untold(place.prefix, "its name has empty or dot segments: another prefix was listed", is_place=True)
+            )
+        if not lies_in(place, (path for path, _ in found)):
+            untold.append(Untold(place.prefix, "nothing lies there: nothing was read", is_place=True))
     ordered = sorted(found.items())
     return [Order(n, each.stored, each.options) for n, (_, each) in enumerate(ordered)], untold
+
+
+def lies_in(place: SearchPlace, paths: Iterable[str]) -> bool:
+    """Whether any of these objects lies in a place."""
+    inside = normalise(place.prefix)
+    return any(is_inside(normalise(path), inside) for path in paths)
 
 
 def _plain(prefix: str) -> str:

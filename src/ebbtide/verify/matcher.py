@@ -19,8 +19,19 @@ import pyarrow.types as pt
 
 from ebbtide.verify.bounds import CutBounds, Suspicion
 from ebbtide.verify.fixed import FixedSet, fixed_set
-from ebbtide.verify.needles import LEAST_BYTES, Form, Needle, binary_forms, is_short, other_byte_forms, text_forms
+from ebbtide.verify.needles import (
+    LEAST_BYTES,
+    Form,
+    Needle,
+    binary_forms,
+    digits_of,
+    is_short,
+    number_of,
+    other_byte_forms,
+    text_forms,
+)
 from ebbtide.verify.neighbours import AROUND, Verdict, is_word, judge
+from ebbtide.verify.read.packed_cells import maybe_packed, unpacked_cells
 from ebbtide.verify.read.pieces import CannotTell, Cells, Piece, Raw
 from ebbtide.verify.scanner import Pattern, Scanner
 
@@ -36,7 +47,6 @@ UNKNOWN_BYTES = "bytes of no known structure, in which a value as short as this 
 BESIDE_IN_BYTES = "in bytes of no known structure, beside what would make another value of it in a text"
 PACKED = "binary values that are packed, and not unpacked here"
 
-_PACKED = (b"\x1f\x8b\x08\x00", b"\x28\xb5\x2f\xfd", b"PK\x03\x04")
 _ANY = re.compile(rb"[^\x00]")
 _NOT_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
 
@@ -84,7 +94,7 @@ class Matcher:
         self.short = frozenset(n for n, form in raw if is_short(form.content))
         """The needles that cannot be told from bytes of no known structure."""
         self._longest = max((len(form.content) for _, form in self._raw.forms), default=0)
-        self._fixed: dict[pa.DataType, FixedSet | None] = {}
+        self._fixed: dict[tuple[pa.DataType, bool], FixedSet | None] = {}
         self._cut = CutBounds(needles)
 
     def compiled(self) -> Matcher:
@@ -100,10 +110,11 @@ class Matcher:
                 findings.untold.add((None, piece.because))
             elif isinstance(piece, Raw):
                 findings.unknown_bytes |= _ANY.search(piece.data) is not None
-                for data in ends.with_last(piece):
-                    self._search_bytes(data, piece.where, findings)
+                self._search_bytes(*ends.with_last(piece), piece.where, findings)
             else:
                 self._search_cells(piece, findings)
+        for where, data, begin in ends.left():
+            self._search_bytes(data, begin, len(data), where, findings)
         return findings
 
     def holds(self, text: str) -> bool:
@@ -122,9 +133,11 @@ class Matcher:
         elif pt.is_binary(values.type) or pt.is_large_binary(values.type):
             self._search_binary(cells, values, findings)
         else:
-            if values.type not in self._fixed:
-                self._fixed[values.type] = fixed_set(self.needles, values.type)
-            known = self._fixed[values.type]
+            # What is left over in a page is tried as every number: digits of a text stand there by chance.
+            key = (values.type, cells.how == "bytes")
+            if key not in self._fixed:
+                self._fixed[key] = fixed_set(self.needles, values.type, number_of if key[1] else digits_of)
+            known = self._fixed[key]
             if known is not None:
                 findings.found.update((n, cells.how, cells.where) for n in known.found(values))
             if pt.is_fixed_size_binary(values.type):
@@ -147,12 +160,18 @@ class Matcher:
             elif pc.any(pc.greater(pc.binary_length(values), len(form.content))).as_py():
                 findings.untold.add((n, TOO_SHORT))
 
-    def _search_binary(self, cells: Cells, values: pa.Array, findings: Findings) -> None:
+    def _search_binary(self, cells: Cells, values: pa.Array, findings: Findings, *, is_unpacked: bool = False) -> None:
+        if is_unpacked and cells.how == "row" and maybe_packed(values):
+            findings.untold.add((None, PACKED))
         if _is_text(values):
             self._search_text(cells, values.cast(pa.large_string()), findings)
             return
-        if cells.how == "row" and any(pc.any(pc.starts_with(values, magic)).as_py() for magic in _PACKED):
-            findings.untold.add((None, PACKED))
+        if cells.how == "row" and not is_unpacked:
+            content, is_all = unpacked_cells(values)
+            if not is_all:
+                findings.untold.add((None, PACKED))
+            if len(content):
+                self._search_binary(cells, content, findings, is_unpacked=True)
         wanted = pa.array(list(self._binary), values.type)
         for each in pc.unique(values.filter(pc.is_in(values, wanted))).to_pylist():
             findings.found.update((n, cells.how, cells.where) for n in self._binary.get(each, ()))
@@ -160,10 +179,13 @@ class Matcher:
         # A bound is one value, and was compared as a whole.
         findings.unknown_bytes |= cells.how != "bound" and cells.where not in _COUNTED
 
-    def _search_bytes(self, data: bytes, where: str, findings: Findings) -> None:
+    def _search_bytes(self, data: bytes, begin: int, until: int, where: str, findings: Findings) -> None:
+        """What ends in this range: what ends before it was judged, what ends behind it is, once it is known whole."""
         seen = _Seen(Cells(where, "bytes", pa.nulls(0)), findings, self.needles, is_text=False)
         for number, start in self._raw.scanner.hits(data):
-            seen.hit(*self._raw.forms[number], memoryview(data), start, (0, len(data)), is_cell=False)
+            n, form = self._raw.forms[number]
+            if begin < start + len(form.content) <= until:
+                seen.hit(n, form, memoryview(data), start, (0, len(data)), is_cell=False)
 
     def _scan(self, known: _Known, values: pa.Array, seen: Callable[[], _Seen]) -> None:
         """Look through the buffer that all values of the array stand in, one after the other."""
@@ -209,7 +231,7 @@ class _Seen:
             return  # as long as a prefix is cut: `CutBounds` tells whose it may be
         before = bytes(data[max(cell[0], start - AROUND) : start])
         after = bytes(data[end : min(cell[1], end + AROUND)])
-        verdict = Verdict.IT if whole else judge(form.rule, before, form.content, after)
+        verdict = Verdict.IT if whole else judge(form.rule, before, form.content, after, is_path=not self.is_row)
         because = BESIDE
         if not self.is_text and verdict is not Verdict.IT:
             verdict, because = Verdict.UNKNOWN, BESIDE_IN_BYTES
@@ -223,20 +245,32 @@ class _Seen:
 
 
 class _Ends:
-    """Chunks of raw bytes with the end of the chunk before: a value may lie across both."""
+    """Chunks of raw bytes with the end of the chunk before: a value may lie across both, and so may what tells it."""
 
     def __init__(self, longest: int) -> None:
-        self._keep = max(longest - 1, 0) + AROUND
+        self._keep = longest + 2 * AROUND
         self._last: dict[str, bytes] = {}
+        self._ended: list[tuple[str, bytes]] = []
 
-    def with_last(self, piece: Raw) -> Iterator[bytes]:
-        last = self._last.get(piece.where, b"") if piece.offset else b""
-        if last:
-            yield last + piece.data[: self._keep]
-        yield piece.data
-        self._last[piece.where] = (
-            (last + piece.data)[-self._keep :] if len(piece.data) < self._keep else piece.data[-self._keep :]
-        )
+    def with_last(self, piece: Raw) -> tuple[bytes, int, int]:
+        """The bytes to be searched, and between which places a value must end to be told now."""
+        last = self._last.pop(piece.where, b"")
+        if last and not piece.offset:
+            self._ended.append((piece.where, last))
+            last = b""
+        data = last + piece.data if last else piece.data
+        self._last[piece.where] = bytes(data[-self._keep :])
+        return data, _told(last), _told(data)
+
+    def left(self) -> Iterator[tuple[str, bytes, int]]:
+        """The ends of all that came, and behind which of their bytes a value was not told yet."""
+        for where, last in (*self._ended, *self._last.items()):
+            yield where, last, _told(last)
+
+
+def _told(data: bytes) -> int:
+    """Up to where it is known what stands beside a value."""
+    return max(0, len(data) - AROUND)
 
 
 def _plain(values: pa.Array) -> pa.Array:

@@ -12,11 +12,12 @@ away, as requests do when they canonicalise a value.
 from __future__ import annotations
 
 import base64
+import html
 import json
 import re
 import struct
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date as Day
@@ -28,9 +29,12 @@ from uuid import UUID
 LEAST_BYTES = 6
 """How many bytes that are not trivial mean something among unknown ones, and how many characters inside of a text."""
 _EXACT = Context(prec=100)
+_DIGITS = re.compile(r"[1-9][0-9]{5,37}", re.ASCII)
 _TRIVIAL = b"\x00\xff"
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
 _FLOAT = ("float", "double")
+_URI = ";,/?:@&=+$-_.!~*'()#"
+"""What JavaScript's `encodeURI` leaves as it is."""
 _HIVE_ESCAPES = frozenset("\"#%'*/:=?\\\x7f{[]^" + "".join(map(chr, range(1, 32))))
 
 
@@ -83,6 +87,15 @@ def number_of(needle: Needle) -> Decimal | None:
     return number if number.is_finite() else None
 
 
+def digits_of(needle: Needle) -> Decimal | None:
+    """The value as a number where it is nothing but digits, enough of them to mean something, whatever its types are:
+    writers keep such identifiers as numbers, too.
+    """
+    if (number := number_of(needle)) is not None:
+        return number
+    return Decimal(needle.value) if _DIGITS.fullmatch(needle.value) else None
+
+
 def unscaled(number: Decimal | None, scale: int) -> int | None:
     """What a decimal of this scale stores for a number; None where it cannot hold it."""
     if number is None:
@@ -120,19 +133,15 @@ def text_forms(needle: Needle) -> Iterator[Form]:
     uuid = uuid_of(needle)
     if uuid is not None:
         yield Form(uuid.hex.encode(), fold=True)
-    escaped = {json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]}
-    escaped |= {each.replace("/", "\\/") for each in escaped}
-    escaped |= {_upper_unicode(each) for each in escaped}
-    escaped |= {_for_html(text, "<>&'+\""), _for_html(text, "<>&'=")}  # as .NET and Gson write JSON
-    escaped |= {text.replace("'", "''"), text.replace("'", "\\'"), text.replace('"', '""')}  # in SQL, and in CSV
+    escaped = {text.replace("'", "''"), text.replace("'", "\\'"), text.replace('"', '""')}  # in SQL, and in CSV
     escaped |= {re.sub(r"[^0-9A-Za-z_]", lambda found: f"_x{ord(found[0]):X}", text)}  # Iceberg's names of columns
     escaped |= {unicodedata.normalize(each, text) for each in ("NFC", "NFD")}
     if fold:
         escaped |= set(_unfolded(text))
-    once = quote(text, safe="")
-    for encoded in (once, quote_plus(text), quote(text, safe="@"), _hive(text), quote(once)):
-        escaped |= {encoded, re.sub(r"%[0-9A-F]{2}", lambda found: found[0].lower(), encoded)}
-    yield from (Form(each.encode(), rule, fold) for each in sorted(escaped - {text}))
+    # What stands for a letter in an escape is told in one case of that letter alone.
+    for spelled in _spellings(text) if fold and not text.isascii() else (text,):
+        escaped |= {*_in_json(spelled), *_in_addresses(spelled), *_in_html(spelled)}
+    yield from (Form(each.encode(), rule, fold) for each in _told_apart(escaped - {text}, fold=fold))
     number = number_of(needle)
     if number is not None:
         yield from (Form(each.encode(), Rule.NUMBER, fold=True) for each in _scientific(number))
@@ -153,8 +162,10 @@ def other_byte_forms(needle: Needle) -> Iterator[Form]:
     for codec in ("utf-16-le", "utf-16-be"):
         yield Form(text.encode(codec), fold=fold and text.isascii())
     if not text.isascii():
-        with suppress(UnicodeEncodeError):
-            yield Form(text.encode("cp1252"))
+        for spelled in _spellings(text) if fold else (text,):
+            yield from (Form(spelled.encode(codec)) for codec in ("utf-16-le", "utf-16-be"))
+            with suppress(UnicodeEncodeError):
+                yield Form(spelled.encode("cp1252"))
     yield from map(Form, dict.fromkeys(binary_forms(needle)))
 
 
@@ -224,7 +235,7 @@ def _said_in_hex(needle: Needle) -> bytes | None:
 
 def _plain_bytes(needle: Needle, text: str, uuid: UUID | None) -> Iterator[bytes]:
     """What may stand in hex or in base64, where that is long enough to mean something."""
-    spelled = {text, text.casefold()} if needle.match != "exact" else {text}
+    spelled = {text, text.casefold(), *_spellings(text)} if needle.match != "exact" else {text}
     packed = [] if uuid is None else [uuid.bytes]
     if (said := _said_in_hex(needle)) is not None:
         packed = [said]
@@ -246,6 +257,49 @@ def _hive(text: str) -> str:
     return "".join(f"%{ord(each):02X}" if each in _HIVE_ESCAPES else each for each in text)
 
 
+def _spellings(text: str) -> Iterator[str]:
+    """A text that is compared whatever its case is, as people write it: small, large, and with large first letters."""
+    mailbox, at, domain = text.partition("@")
+    yield from dict.fromkeys((text, text.upper(), f"{mailbox.title()}{at}{domain}"))
+
+
+def _told_apart(texts: Iterable[str], *, fold: bool) -> list[str]:
+    """Each text once; where case does not count, one for all whose letters differ in it alone, as `Scanner` folds."""
+    return list({"".join(map(_small, each)) if fold else each: each for each in sorted(texts)}.values())
+
+
+def _small(letter: str) -> str:
+    small = letter.lower()
+    return small if len(small.encode("utf-8", "replace")) == len(letter.encode("utf-8", "replace")) else letter
+
+
+def _in_json(text: str) -> Iterator[str]:
+    """The escapes of JSON, also where a document lies in another one."""
+    once = {json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]}
+    once |= {each.replace("/", "\\/") for each in once}
+    # .NET, Gson, those that have `@` as \u0040, and those that leave letters and digits alone.
+    for special in ("<>&'+\"", "<>&'=", "@/", "".join(each for each in text if not each.isalnum())):
+        once |= {_for_html(text, special), _for_html(json.dumps(text)[1:-1], special.replace("\\", ""))}
+    once |= {_unicode(each, str.upper) for each in once} | {_unicode(each, str.lower) for each in once}
+    yield from once
+    yield from (each.replace("\\", "\\\\").replace('"', '\\"') for each in once if "\\" in each)
+
+
+def _in_addresses(text: str) -> Iterator[str]:
+    """Percent-encoded: whole, as forms and JavaScript do it, as Hive names partitions, and twice."""
+    once = quote(text, safe="")
+    ways = (once, quote_plus(text), quote(text, safe="@"), quote(text, safe="!'()*"), quote(text, safe=_URI))
+    for encoded in (*ways, _hive(text), quote(once)):
+        yield from (encoded, re.sub(r"%[0-9A-F]{2}", lambda found: found[0].lower(), encoded))
+
+
+def _in_html(text: str) -> Iterator[str]:
+    """What HTML and XML have as entities."""
+    once = html.escape(text)
+    yield from (once, once.replace("&#x27;", "&#39;"), once.replace("&#x27;", "&apos;"), html.escape(text, quote=False))
+    yield text.replace("@", "&#64;")
+
+
 def _for_html(text: str, special: str) -> str:
     return "".join(f"\\u{ord(each):04X}" if each in special else each for each in text)
 
@@ -259,13 +313,13 @@ def _unfolded(text: str) -> Iterator[str]:
 
 
 def _scientific(number: Decimal) -> Iterator[str]:
-    """A large whole number that became a float, as the JVM, Python and C write it: `1.2345678E7`, `1.2345678e+07`."""
-    digits = str(abs(int(number)))
-    if number == number.to_integral_value() and len(digits) >= 8:
-        start = f"{'-' if number < 0 else ''}{digits[0]}.{digits[1:].rstrip('0') or '0'}e"
-        exponent = len(digits) - 1
+    """A large number that became a float, as the JVM, Python and C write it: `1.2345678E7`, `1.2345678e+07`."""
+    whole, _, fraction = format(abs(number), "f").partition(".")
+    if len(whole) >= 8:
+        start = f"{'-' if number < 0 else ''}{whole[0]}.{(whole[1:] + fraction).rstrip('0') or '0'}e"
+        exponent = len(whole) - 1
         yield from dict.fromkeys((f"{start}{exponent}", f"{start}+{exponent}", f"{start}+{exponent:02}"))
 
 
-def _upper_unicode(text: str) -> str:
-    return re.sub(r"\\u[0-9a-f]{4}", lambda found: "\\u" + found[0][2:].upper(), text)
+def _unicode(text: str, case: Callable[[str], str]) -> str:
+    return re.sub(r"\\u[0-9A-Fa-f]{4}", lambda found: "\\u" + case(found[0][2:]), text)

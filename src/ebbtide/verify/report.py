@@ -47,11 +47,14 @@ class FoundValue:
 
 @dataclass(frozen=True, slots=True)
 class Untold:
-    """Something of an object could not be told. `people` is None where that is so of everybody."""
+    """Something of an object could not be told. `people` is None where that is so of everybody. `is_place` says that it
+    is no object, but all that may lie in a place.
+    """
 
     path: str
     because: str
     people: frozenset[str] | None = None
+    is_place: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,8 @@ class SearchReport:
     inventory: Inventory
     found: tuple[FoundValue, ...]
     untold: tuple[Untold, ...]
+    is_of_nothing: bool = False
+    """Nothing was read: no object at all, or none of any dataset that was to be searched."""
 
     @property
     def cannot_tell(self) -> tuple[tuple[str, str], ...]:

@@ -16,7 +16,7 @@ from sqlalchemy import update
 
 from ebbtide.erasure.certify import certificate_of, certify
 from ebbtide.erasure.filing import opening_of, request_of
-from ebbtide.erasure.searches import EVERYWHERE, record_search
+from ebbtide.erasure.searches import EVERYWHERE, Began, begin, record_search
 from ebbtide.errors import InputError, ProofError, RefusedError
 from ebbtide.ledger import certificate as certificates
 from ebbtide.ledger import leaf as leaves
@@ -51,6 +51,7 @@ class Untold:
     path: str
     because: str
     people: frozenset[str] | None = None
+    is_place: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,10 +68,12 @@ class Report:
     files: int = 1
     bytes: int = 10
     inventory: Inventory = Inventory()
+    is_of_nothing: bool = False
 
 
-def search(ledger: Ledger, ids: Sequence[str], report: Report | None = None) -> None:
-    record_search(ledger, ids, report or Report(), path_key=PATH_KEY, scanner="verify/1")
+def search(ledger: Ledger, ids: Sequence[str], report: Report | None = None, began: Began | None = None) -> None:
+    began = began or begin(ledger)
+    record_search(ledger, ids, report or Report(), began=began, path_key=PATH_KEY, scanner="verify/1")
 
 
 def state_of(ledger: Ledger, request_id: str) -> RequestState:
@@ -291,3 +294,61 @@ def test_nobody_stands_in_the_ledger_in_clear(ledger: Ledger, tmp_path: Path) ->
     certify(ledger, ids[0])
     values: list[Any] = [one.value for each in (person(1), person(2)) for one in each.identifiers]
     assert in_clear(everything(ledger, tmp_path / "export"), [*values, SECRET]) == []
+
+
+@pytest.mark.parametrize("many", [1, 3])
+def test_a_search_from_before_work_on_a_request_is_refused_when_it_is_recorded(ledger: Ledger, many: int) -> None:
+    ids = file(ledger, [person(number) for number in range(many)]).requests
+    began = begin(ledger)
+    with ledger.writing() as step:
+        at = ledger.clock.now()
+        step.append(Intent(at=at, act="a", verb="erase", request=ids[0]), Outcome(at=at, act="a", result="done"))
+    with pytest.raises(RefusedError, match="while storage was read") as caught:
+        search(ledger, ids, began=began)
+    assert "verify again" in str(caught.value.hint)
+    assert {state_of(ledger, each) for each in ids} == {RequestState.RECEIVED}
+    search(ledger, ids)
+    assert {state_of(ledger, each) for each in ids} == {RequestState.VERIFIED}
+    clean(ledger)
+
+
+def test_a_search_beside_work_on_others_and_other_searches_is_recorded(ledger: Ledger) -> None:
+    mine, other = file(ledger, [person(1), person(2)]).requests
+    began = begin(ledger)
+    with ledger.writing() as step:
+        at = ledger.clock.now()
+        step.append(Intent(at=at, act="a", verb="erase", request=other), Outcome(at=at, act="a", result="done"))
+    search(ledger, [mine], began=began)
+    search(ledger, [mine], began=began)
+    assert state_of(ledger, mine) is RequestState.VERIFIED
+    with ledger.database.reader() as state:
+        index, _ = entries_of(state.connection, mine)[-1]
+        entry = parse_entry(Log(state.connection).leaf(index))
+    assert isinstance(entry, Verified)
+    assert entry.began_at == began.at
+
+
+def test_a_search_that_read_nothing_verifies_nobody(ledger: Ledger) -> None:
+    (request_id,) = file(ledger, [person(1)]).requests
+    with pytest.raises(RefusedError, match="nothing was read"):
+        search(ledger, [request_id], Report(files=0, bytes=0, is_of_nothing=True))
+    assert state_of(ledger, request_id) is RequestState.RECEIVED
+
+
+def test_places_that_could_not_be_listed_are_counted_apart_from_objects(ledger: Ledger) -> None:
+    (request_id,) = file(ledger, [person(1)]).requests
+    gone = [
+        Untold("s3://gone", "no permission", is_place=True),
+        Untold("s3://gone", "nothing lies there", is_place=True),
+    ]
+    search(ledger, [request_id], Report(untold=[*gone, Untold("a.bin", "cut"), Untold("b.bin", "cut")]))
+    (exception,) = certify(ledger, request_id).exceptions
+    assert exception.basis == "2 objects and 1 place that could not be listed"
+    report = check(certificate_of(ledger, request_id), trust(ledger))
+    assert report, report.failed
+
+
+def test_a_certificate_whose_whole_places_alone_were_not_listed_says_so(ledger: Ledger) -> None:
+    (request_id,) = file(ledger, [person(1)]).requests
+    search(ledger, [request_id], Report(untold=[Untold("s3://gone", "no permission", is_place=True)]))
+    assert certify(ledger, request_id).exceptions[0].basis == "1 place that could not be listed"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import struct
+from datetime import time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -240,3 +241,26 @@ def test_a_number_in_a_field_that_iceberg_does_not_define_is_a_value(fields: lis
     pieces = pieces_of(_avro(schema, [{name: value for name, _, value in fields}]), "t/metadata/x.avro")
     assert places(pieces, 8841302)
     assert whole_numbers(pieces).keys() == {8841302}
+
+
+def test_what_came_of_the_blocks_before_the_one_that_is_cut_off_counts() -> None:
+    schema = {"type": "record", "name": "r", "fields": [{"name": "e", "type": "string"}]}
+    sink = io.BytesIO()
+    rows = [{"e": "alice@example.com"}, *({"e": f"row {n}"} for n in range(5000))]
+    fastavro.writer(sink, schema, rows, codec="deflate", sync_interval=1000)
+    pieces = pieces_of(sink.getvalue()[:-30], "x.avro")
+    assert places(pieces, "alice@example.com") == {"field e"}
+    assert any("it cannot be read" in told for told in reasons(pieces))
+
+
+def test_times_of_a_day_are_no_numbers() -> None:
+    fields = [
+        {"name": name, "type": {"type": kind, "logicalType": f"time-{name}"}}
+        for name, kind in (("millis", "int"), ("micros", "long"))
+    ]
+    sink = io.BytesIO()
+    at = time(2, 27, 21, 302000)
+    fastavro.writer(sink, {"type": "record", "name": "r", "fields": fields}, [{"millis": at, "micros": at}])
+    pieces = pieces_of(sink.getvalue(), "x.avro")
+    assert reasons(pieces) == []
+    assert not whole_numbers(pieces)

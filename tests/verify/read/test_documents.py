@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from ebbtide.verify.read import documents, packed
 from ebbtide.verify.read.objects import read_object
-from ebbtide.verify.read.pieces import Cells, Raw
+from ebbtide.verify.read.pieces import Cells, Piece, Raw
 from tests.verify.read.search import pieces_of, places, reasons, whole_numbers
 
 _LOG = "t/_delta_log/00000000000000000001.json"
@@ -164,3 +165,51 @@ def test_what_begins_as_text_and_has_zeros_later_is_looked_at_as_bytes() -> None
         pieces = pieces_of(start * 600 + hidden + b"\n", name)
         assert "it begins as text and goes on as something else" in reasons(pieces)
         assert any(hidden in each.data for each in pieces if isinstance(each, Raw))
+
+
+@pytest.mark.parametrize("lines", ["{}", "{}\n", '{"a": 1}\n{}\n'])
+def test_every_value_of_a_key_that_comes_twice_comes_out(lines: str) -> None:
+    twice = '{"email": "alice@example.com", "in": {"n": 1234567, "n": 7, "n": [{"x": "deep"}]}, "email": null}'
+    pieces = pieces_of(lines.replace("{}", twice).encode(), "x/some.json")
+    assert reasons(pieces) == []
+    for value in ("alice@example.com", 1234567, 7, "deep"):
+        assert places(pieces, value), value
+
+
+def test_statistics_of_delta_with_a_key_twice_come_out_whole() -> None:
+    stats = '{"numRecords": 1, "minValues": {"email": "alice@example.com", "email": "b"}, "maxValues": {"email": "b"}}'
+    add = {"add": {"path": "a.parquet", "partitionValues": {}, "stats": stats}}
+    assert places(pieces_of(json.dumps(add).encode(), _LOG), "alice@example.com")
+
+
+def test_a_value_across_the_parts_of_a_line_that_is_too_large_comes_out_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(documents, "_MOST", 1 << 18)
+    for at in range((1 << 18) - 12, (1 << 18) + 2):
+        line = b'{"x": "' + b"q " * (1 << 17)
+        content = b'{"a": 1}\n' + line[: at - 1] + b" alice@example.com " + b"r " * 90_000 + b'"}\n{"b": "bob"}\n'
+        pieces = pieces_of(content, "x/some.json")
+        assert places(pieces, "alice@example.com")
+        assert places(pieces, "bob")
+        assert not [cell for cell in _texts(pieces) if cell.startswith(("lice", "alice")) or cell.endswith("@example")]
+
+
+def _texts(pieces: list[Piece]) -> list[str]:
+    return [
+        each
+        for piece in pieces
+        if isinstance(piece, Cells)
+        for each in piece.values.to_pylist()
+        if isinstance(each, str)
+    ]
+
+
+def test_json_that_unpacks_to_more_than_can_be_held_is_read_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed, "HELD", 1 << 16)
+    line = json.dumps({"p": json.dumps({"who": 'caf\u00e9 "bob"'})}) + "\n"
+    pieces = pieces_of(gzip.compress((f'{{"q": "{"q" * 100}"}}\n' * 2000 + line).encode()), "x/some.json.gz")
+    assert reasons(pieces) == []
+    assert places(pieces, 'café "bob"')
+    pretty = json.dumps({"all": ["q" * 100] * 2000, "who": "caf\u00e9"}, indent=2)
+    assert "escapes" in " ".join(reasons(pieces_of(gzip.compress(pretty.encode()), "x/some.json.gz")))

@@ -192,3 +192,15 @@ def test_streams_one_after_another_are_one(pack: Callable[[bytes], bytes]) -> No
     assert reasons(pieces) == []
     assert places(pieces, "bob@example.com")
     assert any(isinstance(each, CannotTell) for each in pieces_of(content[:-9], "x.txt"))
+
+
+def test_bytes_behind_the_end_of_an_archive_are_read() -> None:
+    for content in (_zip(b"bob@example.com"), _zip_that_lost_an_entry(b"bob@example.com")):
+        pieces = pieces_of(content + _BESIDE, "x.zip")
+        assert places(pieces, _BESIDE)
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w") as archive:
+        archive.writestr("a.txt", "bob")
+        archive.comment = b"a comment"
+    assert not [told for told in reasons(pieces_of(sink.getvalue(), "x.zip")) if "behind" in told]
+    assert places(pieces_of(sink.getvalue() + _BESIDE, "x.zip"), _BESIDE) == {"bytes behind an archive"}

@@ -245,3 +245,12 @@ def test_a_table_without_rows_is_read_to_its_end() -> None:
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table({"a": pa.array([], pa.string()), "b": pa.array([], pa.int64())}), sink)
     assert reasons(pieces_of(bytes(sink.getvalue()), "a.parquet")) == []
+
+
+@pytest.mark.parametrize("kind", [pa.time32("ms"), pa.time64("us"), pa.time64("ns")], ids=str)
+def test_the_bounds_of_times_of_a_day_are_no_numbers(kind: pa.DataType) -> None:
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"t": pa.array([8841302, 9], kind)}), sink, write_page_index=True)
+    pieces = pieces_of(sink.getvalue(), "x.parquet")
+    assert reasons(pieces) == []
+    assert 8841302 not in whole_numbers(pieces)

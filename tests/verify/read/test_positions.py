@@ -101,3 +101,16 @@ def test_every_value_of_orc_comes_out(tmp_path: Path) -> None:
         ):
             assert where in places(pieces, value)  # fmt: skip
     assert reasons(pieces_of(content[: len(content) // 2], "x.orc"))
+
+
+def test_bytes_between_the_stripes_of_orc_and_its_footer_are_read(tmp_path: Path) -> None:
+    orc.write_table(pa.table({"e": ["a", "bob@example.com"]}), tmp_path / "x.orc")
+    content = (tmp_path / "x.orc").read_bytes()
+    read = orc.ORCFile(tmp_path / "x.orc")
+    tail = read.stripe_statistics_length + read.file_footer_length + read.file_postscript_length + 1
+    assert reasons(pieces_of(content, "x.orc")) == []
+    hidden = content[:-tail] + b"alice@example.com" + content[-tail:]
+    pieces = pieces_of(hidden, "x.orc")
+    assert places(pieces, "bob@example.com") == {"column e"}
+    assert places(pieces, "alice@example.com") == {"bytes between the stripes and the footer"}
+    assert reasons(pieces_of(content[:-tail] + bytes(40) + content[-tail:], "x.orc")) == []

@@ -105,3 +105,25 @@ def test_what_is_no_database_cannot_be_told() -> None:
     assert (
         reasons(pieces_of(b"SQLite format 3\0" + b"x" * 5000, "b.db"))[0] == "it cannot be read: it has no whole pages"
     )
+
+
+def test_texts_of_a_log_whose_database_is_in_utf_16_are_searched_as_bytes(tmp_path: Path) -> None:
+    base = sqlite3.connect(tmp_path / "b.db", isolation_level=None)
+    for pragma in ("encoding = 'UTF-16le'", "journal_mode = WAL", "wal_autocheckpoint = 0"):
+        base.execute(f"PRAGMA {pragma}")
+    base.execute("CREATE TABLE t (a)")
+    base.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    base.execute("INSERT INTO t VALUES ('alice@example.com')")
+    log = (tmp_path / "b.db-wal").read_bytes()
+    base.close()
+    assert places(pieces_of(log, "b.db-wal"), "alice@example.com".encode("utf-16-le")) == {"cell of a database"}
+
+
+def test_a_log_whose_records_go_on_in_other_pages_cannot_be_told(tmp_path: Path) -> None:
+    base = _base(tmp_path / "b.db", "journal_mode = WAL", "wal_autocheckpoint = 0")
+    base.execute("INSERT INTO person (email) VALUES (?)", ("q" * 9000,))
+    log = (tmp_path / "b.db-wal").read_bytes()
+    base.close()
+    assert reasons(pieces_of(log, "b.db-wal")) == [
+        "records of it go on in other pages, which are searched, but not together with them"
+    ]

@@ -24,8 +24,8 @@ _SYNC = 16
 _BLOCK = 32 << 20
 """The most that a block may unpack to."""
 _FACTS = 10_000
-_KEPT = ("decimal", "uuid", "date")
-"""The logical types whose values are told by them; times stay the numbers that they are."""
+_KEPT = ("decimal", "uuid", "date", "time-millis", "time-micros")
+"""The logical types whose values are told by them; instants stay the numbers that they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,15 @@ def read_container(stored: Stored, head: Container, record: Record) -> Pieces:
             gathered.add("metadata of the file", key)
             gathered.add("metadata of the file", _text(fact))
     gathered.add("schema of the file", _text(head.facts.get("avro.schema", b"")))
+    try:
+        yield from _blocks(stored, head, codec, lambda plain, count: _block(plain, count, decode, gathered, record))
+    except Exception:  # what came of the blocks before is good
+        yield from gathered.take()
+        raise
+    yield from gathered.take()
+
+
+def _blocks(stored: Stored, head: Container, codec: str, read: Callable[[bytes, int], Pieces]) -> Pieces:
     with stored.open() as file:
         file.seek(head.blocks)
         while file.tell() < stored.size:
@@ -91,8 +100,7 @@ def read_container(stored: Stored, head: Container, record: Record) -> Pieces:
                 yield failed("a block cannot be read", UnknownContentError("it is too large, or damaged"))
                 yield from bytes_of("block that cannot be read", packed)
                 continue
-            yield from _block(plain, count, decode, gathered, record)
-    yield from gathered.take()
+            yield from read(plain, count)
 
 
 def _block(plain: bytes, count: int, decode: Callable[[BinaryIO], Any], into: Gathered, record: Record) -> Pieces:

@@ -13,6 +13,9 @@ from ebbtide.verify.read.stored import CHUNK, Stored, UnknownContentError, as_by
 _SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18(?s:....)")
 """Both of zstd and lz4: a magic number and a size, and so many bytes of anybody's."""
 _EXTRA, _NAME, _COMMENT = 4, 8, 16
+_ZIP_END, _ZIP_END_BYTES = b"PK\x05\x06", 22
+_MOST_BEHIND = (1 << 16) + _ZIP_END_BYTES
+"""No farther from the end is the record looked for."""
 _DESCRIPTOR = 24
 """What may stand behind an entry of a zip that was written as a stream: sizes and a checksum."""
 
@@ -85,6 +88,16 @@ def between_entries(stored: Stored, archive: zipfile.ZipFile) -> Pieces:
             at = entry.header_offset + 30 + int.from_bytes(names[:2], "little") + int.from_bytes(names[2:], "little")
             at += entry.compress_size + (_DESCRIPTOR if entry.flag_bits & 8 else 0)
     yield from _gap(stored, at, archive.start_dir)
+    yield from as_bytes(stored, "bytes behind an archive", _end_of_zip(stored, len(archive.comment)))
+
+
+def _end_of_zip(stored: Stored, comment: int) -> int:
+    """Where the record ends that ends an archive: the last one is meant."""
+    start = max(0, stored.size - _MOST_BEHIND)
+    with stored.open() as file:
+        file.seek(start)
+        at = file.read(_MOST_BEHIND).rfind(_ZIP_END)
+    return stored.size if at < 0 else start + at + _ZIP_END_BYTES + comment
 
 
 def _gap(stored: Stored, start: int, end: int) -> Pieces:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from ebbtide.verify.read.flat import leaves
 from ebbtide.verify.read.gather import Gathered
 from ebbtide.verify.read.pieces import Cells
+from ebbtide.verify.read.repeated import all_values
 
 CUT = 32
 _TIES = ("\x7f", "\U0010ffff")
@@ -22,7 +23,7 @@ def gather_stats(into: Gathered, stats: object, file: str | None) -> None:
     """The bounds of one action: JSON within JSON."""
     if isinstance(stats, str | bytes):
         try:
-            stats = json.loads(stats, parse_float=Decimal)
+            stats = json.loads(stats, parse_float=Decimal, object_pairs_hook=all_values)
         except (ValueError, RecursionError):
             into.add("log: stats", stats, "row")
             return

@@ -7,20 +7,28 @@ format defines them, or where they are columns: elsewhere a key may itself be a 
 
 from __future__ import annotations
 
+import codecs
 import io
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any, BinaryIO
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from ebbtide.verify.read.delta import gather_stats
 from ebbtide.verify.read.gather import Gathered
-from ebbtide.verify.read.pieces import CannotTell, Pieces
+from ebbtide.verify.read.pieces import CannotTell, Cells, Pieces
+from ebbtide.verify.read.repeated import all_values
 from ebbtide.verify.read.stored import Stored, UnknownContentError, bytes_of, whole
-from ebbtide.verify.read.text import is_plain, read_text
+from ebbtide.verify.read.text import is_plain, parts_of, read_text
 
 _MOST = 32 << 20
 """The largest document, or line, that is read whole: as values it takes some ten times as much memory."""
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f]")
+_ESCAPES = "it looks like JSON with escapes, and cannot be read as JSON"
 _KINDS = (
     ("/_delta_log/", "Delta log"),
     ("/.hoodie/", "Hudi timeline"),
@@ -82,7 +90,7 @@ _FILE_ACTIONS = ("add", "remove", "cdc")
 
 def read_json(stored: Stored) -> Pieces:
     """A document, or one per line; what is neither is text."""
-    kind = next((label for part, label in _KINDS if part in f"/{stored.name}"), None)
+    kind = _kind_of(stored)
     with io.BufferedReader(stored.open()) as file:  # type: ignore[type-var] # Arrow's files know no lines
         first = file.readline(_MOST)
         if _parsed(first.strip()) is not None:
@@ -101,12 +109,72 @@ def read_json(stored: Stored) -> Pieces:
     yield from gathered.take()
 
 
+def read_json_stream(stored: Stored) -> Pieces:
+    """What is too large to be held, and can be read once: documents a line, or a text that looks like one."""
+    with stored.open() as stream, io.BufferedReader(_Once(stream), 1 << 20) as file:
+        first = file.readline(_MOST)
+        lines = _Before(first, file)
+        if _parsed(first.strip()) is not None:
+            yield from _lines(lines, _kind_of(stored))  # type: ignore[arg-type]
+            return
+        told = False
+        text = Stored(stored.name, stored.size, lambda: lines, stored.depth)  # type: ignore[arg-type, return-value]
+        for piece in read_text(text):
+            yield piece
+            if not told and isinstance(piece, Cells) and pc.any(pc.match_substring(piece.values, "\\")).as_py():
+                told = True
+                yield CannotTell(_ESCAPES)
+
+
+def _kind_of(stored: Stored) -> str | None:
+    return next((label for part, label in _KINDS if part in f"/{stored.name}"), None)
+
+
+class _Once(io.RawIOBase):
+    """What can be read once, as a file of Python."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        content = self._stream.read(len(buffer))
+        buffer[: len(content)] = content
+        return len(content)
+
+
+class _Before:
+    """What was read already, and the file behind it; it goes back to its start as long as it is there."""
+
+    def __init__(self, first: bytes, file: BinaryIO) -> None:
+        self._first, self._rest, self._file = first, first, file
+
+    def readline(self, most: int) -> bytes:
+        line, self._rest = self._rest, b""
+        return line or self._file.readline(most)
+
+    def read(self, size: int) -> bytes:
+        content, self._rest = self._rest[:size], self._rest[size:]
+        return content or self._file.read(size)
+
+    def seek(self, _: int) -> None:
+        self._rest = self._first
+
+    def __enter__(self) -> _Before:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
 def _as_text(stored: Stored) -> Pieces:
     """No JSON, or too large for it. A text can be searched as it stands, unless it has escapes."""
     with stored.open() as file:
         escapes = any(b"\\" in chunk for chunk in iter(lambda: file.read(1 << 20), b""))
     if escapes:
-        yield CannotTell("it looks like JSON with escapes, and cannot be read as JSON")
+        yield CannotTell(_ESCAPES)
     yield from read_text(stored)
 
 
@@ -114,6 +182,10 @@ def _lines(file: BinaryIO, kind: str | None) -> Pieces:
     gathered, told = Gathered(), False
     while line := file.readline(_MOST):
         if not line.strip():
+            continue
+        if _is_cut(line):
+            yield from gathered.take()
+            yield from _long_line(file, line)
             continue
         document = _parsed(line)
         if document is not None:
@@ -131,10 +203,40 @@ def _lines(file: BinaryIO, kind: str | None) -> Pieces:
     yield from gathered.take()
 
 
+def _is_cut(line: bytes) -> bool:
+    return len(line) == _MOST and not line.endswith(b"\n")
+
+
+def _long_line(file: BinaryIO, first: bytes) -> Pieces:
+    """A line that is too large to be parsed, as text: its parts overlap."""
+    told, at = set[str](), 0
+
+    def chunks() -> Iterator[bytes]:
+        line = first
+        while line:
+            yield line
+            line = file.readline(_MOST) if _is_cut(line) else b""
+
+    def seen() -> Iterator[bytes]:
+        nonlocal at
+        for chunk in chunks():
+            if b"\\" in chunk:
+                told.add("a line of it is too large to be read as JSON, and has escapes")
+            if _CONTROL.search(chunk):
+                told.add("it begins as text and goes on as something else")
+            at += len(chunk)
+            yield chunk
+
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    for part in parts_of(map(decoder.decode, seen())):
+        yield Cells("line of text", "row", pa.array([part], pa.large_string()))
+    yield from map(CannotTell, sorted(told))
+
+
 def _parsed(content: bytes) -> tuple[Any] | None:
     """What a document holds, in a tuple, as it may hold nothing; None where it is no document."""
     try:
-        return (json.loads(content, parse_float=Decimal, parse_constant=str),)
+        return (json.loads(content, parse_float=Decimal, parse_constant=str, object_pairs_hook=all_values),)
     except (ValueError, RecursionError, ArithmeticError):
         return None
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from ebbtide.storage.unpack import most_unpacked
 from ebbtide.verify.read import beside
+from ebbtide.verify.read.documents import read_json_stream
 from ebbtide.verify.read.gather import decoded
 from ebbtide.verify.read.pieces import CannotTell, Cells, Pieces, Raw
 from ebbtide.verify.read.stored import (
@@ -84,7 +85,8 @@ def _stream(stored: Stored, open_: Callable[[], Any], name: str, most: int, inne
     with closing(open_()) as stream:
         counted = _Counted(stream, most)
         if is_text(content[:4096]):
-            yield from read_text(Stored(name, most, lambda: counted, stored.depth + 1))  # type: ignore[arg-type, return-value]
+            large = Stored(name, most, lambda: counted, stored.depth + 1)  # type: ignore[arg-type, return-value]
+            yield from (read_json_stream if content.lstrip()[:1] in (b"{", b"[") else read_text)(large)
         else:
             yield CannotTell(f"it unpacks to more than {HELD >> 20} MiB, and cannot be read in parts")
             at = 0

@@ -21,6 +21,7 @@ _SHORTEST_CUT = 16
 _TEXTS, _LOGICAL_TEXTS = (0, 4, 19), {1, 4, 12}
 """UTF8, ENUM and JSON, as converted and as logical types."""
 _DATE, _DECIMAL, _MILLIS, _MICROS = 6, 5, 9, 10
+_TIME, _OLD_TIMES = 7, (7, 8)
 
 
 def statistics(stored: Stored, footer: Footer, skipped: frozenset[int]) -> Iterator[Piece]:
@@ -113,6 +114,8 @@ def _scale(leaf: Leaf) -> int | None:
 
 def _times(leaf: Leaf, numbers: pa.Array) -> pa.Array:
     logical, old = leaf.element.get(10) or {}, leaf.element.get(6)
+    if _TIME in logical or old in _OLD_TIMES:  # a time of a day is no number of a person, whatever its unit
+        return numbers.cast(pa.time32("ms") if pa.types.is_int32(numbers.type) else pa.time64("us"))
     if pa.types.is_int32(numbers.type) and (6 in logical or old == _DATE):
         return numbers.cast(pa.date32())
     if pa.types.is_int64(numbers.type) and (8 in logical or old in (_MILLIS, _MICROS)):

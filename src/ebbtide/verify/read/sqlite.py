@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from ebbtide.verify.read.gather import Gathered
-from ebbtide.verify.read.pieces import Cells, Pieces
+from ebbtide.verify.read.pieces import CannotTell, Cells, Pieces
 from ebbtide.verify.read.stored import HELD, Stored, UnknownContentError, exactly
 
 MAGIC = b"SQLite format 3\0"
@@ -27,6 +27,7 @@ _SIZES = tuple(1 << n for n in range(9, 17))
 _CODES = {1: "utf-8", 2: "utf-16-le", 3: "utf-16-be"}
 _WIDTHS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8, 7: 8}
 _FRAGMENT = 3
+GOES_ON = "records of it go on in other pages, which are searched, but not together with them"
 _LEFT = "left over in a database page"
 _LEFT_WIDTHS = (3, 4, 6, 8)
 Follow = Callable[[int, int], bytes]
@@ -97,18 +98,26 @@ def read_log(stored: Stored) -> Pieces:
         page = 65536 if page == 1 else page
         if page not in _SIZES:
             raise UnknownContentError("it has no whole pages")
-        base, gathered = _Database(file, page, 0, "utf-8"), Gathered()
+        base, gathered, overflows = _Database(file, page, 0, "utf-8"), Gathered(), False
+
+        def passed_over(_: int, __: int) -> bytes:
+            nonlocal overflows
+            overflows = True
+            return b""
+
         while stored.size - file.tell() >= 24 + page:
             number = int.from_bytes(exactly(file, 24, "a frame")[:4], "big")
             content = exactly(file, page, "a frame")
             if content[100 if number == 1 else 0] in (_LEAF, _INDEX_LEAF, _INDEX, _INNER):
-                yield from _page(base, content, number, gathered, lambda _, __: b"", 0)
+                yield from _page(base, content, number, gathered, passed_over, 0)
             else:
                 yield from _left(content, [])
             if gathered.full:
                 yield from gathered.take()
         yield from gathered.take()
         yield from _left(file.read(page + 24), [])
+        if overflows:
+            yield CannotTell(GOES_ON)
 
 
 def _free_pages(base: _Database, trunk: int, pages: int) -> Iterator[tuple[int, int]]:
@@ -228,9 +237,10 @@ def _value(kind: int, content: bytes, encoding: str) -> Any:
         return int.from_bytes(content, "big", signed=True)
     if kind >= 13 and kind % 2:
         try:
-            return content.decode(encoding)
+            text = content.decode(encoding)
         except UnicodeDecodeError:
             return content
+        return content if "\0" in text else text  # a log does not say that it is of UTF-16
     return content if kind >= 12 else None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ _OVERLAP = 64 << 10
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
 _MEANT = {"n": "\n", "r": "\r", "t": "\t", "f": "\f"}
+_BORDER = re.compile("[\\s\"'<>;|]")
 _ALLOWED = frozenset(b"\t\n\r\f\x0b\x1b")
 _NO_TEXT = re.compile("[" + "".join(f"\\x{byte:02x}" for byte in range(32) if byte not in _ALLOWED) + "]")
 
@@ -81,6 +82,27 @@ def _joined(line: str) -> str:
     return line.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
+def parts_of(texts: Iterable[str]) -> Iterator[str]:
+    """A line that comes in several texts, in parts that overlap."""
+    rest = ""
+    for text in texts:
+        part, rest = _cut(rest + text)
+        yield part
+    if rest:
+        yield rest
+
+
+def _cut(text: str) -> tuple[str, str]:
+    """A part of a line, and what it goes on with, which overlap. Where they can they end and begin beside a space or a
+    quote: what stands beside a value counts.
+    """
+    near = max(0, len(text) - _OVERLAP)
+    end = max((found.end() for found in _BORDER.finditer(text, near)), default=len(text))
+    start = max(0, end - _OVERLAP)
+    border = _BORDER.search(text, start, max(start, end - _OVERLAP // 2))
+    return text[:end], text[border.start() if border else start :]
+
+
 def _parts(file: BinaryIO, encoding: str) -> Iterator[str | None]:
     """Decoded parts that end with a line where they can; None where it is no text any more, which ends them."""
     decoder = codecs.getincrementaldecoder(encoding)()
@@ -94,14 +116,12 @@ def _parts(file: BinaryIO, encoding: str) -> Iterator[str | None]:
             yield None
             return
         end = text.rfind("\n")
-        if end < 0 and len(text) < _CHUNK:
-            rest = text
-            continue
-        part, rest = (text[:end], text[end + 1 :]) if end >= 0 else (text, text[-_OVERLAP:])
-        yield part
-        if len(rest) > _CHUNK:
-            yield rest
-            rest = rest[-_OVERLAP:]
+        if end >= 0:
+            yield text[:end]
+        rest = text[end + 1 :]
+        if len(rest) >= _CHUNK:
+            part, rest = _cut(rest)
+            yield part
     try:
         rest += decoder.decode(b"", final=True)
     except UnicodeDecodeError:
