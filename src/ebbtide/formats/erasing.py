@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
@@ -87,6 +88,9 @@ class Erasure:
 
     `files` are the data files in which somebody was found, whichever versions hold them; what was committed since is
     looked through again. `kept` are versions that may neither be rewritten nor end (held, rescued), each with why.
+
+    A writer in flight may have begun before anything that was committed after `in_flight_since`, and still be about to
+    commit beside it: what keeps others from taking that commit's place stays. None where there is no writer.
     """
 
     found: TableHandle
@@ -95,6 +99,7 @@ class Erasure:
     history: History = History.REWRITE
     kept: Mapping[str, str] = field(default_factory=dict)
     places: tuple[Place, ...] = ()
+    in_flight_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
