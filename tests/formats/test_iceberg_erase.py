@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import Row, SparkSession
 
-from ebbtide.errors import ConflictError, LeaseError
+from ebbtide.errors import ConflictError, EbbtideError, LeaseError, ProofError
 from ebbtide.formats.base import Depth
 from ebbtide.formats.erasing import Erased, Erasure, Fate, History
 from ebbtide.formats.iceberg import FORMAT
@@ -221,6 +222,37 @@ def test_a_writer_that_touched_its_files_is_waited_out(
     reading = FORMAT.read(find(jdbc, table), jdbc.catalog, Depth.FILES, None)
     live = {file.path for file in reading.files if file.role is Role.DATA}
     assert {normalise(path) for path in data(table)} == live, "what a refused commit wrote is gone"
+
+
+@pytest.mark.parametrize(
+    ("method", "unheard"),
+    deep_after_first(("overwrite", "no answer"), ("replace_metadata", "interrupted"), ("overwrite", "interrupted")),
+)
+def test_a_commit_that_comes_to_be_after_it_failed_here_finds_its_files(
+    jdbc: IcebergDriver, monkeypatch: pytest.MonkeyPatch, method: str, unheard: str
+) -> None:
+    """As a catalog does that answers too late, or the JVM's thread behind a call that was interrupted."""
+    table, jvm, late = made(jdbc, f"late_{method}_{unheard[:2]}"), jdbc.spark._jvm, list[Any]()
+    erasing = asked(jdbc, table)
+    original, gateway = getattr(JavaTable, method), jdbc.spark.sparkContext._gateway
+    assert jvm is not None
+    assert gateway is not None
+
+    def later(self: JavaTable, *given: Any) -> None:
+        late.append(lambda: original(self, *given))
+        if unheard == "interrupted":
+            raise KeyboardInterrupt
+        nothing = gateway.new_array(jvm.java.lang.Object, 0)
+        raise Py4JJavaError("no answer", jvm.org.apache.iceberg.exceptions.RESTException("no answer", nothing))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(JavaTable, method, later)
+        with pytest.raises((KeyboardInterrupt, EbbtideError)):
+            erasing.erase()
+    late[0]()
+    assert {row["id"] for row in rows(jdbc, table)} == {1, 2, 3, OTHER}
+    Erasing(jdbc, table, asked(jdbc, table).erasure, erasing.told).both()
+    assert left(table) == set()
 
 
 @pytest.mark.deep

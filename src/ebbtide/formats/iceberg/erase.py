@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING
 
 from pyiceberg.table.metadata import TableMetadata
 
-from ebbtide.errors import ConflictError, RefusedError, UnreadableError
-from ebbtide.formats.conflicts import ATTEMPTS, causes, retry_on_conflict
+from ebbtide.errors import ConflictError, EbbtideError, RefusedError, UnreadableError
+from ebbtide.formats.conflicts import ATTEMPTS, WriterWasFasterError, causes, retry_on_conflict
 from ebbtide.formats.erasing import Erased, Erasure, Fate, Foreseen, Intend
-from ebbtide.formats.iceberg.heads import Discard, Heads, Known
+from ebbtide.formats.iceberg.heads import Heads, Known
 from ebbtide.formats.iceberg.history import History
 from ebbtide.formats.iceberg.java import CONFLICTS, JavaTable, open_table
 from ebbtide.formats.iceberg.metadata import MetadataFiles
 from ebbtide.formats.iceberg.named_since import refs_now
 from ebbtide.formats.iceberg.referenced import referenced, sizes_in
+from ebbtide.formats.iceberg.rewrite import Discard
 from ebbtide.formats.iceberg.survey import IN_PLACE, Survey, fates
 from ebbtide.formats.iceberg.traces import Traces
 from ebbtide.model.dataset import Catalog
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _NONE = (None, -1)
+_REFUSALS = ("CommitFailedException", "ValidationException")
 
 
 class _Iceberg:
@@ -140,15 +142,23 @@ def _cleanse(
 def _discarding(table: JavaTable, erasure: Erasure, catalog: Catalog) -> Discard:
     unknown: list[BaseException] = []
 
-    def discard(error: BaseException, paths: Collection[str]) -> None:
+    def discard(error: BaseException | None, paths: Collection[str]) -> None:
         # A commit whose outcome is not known may have come to be, or may still: from then on every file stays.
-        if any("Unknown" in name for name in causes(error)):
+        if error is not None and not _is_refusal(error):
             unknown.append(error)
         if paths and not unknown:
             needed = referenced(table.refresh().files)
             remove_files([path for path in paths if path not in needed], catalog.options, _nobody, erasure.places)
 
     return discard
+
+
+def _is_refusal(error: BaseException) -> bool:
+    """Whether a commit that ended this way was not made. A time-out, or an end of the call alone, does not say so."""
+    said = next(causes(error), None)
+    if said is None:
+        return isinstance(error, (EbbtideError, WriterWasFasterError))  # ours, and none of them follows a commit
+    return said in _REFUSALS
 
 
 def _open(erasure: Erasure, catalog: Catalog, spark: SparkSession) -> JavaTable:

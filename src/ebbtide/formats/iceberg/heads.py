@@ -6,7 +6,7 @@ deleted from them or compacted them meanwhile. It is looked through again until 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -18,17 +18,13 @@ from ebbtide.formats.conflicts import ATTEMPTS, retry_on_conflict
 from ebbtide.formats.erasing import Erasure, Intend
 from ebbtide.formats.iceberg.going import going_from, key_of
 from ebbtide.formats.iceberg.java import CONFLICTS, Base, JavaTable
-from ebbtide.formats.iceberg.rewrite import Rewriter, locations
+from ebbtide.formats.iceberg.rewrite import Discard, Rewriter, locations
 from ebbtide.formats.iceberg.staging import Staging
 from ebbtide.formats.iceberg.survey import Survey
 from ebbtide.formats.iceberg.traces import Traces
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-Discard = Callable[[BaseException, Collection[str]], None]
-"""Removes new files that a commit which failed this way did not take."""
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 _FROM, _AT, _ROWS = "__ebbtide_from", "__ebbtide_at", "__ebbtide_rows"
 _NUMBERED = re.compile(r"(\d+)-\d+-")
+
+
+Discard = Callable[[BaseException | None, Collection[str]], None]
+"""Removes new files that a commit which failed this way did not take; where none was tried, there is no error."""
 
 
 @dataclass(frozen=True, slots=True)
