@@ -321,6 +321,25 @@ def test_a_redaction_keeps_the_rows(jdbc: IcebergDriver) -> None:
     assert left(table) == set()
 
 
+def test_versions_are_rewritten_in_the_layout_of_object_stores(
+    jdbc: IcebergDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout = {"write.object-storage.enabled": "true", "write.object-storage.partitioned-paths": "false"}
+    table = made(jdbc, "hashed", properties=layout)
+    before, erasing = versions(jdbc, table), asked(jdbc, table)
+    with monkeypatch.context() as patch:
+        patch.setattr("ebbtide.formats.iceberg.rewrite._number_of", lambda _: -1)
+        with pytest.raises(ProofError):
+            erasing.erase()
+    reading = FORMAT.read(find(jdbc, table), jdbc.catalog, Depth.FILES, None)
+    live = {file.path for file in reading.files if file.role is Role.DATA}
+    assert {normalise(path) for path in data(table)} == live, "what was written and does not hold is gone"
+    Erasing(jdbc, table, asked(jdbc, table).erasure, erasing.told).both()
+    after = versions(jdbc, table)
+    assert {id_: after[id_] for id_ in before} == without(before)
+    assert left(table) == set()
+
+
 @pytest.mark.parametrize("history", deep_after_first(History.REFS, History.EXPIRE, History.REFUSE))
 def test_a_table_says_what_may_become_of_its_versions(jdbc: IcebergDriver, history: History) -> None:
     table = made(jdbc, f"history_{history}")

@@ -156,7 +156,7 @@ class History:
             layer[variant[0]] = variant
         rewriter = Rewriter(self.spark, self.table.java, self.erasure.people)
         for layer in layers:
-            made = rewriter.left_of_each({path: tasks[variant] for path, variant in layer.items()})
+            made = rewriter.left_of_each({path: tasks[v] for path, v in layer.items()}, self.discard)
             self.made |= {layer[path]: files for path, files in made.items()}
             self.known.seen |= {path for files in made.values() for path in locations(files)}
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _FROM, _AT, _ROWS = "__ebbtide_from", "__ebbtide_at", "__ebbtide_rows"
-_NUMBERED = re.compile(r"(\d+)-\d+-")
+# In layouts for object stores there may be a hash before it, of digits and a dash.
+_NUMBERED = re.compile(r"(\d+)-\d+-[0-9a-f]{8}-[0-9a-f]{4}-")
 
 
 Discard = Callable[[BaseException | None, Collection[str]], None]
@@ -55,7 +56,7 @@ class Rewriter:
                 made += staging.write(self.people.without(rows), name, spec_id)
         return made
 
-    def left_of_each(self, tasks: Mapping[str, Any]) -> dict[str, list[Any]]:
+    def left_of_each(self, tasks: Mapping[str, Any], discard: Discard) -> dict[str, list[Any]]:
         """The same, by the file that each of the new ones stands for."""
         made: dict[str, list[Any]] = {path: [] for path in tasks}
         for spec_id, some in _by_spec(tasks.values()).items():
@@ -71,6 +72,7 @@ class Rewriter:
                     made.setdefault(source, []).append(file)
                     counted[at] = counted.get(at, 0) + int(file.recordCount())
                 if counted != {at: rows for at, (_, rows) in came_from.items()} or "" in made:
+                    discard(None, [path for files in made.values() for path in locations(files)])
                     raise ProofError(
                         "files that were written anew", expected="the rows of each file of before", found="others"
                     )
@@ -98,7 +100,7 @@ def locations(files: Iterable[Any]) -> list[str]:
 
 def _number_of(location: str) -> int:
     """The partition of Spark that wrote a file, by which Iceberg's writers name it."""
-    named = _NUMBERED.match(location.rpartition("/")[2])
+    named = _NUMBERED.search(location.rpartition("/")[2])
     return int(named[1]) if named else -1
 
 
