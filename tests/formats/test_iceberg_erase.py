@@ -39,6 +39,8 @@ class One:
 
     id: int = PERSON
     redact: bool = False
+    stays_known: bool = False
+    """Whether a redaction leaves the id."""
 
     @property
     def columns(self) -> Collection[str]:
@@ -53,7 +55,9 @@ class One:
         left = rows.where((rows["id"] != self.id) | rows["id"].isNull())
         if not self.redact:
             return left
-        theirs = self.among(rows).withColumn("id", F.lit(None).cast("bigint")).withColumn("name", F.lit("gone"))
+        theirs = self.among(rows).withColumn("name", F.lit("gone"))
+        if not self.stays_known:
+            theirs = theirs.withColumn("id", F.lit(None).cast("bigint"))
         return left.unionByName(theirs)
 
     def may_lie(self, column: str, low: Any, high: Any) -> bool:
@@ -319,6 +323,22 @@ def test_a_redaction_keeps_the_rows(jdbc: IcebergDriver) -> None:
             names = ["gone" if row["id"] == PERSON else row["name"] for row in before[id_]]
             assert sorted(row["name"] for row in each) == sorted(names)
     assert left(table) == set()
+
+
+def test_a_redaction_that_leaves_who_it_was_is_done_once(jdbc: IcebergDriver) -> None:
+    table, people = made(jdbc, "redacted_once"), One(redact=True, stays_known=True)
+
+    def redact() -> Erased:
+        erasing = asked(jdbc, table)
+        return Erasing(jdbc, table, replace(erasing.erasure, people=people)).both()
+
+    once = redact()
+    assert (once.rewritten_files, len(once.rewritten_versions)) == (1, 2)
+    after, token = versions(jdbc, table), find(jdbc, table).token
+    assert {row["name"] for each in after.values() for row in each if row["id"] == PERSON} == {"gone"}
+    again = redact()
+    assert (again.rewritten_files, again.rewritten_versions) == (0, ())
+    assert (find(jdbc, table).token, versions(jdbc, table)) == (token, after)
 
 
 def test_versions_are_rewritten_in_the_layout_of_object_stores(

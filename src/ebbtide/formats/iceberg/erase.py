@@ -44,8 +44,7 @@ class _Iceberg:
 
     def erase(self, erasure: Erasure, catalog: Catalog, spark: SparkSession, intend: Intend) -> Erased:
         table = _open(erasure, catalog, spark)
-        known = Known(set(_looked_through(erasure, catalog)), set(erasure.files))
-
+        known = Known(set(_looked_through(erasure, catalog) - erasure.files), set(erasure.files))
         discard = _discarding(table, erasure, catalog)
         heads = Heads(table, erasure, spark, known, intend, discard)
         for _ in range(ATTEMPTS):
@@ -135,7 +134,7 @@ def _cleanse(
 ) -> None:
     """Metadata alone: rows that came since are the next erasure's."""
     files = table.refresh().files
-    known = Known(set(Survey(files, Traces(erasure.people, files.table)).every), set(erasure.files))
+    known = Known(set(Survey(files, Traces(erasure.people, files.table)).every - erasure.files), set(erasure.files))
     History(table, erasure, catalog, spark, known, tell, _discarding(table, erasure, catalog)).rewrite()
 
 

@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Known:
-    """What was looked through: `hits` hold somebody, all others of `seen` hold nobody."""
+    """What was looked through: `hits` hold somebody, all others of `seen` nobody who is to leave them.
+
+    A hit that is not among `seen` was found by a search, which does not ask what is to be left of a row.
+    """
 
     seen: set[str]
     hits: set[str]
@@ -39,7 +42,9 @@ class Known:
     def look(self, rewriter: Rewriter, tasks: Mapping[str, Any]) -> None:
         """Look through what nobody looked through yet."""
         fresh = {path: task for path, task in tasks.items() if path not in self.seen}
-        self.hits |= rewriter.found_in(fresh)
+        found = rewriter.found_in(fresh)
+        changing = rewriter.changing({path: fresh[path] for path in found})
+        self.hits = (self.hits - (found - changing)) | changing
         self.seen |= fresh.keys()
 
 

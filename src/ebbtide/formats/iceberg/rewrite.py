@@ -12,6 +12,7 @@ from ebbtide.errors import ProofError
 from ebbtide.formats.erasing import People
 from ebbtide.formats.iceberg.staging import Staging
 from ebbtide.model.paths import normalise
+from ebbtide.spark.session import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,15 +36,33 @@ class Rewriter:
 
     def found_in(self, tasks: Mapping[str, Any]) -> set[str]:
         """Those of these files that hold one of them, rows that deletes hide included."""
+        with ExitStack() as until:
+            return _files_of(self.people.among(self._bare(tasks, until))) & tasks.keys() if tasks else set()
+
+    def changing(self, tasks: Mapping[str, Any]) -> set[str]:
+        """Those of these with rows that are not to stay as they are: one that was redacted is still about somebody."""
         from pyspark.sql import functions as F
 
-        if not tasks:
-            return set()
+        def shown(frame: DataFrame) -> DataFrame:
+            whole = F.to_json(F.struct(*(F.col(quote(name)) for name in frame.columns)))
+            return frame.select(F.col(_FROM), whole.alias(_ROWS))
+
         with ExitStack() as until:
-            staging = Staging(self.spark, self.table, until)
-            rows = staging.read(staging.stage([staging.bare(task) for task in tasks.values()]))
-            theirs = self.people.among(rows.withColumn(_FROM, F.input_file_name()))
-            return {normalise(row[0]) for row in theirs.select(_FROM).distinct().collect()} & tasks.keys()
+            theirs = self.people.among(self._bare(tasks, until)) if tasks else None
+            kept = _files_of(self.people.without(theirs)) & tasks.keys() if theirs is not None else set[str]()
+            if not kept:  # none of their rows is left of these: no more of them is read than who they are about
+                return set(tasks)
+            theirs = self.people.among(self._bare({path: tasks[path] for path in kept}, until))
+            changed = _files_of(shown(theirs).exceptAll(shown(self.people.without(theirs)))) & kept
+            return (tasks.keys() - kept) | changed
+
+    def _bare(self, tasks: Mapping[str, Any], until: ExitStack) -> DataFrame:
+        """The rows of files as they are stored, each with its file."""
+        from pyspark.sql import functions as F
+
+        staging = Staging(self.spark, self.table, until)
+        rows = staging.read(staging.stage([staging.bare(task) for task in tasks.values()]))
+        return rows.withColumn(_FROM, F.input_file_name())
 
     def left_of(self, tasks: Collection[Any]) -> list[Any]:
         """New files with what is to be left of these, which deletes leave."""
@@ -92,6 +111,10 @@ class Rewriter:
                 raise ProofError("a partition of Spark", expected="one file", found="several")
             found[row[_AT]] = (normalise(row[_FROM]), row[_ROWS])
         return found
+
+
+def _files_of(rows: DataFrame) -> set[str]:
+    return {normalise(row[0]) for row in rows.select(_FROM).distinct().collect()}
 
 
 def locations(files: Iterable[Any]) -> list[str]:
