@@ -405,6 +405,24 @@ def test_versions_of_another_schema_end_and_a_tag_of_one_stays_and_says_so(jdbc:
     assert {row["id"] for row in rows(jdbc, table)} == {1, 2}
 
 
+def test_files_by_a_column_that_is_gone_are_rewritten_and_their_versions_are_not(jdbc: IcebergDriver) -> None:
+    table = jdbc.create("column_gone", partitioned=True)
+    jdbc.append(table, [(PERSON, "p", DAY), (1, "a", DAY)])
+    jdbc.spark.sql(f"ALTER TABLE {table.sql} DROP PARTITION FIELD day")
+    jdbc.spark.sql(f"ALTER TABLE {table.sql} DROP COLUMN day")
+    jdbc.spark.sql(f"INSERT INTO {table.sql} VALUES (2, 'b')")
+    jdbc.create_tag(table, "kept")
+    erasing = asked(jdbc, table)
+    erased = erasing.both()
+    assert {row["id"] for row in rows(jdbc, table)} == {1, 2}
+    assert erased.retained.keys() == {"tag:kept"}
+    assert "partition" in erased.retained["tag:kept"]
+    assert {row["id"] for row in rows(jdbc, table, ".tag_kept")} == {1, 2, PERSON}
+    jdbc.drop_tag(table, "kept")
+    asked(jdbc, table).both()
+    assert left(table) == set()
+
+
 def test_a_file_that_a_version_names_again_stays(jdbc: IcebergDriver) -> None:
     """Whoever says what nothing references may be late: the last look is here."""
     table = made(jdbc, "named_again")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _FROM, _AT, _ROWS = "__ebbtide_from", "__ebbtide_at", "__ebbtide_rows"
+_VOID = "void"
 # In layouts for object stores there may be a hash before it, of digits and a dash.
 _NUMBERED = re.compile(r"(\d+)-\d+-[0-9a-f]{8}-[0-9a-f]{4}-")
 
@@ -67,7 +68,7 @@ class Rewriter:
     def left_of(self, tasks: Collection[Any]) -> list[Any]:
         """New files with what is to be left of these, which deletes leave."""
         made: list[Any] = []
-        for spec_id, some in _by_spec(tasks).items():
+        for spec_id, some in self._by_spec(tasks).items():
             with ExitStack() as until:
                 staging = Staging(self.spark, self.table, until)
                 name = staging.stage(some)
@@ -78,7 +79,7 @@ class Rewriter:
     def left_of_each(self, tasks: Mapping[str, Any], discard: Discard) -> dict[str, list[Any]]:
         """The same, by the file that each of the new ones stands for."""
         made: dict[str, list[Any]] = {path: [] for path in tasks}
-        for spec_id, some in _by_spec(tasks.values()).items():
+        for spec_id, some in self._by_spec(tasks.values()).items():
             with ExitStack() as until:
                 staging = Staging(self.spark, self.table, until)
                 name = staging.stage(some)
@@ -96,6 +97,20 @@ class Rewriter:
                         "files that were written anew", expected="the rows of each file of before", found="others"
                     )
         return made
+
+    def _by_spec(self, tasks: Iterable[Any]) -> dict[int, list[Any]]:
+        """Files by the spec that what is left of them is written with: their own, or where a column of it is gone the
+        table's.
+        """
+        found: dict[int, list[Any]] = {}
+        for task in tasks:
+            found.setdefault(int(task.spec().specId()), []).append(task)
+        schema, own = self.table.schema(), int(self.table.spec().specId())
+        for id_ in list(found):
+            fields = self.table.specs().get(id_).fields()
+            if any(schema.findField(f.sourceId()) is None and str(f.transform()) != _VOID for f in fields):
+                found.setdefault(own, []).extend(found.pop(id_))
+        return found
 
     def _came_from(self, rows: DataFrame) -> dict[int, tuple[str, int]]:
         """By the number of a partition of Spark: the file that is in it, and how many of its rows are to be left."""
@@ -125,10 +140,3 @@ def _number_of(location: str) -> int:
     """The partition of Spark that wrote a file, by which Iceberg's writers name it."""
     named = _NUMBERED.search(location.rpartition("/")[2])
     return int(named[1]) if named else -1
-
-
-def _by_spec(tasks: Iterable[Any]) -> dict[int, list[Any]]:
-    found: dict[int, list[Any]] = {}
-    for task in tasks:
-        found.setdefault(int(task.spec().specId()), []).append(task)
-    return found
