@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import Row, SparkSession
@@ -17,7 +19,7 @@ from ebbtide.formats.base import Depth
 from ebbtide.formats.erasing import Erased, Erasure, Fate, History
 from ebbtide.formats.iceberg import FORMAT
 from ebbtide.formats.iceberg.erase import ERASING
-from ebbtide.formats.iceberg.java import JavaTable
+from ebbtide.formats.iceberg.java import JavaTable, load_table
 from ebbtide.model.dataset import Catalog, Role, TableHandle
 from ebbtide.model.paths import local_path, normalise
 from ebbtide.model.removal import FileDeletion
@@ -421,6 +423,48 @@ def test_files_by_a_column_that_is_gone_are_rewritten_and_their_versions_are_not
     jdbc.drop_tag(table, "kept")
     asked(jdbc, table).both()
     assert left(table) == set()
+
+
+def test_deletes_by_position_that_hold_rows_go_with_them(jdbc: IcebergDriver) -> None:
+    """Older writers put the row beside its position; one file of deletes may be for rows of several people."""
+    table = jdbc.create("rows_in_deletes")
+    jdbc.append(table, [(PERSON, "p", DAY), (1, "a", DAY)])
+    jdbc.append(table, [(OTHER, "o", DAY), (2, "b", DAY)])
+    erasing = asked(jdbc, table)
+    (mine,) = erasing.erasure.files
+    (others,) = {normalise(path) for path in data(table)} - {mine}
+    delete_with_rows(jdbc, table, [(mine, 0, PERSON, "p", DAY), (others, 0, OTHER, "o", DAY)])
+    assert {row["id"] for row in rows(jdbc, table)} == {1, 2}
+    Erasing(jdbc, table, replace(erasing.erasure, found=find(jdbc, table))).both()
+    assert {row["id"] for row in rows(jdbc, table)} == {1, 2}
+    assert left(table) == set()
+
+
+def delete_with_rows(driver: IcebergDriver, table: Table, deletes: list[tuple[Any, ...]]) -> None:
+    def numbered(name: str, type_: pa.DataType, id_: int) -> pa.Field:
+        return pa.field(name, type_, metadata={"PARQUET:field_id": str(id_)})
+
+    row = [numbered("id", pa.int64(), 1), numbered("name", pa.string(), 2), numbered("day", pa.string(), 3)]
+    fields = [
+        numbered("file_path", pa.string(), 2147483546),
+        numbered("pos", pa.int64(), 2147483545),
+        numbered("row", pa.struct(row), 2147483544),
+    ]
+    listed = driver.spark.sql(f"SELECT file_path FROM {table.sql}.files").collect()
+    spelled = {normalise(row[0]): row[0] for row in listed}
+    said = [
+        {"file_path": spelled[path], "pos": pos, "row": {"id": id_, "name": name, "day": day}}
+        for path, pos, id_, name, day in deletes
+    ]
+    java, jvm = load_table(table.id, driver.spark), driver.spark._jvm
+    assert jvm is not None
+    iceberg, place = jvm.org.apache.iceberg, Path(table.location, "data", "deletes.parquet")
+    pq.write_table(pa.Table.from_pylist(said, pa.schema(fields)), place)
+    there = java.io().newInputFile(str(place))
+    metrics = iceberg.parquet.ParquetUtil.fileMetrics(there, iceberg.MetricsConfig.getDefault())
+    described = iceberg.FileMetadata.deleteFileBuilder(java.spec()).ofPositionDeletes().withInputFile(there)
+    described = described.withFormat("parquet").withMetrics(metrics)
+    java.newRowDelta().addDeletes(described.build()).commit()
 
 
 def test_a_file_that_a_version_names_again_stays(jdbc: IcebergDriver) -> None:

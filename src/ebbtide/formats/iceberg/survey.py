@@ -20,7 +20,9 @@ from ebbtide.model.paths import normalise
 
 IN_PLACE = ("jdbc", "hadoop")
 """Catalogs in which versions were seen to be rewritten under their ids. A REST catalog is sent changes only."""
-_EQUALITY, _PATH = int(Content.EQUALITY_DELETES), 100
+_PATH, _FORMAT, _CONTENT = 100, 101, 134
+_VECTORS = "PUFFIN"
+"""What has positions alone."""
 
 
 class Survey:
@@ -55,7 +57,9 @@ class Survey:
         )
 
     def deleting(self, snapshot: Snapshot) -> frozenset[str]:
-        """The live files of equality deletes of a version that may hold somebody."""
+        """The live files of deletes of a version that may hold somebody: keys, or rows that older writers put beside
+        positions.
+        """
         found = frozenset[str]()
         for manifest in self.files.manifests(snapshot):
             if not manifest.holds_data:
@@ -96,7 +100,9 @@ class Survey:
             live = (
                 entry
                 for entry in entries_of(Container.of(self.files.content(manifest.path)))
-                if entry.status != Status.DELETED and entry.get(134) == _EQUALITY
+                if entry.status != Status.DELETED
+                and entry.get(_CONTENT) != Content.DATA
+                and str(entry.get(_FORMAT)).upper() != _VECTORS
             )
             self._deleting[manifest.path] = frozenset(
                 normalise(entry.get(_PATH)) for entry in live if self.traces.in_deleting(entry)
