@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -549,6 +550,30 @@ def test_a_partition_called_by_the_person_leaves_no_name_anywhere(jdbc: IcebergD
     assert find(jdbc, table).token == token
     jdbc.append(table, [(4, "d", DAY)])
     assert {row["id"] for row in rows(jdbc, table)} == {1, 3, 4, OTHER}
+
+
+def test_a_writer_that_was_at_work_in_a_catalog_of_folders_is_refused(
+    spark: SparkSession, catalogs: Mapping[str, Catalog]
+) -> None:
+    """Metadata is numbered there: where 8 is gone, who began at 7 would write it, and nobody would read it."""
+    driver = IcebergDriver(spark, catalogs["ice"])
+    table = driver.create("numbered", properties={"write.summary.partition-limit": "10"})
+    driver.spark.sql(f"ALTER TABLE {table.sql} ADD PARTITION FIELD id")
+    driver.append(table, [(PERSON, "p", DAY), (OTHER, "o", DAY)])
+    erasing = asked(driver, table, history=History.EXPIRE, in_flight_since=datetime.now(UTC) - timedelta(days=1))
+    erased = erasing.erase()
+    writer, jvm = load_table(table.id, spark).operations(), spark._jvm
+    assert jvm is not None
+    base = writer.current()
+    changed = jvm.org.apache.iceberg.TableMetadata.buildFrom(base).setProperties({"late": "writer"}).build()
+    assert erasing.purge(erased) == FileDeletion()
+    with pytest.raises(Py4JJavaError, match="CommitFailedException"):
+        writer.commit(base, changed)
+    later = asked(driver, table, in_flight_since=datetime.now(UTC) + timedelta(days=1))
+    named = {path for path in erasing.told if Path(local_path(path) or "").exists()}
+    later.purge(later.erase(), sorted({*later.told, *named}))
+    assert left(table) == set()
+    assert {row["id"] for row in rows(driver, table)} == {OTHER}
 
 
 @pytest.mark.deep

@@ -26,12 +26,14 @@ from ebbtide.formats.iceberg.traces import Traces
 from ebbtide.model.dataset import Catalog
 from ebbtide.model.paths import is_inside, normalise
 from ebbtide.model.removal import FileDeletion
+from ebbtide.storage.files import open_store
 from ebbtide.storage.remove import remove_empty_folders, remove_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _NONE = (None, -1)
+_METADATA = (".metadata.json", ".metadata.json.gz")
 _REFUSALS = ("CommitFailedException", "ValidationException")
 
 
@@ -100,6 +102,7 @@ class _Iceberg:
         going = {path for path in paths if path not in needed}
         # What only a commit of this call let go of is metadata; data files were named before others were asked.
         going |= {path for path in told if path not in needed and is_inside(path, here.rpartition("/")[0])}
+        going -= _in_flight(going, erasure, catalog)
         failed = remove_files(going, catalog.options, before_batch, erasure.places)
         folders = {folder for path in going if is_inside(folder := path.rpartition("/")[0], own)}
         failed |= remove_empty_folders(folders, own, erasure.places)
@@ -158,6 +161,20 @@ def _is_refusal(error: BaseException) -> bool:
     if said is None:
         return isinstance(error, (EbbtideError, WriterWasFasterError))  # ours, and none of them follows a commit
     return said in _REFUSALS
+
+
+def _in_flight(going: Collection[str], erasure: Erasure, catalog: Catalog) -> set[str]:
+    """Metadata files of which a writer in flight may be about to write the next: in a catalog of folders they are
+    numbered, and nothing refuses a commit but that its number is there already.
+    """
+    since = erasure.in_flight_since
+    numbered = {path for path in going if path.endswith(_METADATA)}
+    if since is None or (catalog.type or "hadoop") != "hadoop":
+        return set()
+    folders = {path.rpartition("/")[0] for path in numbered}
+    store = open_store(erasure.found.location, catalog.options)
+    there = (entry for folder in folders for entry in store.list(folder) if entry.path in numbered)
+    return {entry.path for entry in there if entry.modified is None or entry.modified > since}
 
 
 def _open(erasure: Erasure, catalog: Catalog, spark: SparkSession) -> JavaTable:
