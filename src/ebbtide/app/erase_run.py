@@ -211,15 +211,20 @@ class _Run:
 def _acts(
     project: Project, ledger: Ledger, look: Look, now: datetime, *, only: frozenset[str] | None = None
 ) -> tuple[Acts, set[str]]:
-    """The acts of a look, and the datasets of those that go on."""
+    """The acts of a look, and the datasets of those that go on; none where nobody can tell now who is in a dataset."""
+    untold = {each.place for each in look.search.not_reachable if each.failed}
     acts = Acts(look.inventory, project.catalogs, look.people, look.numbers, look.search)
     resumed: set[str] = set()
     if only is None:
         for earlier, requests in _going_on(ledger, look, now):
+            if earlier.dataset in untold:
+                continue
             acts.go_on(earlier, requests)
             resumed.add(earlier.dataset)
     for step in look.plan.places:
         if step.decision is not Decision.ERASE or (only is not None and step.dataset not in only):
+            continue
+        if step.dataset in untold:
             continue
         left = [each for each in look.open_acts if each.dataset == step.dataset and each.act not in look.paused]
         acts.begin(step, left, free_from=now)
