@@ -524,3 +524,18 @@ def test_commits_that_a_writer_may_still_be_behind_stay_for_the_next_run(make: M
     again = replace(case.erasure(), in_flight_since=half_an_hour_ago())
     assert case.purge(again, case.erase(again)) == FileDeletion()
     assert (case.ids(), case.traces()) == ([1, 2, 3, 4], set())
+
+
+@pytest.mark.deep
+def test_a_person_in_the_partition_is_forgotten_while_younger_commits_stay(make: Make) -> None:
+    case = make(columns="id BIGINT, name STRING, day BIGINT", partitioned=True)
+    case.driver.append(case.table, [(1, "a", 1), (WHO, "w", WHO)])
+    columns = {"id": ("user_id",), "day": ("user_id",)}
+    erased = case.erase(case.erasure(columns=columns))
+    case.let_an_hour_pass()
+    case.driver.append(case.table, [(2, "b", 1)])
+    assert case.purge(case.erasure(columns=columns, in_flight_since=half_an_hour_ago()), erased) == FileDeletion()
+    assert (case.ids(), case.traces()) == ([1, 2], set())
+    assert case.read().unknown == ()
+    case.driver.append(case.table, [(3, "c", 1)])
+    assert case.ids() == [1, 2, 3]

@@ -30,6 +30,7 @@ from ebbtide.erasure.acting import Acts
 from ebbtide.erasure.copies import places_of_copies
 from ebbtide.erasure.eraser import Eraser
 from ebbtide.erasure.keyring import keep_resolved
+from ebbtide.erasure.mending import mend_tables
 from ebbtide.erasure.owner import DATASET, Requests
 from ebbtide.erasure.plan import Decision
 from ebbtide.erasure.progress import ELSEWHERE, LINEAGE, advance, put_places, say_planned
@@ -104,7 +105,10 @@ def run_erasure(
     with sweeper(ledger, context) as lease, recorded(context, ledger, "erase", lease) as run:
         carried = _Run(project, ledger, lease, run.context, now)
         close_unfinished(ledger, lease)
-        again = carried.carry_out(look(run.context))
+        found = look(run.context)
+        if mend_tables(found.inventory, project.catalogs, found.gathering.session):
+            found = look(run.context)  # what a table keeps is others by now
+        again = carried.carry_out(found)
         if again:
             carried.carry_out(look(run.context), only=again)
         if carried.results:

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+WAS = "ebbtide.was."
+"""So begins the property of a table that keeps what a setting was before an erasure changed it for a moment."""
+
+
 class History(StrEnum):
     """What may become of versions that hold somebody. Where one cannot be had, the next one below it is done."""
 
@@ -124,6 +128,10 @@ Intend = Callable[[Mapping[str, int]], None]
 
 class Erasing(Protocol):
     """A format's side."""
+
+    def mend(self, found: TableHandle, catalog: Catalog, spark: SparkSession) -> None:  # noqa: ARG002 - most change none
+        """Put back settings of a table (`WAS`) that an erasure changed for a moment and died in."""
+        return
 
     def foresee(self, erasure: Erasure, catalog: Catalog, spark: SparkSession) -> Mapping[str, Foreseen]:
         """What will become of each retained version, by its id. Reads metadata only."""

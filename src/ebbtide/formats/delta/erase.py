@@ -19,7 +19,7 @@ from ebbtide.formats.delta.remove import free_files
 from ebbtide.formats.delta.rewrite import rewrite
 from ebbtide.formats.delta.truncate import Truncation, first_of_both, in_flight, mend, say_nothing
 from ebbtide.formats.erasing import Erased, Erasing, Erasure, Fate, Foreseen, Intend
-from ebbtide.model.dataset import Catalog
+from ebbtide.model.dataset import Catalog, TableHandle
 from ebbtide.model.paths import is_inside
 from ebbtide.model.removal import FileDeletion, Removal
 from ebbtide.storage.files import open_store
@@ -31,7 +31,10 @@ if TYPE_CHECKING:
 _ENDS = "a Delta version cannot be rewritten: it ends when the log is cut off behind the new head"
 
 
-class _Erasing:
+class _Erasing(Erasing):
+    def mend(self, found: TableHandle, catalog: Catalog, spark: SparkSession) -> None:
+        mend(replayed(found, catalog), JavaTable(found.location, catalog, spark))
+
     def foresee(self, erasure: Erasure, catalog: Catalog, spark: SparkSession) -> Mapping[str, Foreseen]:  # noqa: ARG002
         table = replayed(erasure.found, catalog)
         if (why := cannot(table)) is not None:

@@ -21,14 +21,14 @@ from ebbtide.formats.delta.ending import live_at
 from ebbtide.formats.delta.java import CONFLICTS, JavaTable
 from ebbtide.formats.delta.log import is_checkpoint, version_of
 from ebbtide.formats.delta.read import Replayed, replayed
-from ebbtide.formats.erasing import Erasure, Intend
+from ebbtide.formats.erasing import WAS, Erasure, Intend
 from ebbtide.model.dataset import Catalog
 from ebbtide.model.removal import FileDeletion
 from ebbtide.storage.files import StoredObject
 from ebbtide.storage.remove import remove_files
 
 _RETENTION = "delta.deletedFileRetentionDuration"
-_WAS = "ebbtide.was.deletedFileRetentionDuration"
+_WAS = f"{WAS}deletedFileRetentionDuration"
 """What the table's own setting was, for as long as it is another one: whoever dies then leaves it to be put back."""
 _BATCH = 1000  # one call of the store: files of one go in order
 _NEUTRAL = "Manual Update"

@@ -13,7 +13,7 @@ from pyiceberg.table.metadata import TableMetadata
 
 from ebbtide.errors import ConflictError, EbbtideError, RefusedError, UnreadableError
 from ebbtide.formats.conflicts import ATTEMPTS, WriterWasFasterError, causes, retry_on_conflict
-from ebbtide.formats.erasing import Erased, Erasure, Fate, Foreseen, Intend
+from ebbtide.formats.erasing import Erased, Erasing, Erasure, Fate, Foreseen, Intend
 from ebbtide.formats.iceberg.heads import Heads, Known
 from ebbtide.formats.iceberg.history import History
 from ebbtide.formats.iceberg.java import CONFLICTS, JavaTable, open_table
@@ -37,7 +37,7 @@ _METADATA = (".metadata.json", ".metadata.json.gz")
 _REFUSALS = ("CommitFailedException", "ValidationException")
 
 
-class _Iceberg:
+class _Iceberg(Erasing):
     def foresee(self, erasure: Erasure, catalog: Catalog, spark: SparkSession) -> Mapping[str, Foreseen]:  # noqa: ARG002 - metadata only
         files = MetadataFiles(erasure.found, catalog)
         survey = Survey(files, Traces(erasure.people, files.table))
