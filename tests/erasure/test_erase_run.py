@@ -190,6 +190,26 @@ def test_what_comes_between_is_told_per_place(lake: Lake) -> None:
     }  # fmt: skip
 
 
+def test_a_table_that_could_not_be_looked_through_now_is_gone_on_with_later(lake: Lake) -> None:
+    tide, person = lake.tide, 99887766553
+    lake.tide.drivers["iceberg"].append(lake.tables["users"], [(person, "late", "2026-01-05")])
+    request = tide.app.erase.request({"user": str(person)}, law="gdpr").id or ""
+    tide.app.erase.run(request, at_once=True, as_of=tide.at(9.2))
+    assert states(lake, request)["users"] == "deleted"
+    some = sorted(Path(lake.tables["users"].location, "data").rglob("*.parquet"))
+    for path in some:
+        path.rename(f"{path}.aside")
+    done = tide.app.erase.run(request, at_once=True, as_of=tide.at(9.4))
+    said = {step.place.rpartition(".")[2]: step.state for step in tide.app.erase.status(request).steps}
+    assert (done.exit_code, said["users"]) == (4, "waiting")
+    for path in some:
+        Path(f"{path}.aside").rename(path)
+    assert lake.bytes_of("users", person) != set()
+    tide.app.erase.run(request, at_once=True, as_of=tide.at(9.6))
+    assert states(lake, request)["users"] == "removed"
+    assert lake.bytes_of("users", person) == set()
+
+
 def test_a_closed_request_is_not_run_again(lake: Lake) -> None:
     listed = lake.tide.app.erase.list(only_open=True)
     closed = [row for row in lake.tide.app.erase.list() if row.id not in {each.id for each in listed}]

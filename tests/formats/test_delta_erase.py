@@ -6,8 +6,10 @@ The oracles are what lies on disk, read file by file by pyarrow, and Spark's own
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -22,7 +24,7 @@ from ebbtide.errors import ConflictError
 from ebbtide.formats.base import Depth
 from ebbtide.formats.delta import FORMAT
 from ebbtide.formats.delta.erase import ERASING
-from ebbtide.formats.delta.java import Attempt, LiveFile
+from ebbtide.formats.delta.java import Attempt, JavaTable, LiveFile
 from ebbtide.formats.delta.truncate import Truncation
 from ebbtide.formats.erasing import Erased, Erasure, Fate, History
 from ebbtide.inventory.spans import Spans
@@ -40,6 +42,10 @@ WHO = 777_000_777
 """The person; nothing else of a table has these digits."""
 FEED = {"delta.enableChangeDataFeed": "true"}
 IDENTITIES = Identities({"user_id": Subject("user_id", "subjects.yml:1", ())})
+
+
+def half_an_hour_ago() -> datetime:
+    return datetime.now(UTC) - timedelta(minutes=30)
 
 
 @dataclass
@@ -113,6 +119,11 @@ class Case:
 
     def versions(self) -> list[str]:
         return self.driver.native_ids(self.table)
+
+    def let_an_hour_pass(self) -> None:
+        for entry in Path(self.table.location, "_delta_log").iterdir():
+            before = entry.stat().st_mtime - 3600
+            os.utime(entry, (before, before))
 
     def stats(self) -> dict[str, tuple[int, int, int]]:
         paths = (path for path in Path(self.table.location).rglob("*.parquet") if "_delta_log" not in path.parts)
@@ -485,3 +496,46 @@ def test_no_value_and_no_bound_of_theirs_stands_in_the_commit(make: Make) -> Non
     assert all(each["remove"]["dataChange"] for each in actions if "remove" in each)
     (info,) = [each["commitInfo"] for each in actions if "commitInfo" in each]
     assert info["operationParameters"] == {}
+
+
+def test_a_writer_that_was_at_work_when_the_log_was_cut_off_keeps_its_rows(make: Make) -> None:
+    case = make()
+    erased = case.erase(case.erasure())
+    case.let_an_hour_pass()
+    writer = JavaTable(case.table.location, case.driver.catalog, case.driver.spark).begin()
+    rows = case.driver.spark.createDataFrame([(5, "e", DAY)], "id BIGINT, name STRING, day STRING")
+    new = writer.write(rows)
+    assert case.purge(case.erasure(in_flight_since=half_an_hour_ago()), erased) == FileDeletion()
+    writer.replace([], new)
+    assert (case.ids(), case.traces()) == ([1, 2, 3, 4, 5], set())
+    assert not {"0", "1", "2"} & set(case.versions()), "what no writer may still be behind went"
+
+
+def test_commits_that_a_writer_may_still_be_behind_stay_for_the_next_run(make: Make) -> None:
+    case = make()
+    erasure = replace(case.erasure(), in_flight_since=half_an_hour_ago() - timedelta(days=1))
+    erased = case.erase(erasure)
+    versions = case.versions()
+    deletion = case.purge(erasure, erased)
+    assert "writer" in (deletion.because or "")
+    assert set(versions) <= set(case.versions())
+    assert case.ids("2") == [1, 2, 3, 4, WHO]
+    case.let_an_hour_pass()
+    again = replace(case.erasure(), in_flight_since=half_an_hour_ago())
+    assert case.purge(again, case.erase(again)) == FileDeletion()
+    assert (case.ids(), case.traces()) == ([1, 2, 3, 4], set())
+
+
+@pytest.mark.deep
+def test_a_person_in_the_partition_is_forgotten_while_younger_commits_stay(make: Make) -> None:
+    case = make(columns="id BIGINT, name STRING, day BIGINT", partitioned=True)
+    case.driver.append(case.table, [(1, "a", 1), (WHO, "w", WHO)])
+    columns = {"id": ("user_id",), "day": ("user_id",)}
+    erased = case.erase(case.erasure(columns=columns))
+    case.let_an_hour_pass()
+    case.driver.append(case.table, [(2, "b", 1)])
+    assert case.purge(case.erasure(columns=columns, in_flight_since=half_an_hour_ago()), erased) == FileDeletion()
+    assert (case.ids(), case.traces()) == ([1, 2], set())
+    assert case.read().unknown == ()
+    case.driver.append(case.table, [(3, "c", 1)])
+    assert case.ids() == [1, 2, 3]

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import Row, SparkSession
 
-from ebbtide.errors import ConflictError, LeaseError
+from ebbtide.errors import ConflictError, EbbtideError, LeaseError, ProofError
 from ebbtide.formats.base import Depth
 from ebbtide.formats.erasing import Erased, Erasure, Fate, History
 from ebbtide.formats.iceberg import FORMAT
 from ebbtide.formats.iceberg.erase import ERASING
-from ebbtide.formats.iceberg.java import JavaTable
+from ebbtide.formats.iceberg.java import JavaTable, load_table
 from ebbtide.model.dataset import Catalog, Role, TableHandle
 from ebbtide.model.paths import local_path, normalise
 from ebbtide.model.removal import FileDeletion
@@ -38,6 +42,8 @@ class One:
 
     id: int = PERSON
     redact: bool = False
+    stays_known: bool = False
+    """Whether a redaction leaves the id."""
 
     @property
     def columns(self) -> Collection[str]:
@@ -52,7 +58,9 @@ class One:
         left = rows.where((rows["id"] != self.id) | rows["id"].isNull())
         if not self.redact:
             return left
-        theirs = self.among(rows).withColumn("id", F.lit(None).cast("bigint")).withColumn("name", F.lit("gone"))
+        theirs = self.among(rows).withColumn("name", F.lit("gone"))
+        if not self.stays_known:
+            theirs = theirs.withColumn("id", F.lit(None).cast("bigint"))
         return left.unionByName(theirs)
 
     def may_lie(self, column: str, low: Any, high: Any) -> bool:
@@ -223,6 +231,37 @@ def test_a_writer_that_touched_its_files_is_waited_out(
     assert {normalise(path) for path in data(table)} == live, "what a refused commit wrote is gone"
 
 
+@pytest.mark.parametrize(
+    ("method", "unheard"),
+    deep_after_first(("overwrite", "no answer"), ("replace_metadata", "interrupted"), ("overwrite", "interrupted")),
+)
+def test_a_commit_that_comes_to_be_after_it_failed_here_finds_its_files(
+    jdbc: IcebergDriver, monkeypatch: pytest.MonkeyPatch, method: str, unheard: str
+) -> None:
+    """As a catalog does that answers too late, or the JVM's thread behind a call that was interrupted."""
+    table, jvm, late = made(jdbc, f"late_{method}_{unheard[:2]}"), jdbc.spark._jvm, list[Any]()
+    erasing = asked(jdbc, table)
+    original, gateway = getattr(JavaTable, method), jdbc.spark.sparkContext._gateway
+    assert jvm is not None
+    assert gateway is not None
+
+    def later(self: JavaTable, *given: Any) -> None:
+        late.append(lambda: original(self, *given))
+        if unheard == "interrupted":
+            raise KeyboardInterrupt
+        nothing = gateway.new_array(jvm.java.lang.Object, 0)
+        raise Py4JJavaError("no answer", jvm.org.apache.iceberg.exceptions.RESTException("no answer", nothing))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(JavaTable, method, later)
+        with pytest.raises((KeyboardInterrupt, EbbtideError)):
+            erasing.erase()
+    late[0]()
+    assert {row["id"] for row in rows(jdbc, table)} == {1, 2, 3, OTHER}
+    Erasing(jdbc, table, asked(jdbc, table).erasure, erasing.told).both()
+    assert left(table) == set()
+
+
 @pytest.mark.deep
 def test_a_writer_that_never_rests_ends_it_and_nothing_is_forced(
     jdbc: IcebergDriver, monkeypatch: pytest.MonkeyPatch
@@ -289,6 +328,41 @@ def test_a_redaction_keeps_the_rows(jdbc: IcebergDriver) -> None:
     assert left(table) == set()
 
 
+def test_a_redaction_that_leaves_who_it_was_is_done_once(jdbc: IcebergDriver) -> None:
+    table, people = made(jdbc, "redacted_once"), One(redact=True, stays_known=True)
+
+    def redact() -> Erased:
+        erasing = asked(jdbc, table)
+        return Erasing(jdbc, table, replace(erasing.erasure, people=people)).both()
+
+    once = redact()
+    assert (once.rewritten_files, len(once.rewritten_versions)) == (1, 2)
+    after, token = versions(jdbc, table), find(jdbc, table).token
+    assert {row["name"] for each in after.values() for row in each if row["id"] == PERSON} == {"gone"}
+    again = redact()
+    assert (again.rewritten_files, again.rewritten_versions) == (0, ())
+    assert (find(jdbc, table).token, versions(jdbc, table)) == (token, after)
+
+
+def test_versions_are_rewritten_in_the_layout_of_object_stores(
+    jdbc: IcebergDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout = {"write.object-storage.enabled": "true", "write.object-storage.partitioned-paths": "false"}
+    table = made(jdbc, "hashed", properties=layout)
+    before, erasing = versions(jdbc, table), asked(jdbc, table)
+    with monkeypatch.context() as patch:
+        patch.setattr("ebbtide.formats.iceberg.rewrite._number_of", lambda _: -1)
+        with pytest.raises(ProofError):
+            erasing.erase()
+    reading = FORMAT.read(find(jdbc, table), jdbc.catalog, Depth.FILES, None)
+    live = {file.path for file in reading.files if file.role is Role.DATA}
+    assert {normalise(path) for path in data(table)} == live, "what was written and does not hold is gone"
+    Erasing(jdbc, table, asked(jdbc, table).erasure, erasing.told).both()
+    after = versions(jdbc, table)
+    assert {id_: after[id_] for id_ in before} == without(before)
+    assert left(table) == set()
+
+
 @pytest.mark.parametrize("history", deep_after_first(History.REFS, History.EXPIRE, History.REFUSE))
 def test_a_table_says_what_may_become_of_its_versions(jdbc: IcebergDriver, history: History) -> None:
     table = made(jdbc, f"history_{history}")
@@ -332,6 +406,66 @@ def test_versions_of_another_schema_end_and_a_tag_of_one_stays_and_says_so(jdbc:
     erasing.both()
     assert left(table) == set()
     assert {row["id"] for row in rows(jdbc, table)} == {1, 2}
+
+
+def test_files_by_a_column_that_is_gone_are_rewritten_and_their_versions_are_not(jdbc: IcebergDriver) -> None:
+    table = jdbc.create("column_gone", partitioned=True)
+    jdbc.append(table, [(PERSON, "p", DAY), (1, "a", DAY)])
+    jdbc.spark.sql(f"ALTER TABLE {table.sql} DROP PARTITION FIELD day")
+    jdbc.spark.sql(f"ALTER TABLE {table.sql} DROP COLUMN day")
+    jdbc.spark.sql(f"INSERT INTO {table.sql} VALUES (2, 'b')")
+    jdbc.create_tag(table, "kept")
+    erasing = asked(jdbc, table)
+    erased = erasing.both()
+    assert {row["id"] for row in rows(jdbc, table)} == {1, 2}
+    assert erased.retained.keys() == {"tag:kept"}
+    assert "partition" in erased.retained["tag:kept"]
+    assert {row["id"] for row in rows(jdbc, table, ".tag_kept")} == {1, 2, PERSON}
+    jdbc.drop_tag(table, "kept")
+    asked(jdbc, table).both()
+    assert left(table) == set()
+
+
+def test_deletes_by_position_that_hold_rows_go_with_them(jdbc: IcebergDriver) -> None:
+    """Older writers put the row beside its position; one file of deletes may be for rows of several people."""
+    table = jdbc.create("rows_in_deletes")
+    jdbc.append(table, [(PERSON, "p", DAY), (1, "a", DAY)])
+    jdbc.append(table, [(OTHER, "o", DAY), (2, "b", DAY)])
+    erasing = asked(jdbc, table)
+    (mine,) = erasing.erasure.files
+    (others,) = {normalise(path) for path in data(table)} - {mine}
+    delete_with_rows(jdbc, table, [(mine, 0, PERSON, "p", DAY), (others, 0, OTHER, "o", DAY)])
+    assert {row["id"] for row in rows(jdbc, table)} == {1, 2}
+    Erasing(jdbc, table, replace(erasing.erasure, found=find(jdbc, table))).both()
+    assert {row["id"] for row in rows(jdbc, table)} == {1, 2}
+    assert left(table) == set()
+
+
+def delete_with_rows(driver: IcebergDriver, table: Table, deletes: list[tuple[Any, ...]]) -> None:
+    def numbered(name: str, type_: pa.DataType, id_: int) -> pa.Field:
+        return pa.field(name, type_, metadata={"PARQUET:field_id": str(id_)})
+
+    row = [numbered("id", pa.int64(), 1), numbered("name", pa.string(), 2), numbered("day", pa.string(), 3)]
+    fields = [
+        numbered("file_path", pa.string(), 2147483546),
+        numbered("pos", pa.int64(), 2147483545),
+        numbered("row", pa.struct(row), 2147483544),
+    ]
+    listed = driver.spark.sql(f"SELECT file_path FROM {table.sql}.files").collect()
+    spelled = {normalise(row[0]): row[0] for row in listed}
+    said = [
+        {"file_path": spelled[path], "pos": pos, "row": {"id": id_, "name": name, "day": day}}
+        for path, pos, id_, name, day in deletes
+    ]
+    java, jvm = load_table(table.id, driver.spark), driver.spark._jvm
+    assert jvm is not None
+    iceberg, place = jvm.org.apache.iceberg, Path(table.location, "data", "deletes.parquet")
+    pq.write_table(pa.Table.from_pylist(said, pa.schema(fields)), place)
+    there = java.io().newInputFile(str(place))
+    metrics = iceberg.parquet.ParquetUtil.fileMetrics(there, iceberg.MetricsConfig.getDefault())
+    described = iceberg.FileMetadata.deleteFileBuilder(java.spec()).ofPositionDeletes().withInputFile(there)
+    described = described.withFormat("parquet").withMetrics(metrics)
+    java.newRowDelta().addDeletes(described.build()).commit()
 
 
 def test_a_file_that_a_version_names_again_stays(jdbc: IcebergDriver) -> None:
@@ -416,6 +550,30 @@ def test_a_partition_called_by_the_person_leaves_no_name_anywhere(jdbc: IcebergD
     assert find(jdbc, table).token == token
     jdbc.append(table, [(4, "d", DAY)])
     assert {row["id"] for row in rows(jdbc, table)} == {1, 3, 4, OTHER}
+
+
+def test_a_writer_that_was_at_work_in_a_catalog_of_folders_is_refused(
+    spark: SparkSession, catalogs: Mapping[str, Catalog]
+) -> None:
+    """Metadata is numbered there: where 8 is gone, who began at 7 would write it, and nobody would read it."""
+    driver = IcebergDriver(spark, catalogs["ice"])
+    table = driver.create("numbered", properties={"write.summary.partition-limit": "10"})
+    driver.spark.sql(f"ALTER TABLE {table.sql} ADD PARTITION FIELD id")
+    driver.append(table, [(PERSON, "p", DAY), (OTHER, "o", DAY)])
+    erasing = asked(driver, table, history=History.EXPIRE, in_flight_since=datetime.now(UTC) - timedelta(days=1))
+    erased = erasing.erase()
+    writer, jvm = load_table(table.id, spark).operations(), spark._jvm
+    assert jvm is not None
+    base = writer.current()
+    changed = jvm.org.apache.iceberg.TableMetadata.buildFrom(base).setProperties({"late": "writer"}).build()
+    assert erasing.purge(erased) == FileDeletion()
+    with pytest.raises(Py4JJavaError, match="CommitFailedException"):
+        writer.commit(base, changed)
+    later = asked(driver, table, in_flight_since=datetime.now(UTC) + timedelta(days=1))
+    named = {path for path in erasing.told if Path(local_path(path) or "").exists()}
+    later.purge(later.erase(), sorted({*later.told, *named}))
+    assert left(table) == set()
+    assert {row["id"] for row in rows(driver, table)} == {OTHER}
 
 
 @pytest.mark.deep

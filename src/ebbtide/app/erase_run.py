@@ -31,6 +31,7 @@ from ebbtide.erasure.acting import Acts
 from ebbtide.erasure.copies import places_of_copies
 from ebbtide.erasure.eraser import Eraser
 from ebbtide.erasure.keyring import keep_resolved
+from ebbtide.erasure.mending import mend_tables
 from ebbtide.erasure.owner import DATASET, Requests
 from ebbtide.erasure.plan import Decision, ErasurePlan, PlaceStep
 from ebbtide.erasure.progress import ELSEWHERE, LINEAGE, advance, put_places, say_planned
@@ -122,7 +123,10 @@ def _run_erasure(
     with sweeper(ledger, context) as lease, recorded(context, ledger, "erase", lease) as run:
         carried = _Run(project, ledger, lease, run.context, now)
         close_unfinished(ledger, lease)
-        again = carried.carry_out(first) if (first := look(run.context)) is not None else frozenset()
+        first = look(run.context)
+        if first is not None and mend_tables(first.inventory, project.catalogs, first.gathering.session):
+            first = look(run.context)  # what a table keeps is others by now
+        again = carried.carry_out(first) if first is not None else frozenset()
         if again and (second := look(run.context)) is not None:
             carried.carry_out(second, only=again)
         if carried.results:
@@ -268,15 +272,20 @@ class _Run:
 def _acts(
     project: Project, ledger: Ledger, look: Look, now: datetime, *, only: frozenset[str] | None = None
 ) -> tuple[Acts, set[str]]:
-    """The acts of a look, and the datasets of those that go on."""
+    """The acts of a look, and the datasets of those that go on; none where nobody can tell now who is in a dataset."""
+    untold = {each.place for each in look.search.not_reachable if each.failed}
     acts = Acts(look.inventory, project.catalogs, look.people, look.numbers, look.search)
     resumed: set[str] = set()
     if only is None:
         for earlier, requests in _going_on(ledger, look, now):
+            if earlier.dataset in untold:
+                continue
             acts.go_on(earlier, requests)
             resumed.add(earlier.dataset)
     for step in look.plan.places:
         if step.decision is not Decision.ERASE or (only is not None and step.dataset not in only):
+            continue
+        if step.dataset in untold:
             continue
         left = [each for each in look.open_acts if each.dataset == step.dataset and each.act not in look.paused]
         acts.begin(step, left, free_from=now)

@@ -139,7 +139,9 @@ class ErasureSettings(_Strict):
     """Requests younger than `cool_off` wait; files that an erasure replaced stay for `reader_window`."""
 
     cool_off: str = Field("72h", description="how long a request can be taken back before anything is erased")
-    reader_window: str = Field("1h", description="how long readers in flight may still need files that were replaced")
+    reader_window: str = Field(
+        "1h", description="how long readers and writers in flight may still need what was replaced"
+    )
 
     @field_validator("cool_off", "reader_window")
     @classmethod

@@ -93,7 +93,8 @@ class Eraser:
 
     def _erasure(self, act: Act) -> Erasure:
         asked = self.asked[act.id]
-        return self.gathering.erasure(act.dataset, asked.people, asked.files, act.places)
+        erasure = self.gathering.erasure(act.dataset, asked.people, asked.files, act.places)
+        return replace(erasure, in_flight_since=self.ledger.clock.now() - self.window)
 
     def _files(self, act: Act) -> dict[str, int]:
         with self.ledger.database.reader() as state:

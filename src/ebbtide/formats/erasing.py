@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
@@ -24,6 +25,10 @@ from ebbtide.model.removal import FileDeletion, Place
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+WAS = "ebbtide.was."
+"""So begins the property of a table that keeps what a setting was before an erasure changed it for a moment."""
 
 
 class History(StrEnum):
@@ -87,6 +92,9 @@ class Erasure:
 
     `files` are the data files in which somebody was found, whichever versions hold them; what was committed since is
     looked through again. `kept` are versions that may neither be rewritten nor end (held, rescued), each with why.
+
+    A writer in flight may have begun before anything that was committed after `in_flight_since`, and still be about to
+    commit beside it: what keeps others from taking that commit's place stays. None where there is no writer.
     """
 
     found: TableHandle
@@ -95,6 +103,7 @@ class Erasure:
     history: History = History.REWRITE
     kept: Mapping[str, str] = field(default_factory=dict)
     places: tuple[Place, ...] = ()
+    in_flight_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +128,10 @@ Intend = Callable[[Mapping[str, int]], None]
 
 class Erasing(Protocol):
     """A format's side."""
+
+    def mend(self, found: TableHandle, catalog: Catalog, spark: SparkSession) -> None:  # noqa: ARG002 - most change none
+        """Put back settings of a table (`WAS`) that an erasure changed for a moment and died in."""
+        return
 
     def foresee(self, erasure: Erasure, catalog: Catalog, spark: SparkSession) -> Mapping[str, Foreseen]:
         """What will become of each retained version, by its id. Reads metadata only."""

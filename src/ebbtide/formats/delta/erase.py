@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ebbtide.formats.delta.ending import cannot, changes_before, course_of, has_feed, needed_from, versions_with
@@ -16,9 +17,9 @@ from ebbtide.formats.delta.log import FOLDER
 from ebbtide.formats.delta.read import Replayed, replayed
 from ebbtide.formats.delta.remove import free_files
 from ebbtide.formats.delta.rewrite import rewrite
-from ebbtide.formats.delta.truncate import Truncation, mend, say_nothing
+from ebbtide.formats.delta.truncate import Truncation, first_of_both, in_flight, mend, say_nothing
 from ebbtide.formats.erasing import Erased, Erasing, Erasure, Fate, Foreseen, Intend
-from ebbtide.model.dataset import Catalog
+from ebbtide.model.dataset import Catalog, TableHandle
 from ebbtide.model.paths import is_inside
 from ebbtide.model.removal import FileDeletion, Removal
 from ebbtide.storage.files import open_store
@@ -30,7 +31,10 @@ if TYPE_CHECKING:
 _ENDS = "a Delta version cannot be rewritten: it ends when the log is cut off behind the new head"
 
 
-class _Erasing:
+class _Erasing(Erasing):
+    def mend(self, found: TableHandle, catalog: Catalog, spark: SparkSession) -> None:
+        mend(replayed(found, catalog), JavaTable(found.location, catalog, spark))
+
     def foresee(self, erasure: Erasure, catalog: Catalog, spark: SparkSession) -> Mapping[str, Foreseen]:  # noqa: ARG002
         table = replayed(erasure.found, catalog)
         if (why := cannot(table)) is not None:
@@ -82,21 +86,22 @@ class _Erasing:
         if mend(table, java):
             table = replayed(erasure.found, catalog)
         course = course_of(table, erasure)
-        needed = needed_from(table, course.first)
+        first = first_of_both(course.first, in_flight(table, erasure))
+        needed = needed_from(table, first)
         # The log's own files go by the cut, whoever named them.
         named = {path for path in paths if not is_inside(path, f"{table.location}/{FOLDER}")}
         failed = {path: _NEEDED for path in named if path in needed}
         failed |= {path: _OUTSIDE for path in named if not is_inside(path, table.location)}
         going = named - failed.keys()
         if course.first is None:
-            # The head ends, too, for one that says nothing, and so does what a writer committed since.
-            changes = changes_before(table, max(table.commits) + 1)
+            # The head ends, too, for one that says nothing, and so does what a writer committed since and is done with.
+            changes = changes_before(table, max(table.commits) + 1 if first is None else first)
             intend(changes)
             going |= changes.keys()
         removal = Removal(found=erasure.found, files=dict.fromkeys(going, 0), places=erasure.places)
         failed |= free_files(removal, sorted(going), catalog, spark, before_batch).failed
-        failed |= Truncation(erasure, catalog, java, intend, before_batch).run(course.first)
-        return FileDeletion(failed=failed | _empty_folders(table, erasure, catalog, going))
+        cut = Truncation(erasure, catalog, java, intend, before_batch).run(course.first)
+        return replace(cut, failed=failed | dict(cut.failed) | _empty_folders(table, erasure, catalog, going))
 
 
 def _head(table: Replayed) -> str:

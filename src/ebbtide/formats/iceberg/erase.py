@@ -11,29 +11,33 @@ from typing import TYPE_CHECKING
 
 from pyiceberg.table.metadata import TableMetadata
 
-from ebbtide.errors import ConflictError, RefusedError, UnreadableError
-from ebbtide.formats.conflicts import ATTEMPTS, causes, retry_on_conflict
-from ebbtide.formats.erasing import Erased, Erasure, Fate, Foreseen, Intend
-from ebbtide.formats.iceberg.heads import Discard, Heads, Known
+from ebbtide.errors import ConflictError, EbbtideError, RefusedError, UnreadableError
+from ebbtide.formats.conflicts import ATTEMPTS, WriterWasFasterError, causes, retry_on_conflict
+from ebbtide.formats.erasing import Erased, Erasing, Erasure, Fate, Foreseen, Intend
+from ebbtide.formats.iceberg.heads import Heads, Known
 from ebbtide.formats.iceberg.history import History
 from ebbtide.formats.iceberg.java import CONFLICTS, JavaTable, open_table
 from ebbtide.formats.iceberg.metadata import MetadataFiles
 from ebbtide.formats.iceberg.named_since import refs_now
 from ebbtide.formats.iceberg.referenced import referenced, sizes_in
+from ebbtide.formats.iceberg.rewrite import Discard
 from ebbtide.formats.iceberg.survey import IN_PLACE, Survey, fates
 from ebbtide.formats.iceberg.traces import Traces
 from ebbtide.model.dataset import Catalog
 from ebbtide.model.paths import is_inside, normalise
 from ebbtide.model.removal import FileDeletion
+from ebbtide.storage.files import open_store
 from ebbtide.storage.remove import remove_empty_folders, remove_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _NONE = (None, -1)
+_METADATA = (".metadata.json", ".metadata.json.gz")
+_REFUSALS = ("CommitFailedException", "ValidationException")
 
 
-class _Iceberg:
+class _Iceberg(Erasing):
     def foresee(self, erasure: Erasure, catalog: Catalog, spark: SparkSession) -> Mapping[str, Foreseen]:  # noqa: ARG002 - metadata only
         files = MetadataFiles(erasure.found, catalog)
         survey = Survey(files, Traces(erasure.people, files.table))
@@ -42,8 +46,7 @@ class _Iceberg:
 
     def erase(self, erasure: Erasure, catalog: Catalog, spark: SparkSession, intend: Intend) -> Erased:
         table = _open(erasure, catalog, spark)
-        known = Known(set(_looked_through(erasure, catalog)), set(erasure.files))
-
+        known = Known(set(_looked_through(erasure, catalog) - erasure.files), set(erasure.files))
         discard = _discarding(table, erasure, catalog)
         heads = Heads(table, erasure, spark, known, intend, discard)
         for _ in range(ATTEMPTS):
@@ -99,6 +102,7 @@ class _Iceberg:
         going = {path for path in paths if path not in needed}
         # What only a commit of this call let go of is metadata; data files were named before others were asked.
         going |= {path for path in told if path not in needed and is_inside(path, here.rpartition("/")[0])}
+        going -= _in_flight(going, erasure, catalog)
         failed = remove_files(going, catalog.options, before_batch, erasure.places)
         folders = {folder for path in going if is_inside(folder := path.rpartition("/")[0], own)}
         failed |= remove_empty_folders(folders, own, erasure.places)
@@ -133,22 +137,44 @@ def _cleanse(
 ) -> None:
     """Metadata alone: rows that came since are the next erasure's."""
     files = table.refresh().files
-    known = Known(set(Survey(files, Traces(erasure.people, files.table)).every), set(erasure.files))
+    known = Known(set(Survey(files, Traces(erasure.people, files.table)).every - erasure.files), set(erasure.files))
     History(table, erasure, catalog, spark, known, tell, _discarding(table, erasure, catalog)).rewrite()
 
 
 def _discarding(table: JavaTable, erasure: Erasure, catalog: Catalog) -> Discard:
     unknown: list[BaseException] = []
 
-    def discard(error: BaseException, paths: Collection[str]) -> None:
+    def discard(error: BaseException | None, paths: Collection[str]) -> None:
         # A commit whose outcome is not known may have come to be, or may still: from then on every file stays.
-        if any("Unknown" in name for name in causes(error)):
+        if error is not None and not _is_refusal(error):
             unknown.append(error)
         if paths and not unknown:
             needed = referenced(table.refresh().files)
             remove_files([path for path in paths if path not in needed], catalog.options, _nobody, erasure.places)
 
     return discard
+
+
+def _is_refusal(error: BaseException) -> bool:
+    """Whether a commit that ended this way was not made. A time-out, or an end of the call alone, does not say so."""
+    said = next(causes(error), None)
+    if said is None:
+        return isinstance(error, (EbbtideError, WriterWasFasterError))  # ours, and none of them follows a commit
+    return said in _REFUSALS
+
+
+def _in_flight(going: Collection[str], erasure: Erasure, catalog: Catalog) -> set[str]:
+    """Metadata files of which a writer in flight may be about to write the next: in a catalog of folders they are
+    numbered, and nothing refuses a commit but that its number is there already.
+    """
+    since = erasure.in_flight_since
+    numbered = {path for path in going if path.endswith(_METADATA)}
+    if since is None or (catalog.type or "hadoop") != "hadoop":
+        return set()
+    folders = {path.rpartition("/")[0] for path in numbered}
+    store = open_store(erasure.found.location, catalog.options)
+    there = (entry for folder in folders for entry in store.list(folder) if entry.path in numbered)
+    return {entry.path for entry in there if entry.modified is None or entry.modified > since}
 
 
 def _open(erasure: Erasure, catalog: Catalog, spark: SparkSession) -> JavaTable:

@@ -6,7 +6,7 @@ deleted from them or compacted them meanwhile. It is looked through again until 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from ebbtide.formats.conflicts import ATTEMPTS, retry_on_conflict
 from ebbtide.formats.erasing import Erasure, Intend
 from ebbtide.formats.iceberg.going import going_from, key_of
 from ebbtide.formats.iceberg.java import CONFLICTS, Base, JavaTable
-from ebbtide.formats.iceberg.rewrite import Rewriter, locations
+from ebbtide.formats.iceberg.rewrite import Discard, Rewriter, locations
 from ebbtide.formats.iceberg.staging import Staging
 from ebbtide.formats.iceberg.survey import Survey
 from ebbtide.formats.iceberg.traces import Traces
@@ -27,13 +27,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-Discard = Callable[[BaseException, Collection[str]], None]
-"""Removes new files that a commit which failed this way did not take."""
-
-
 @dataclass(slots=True)
 class Known:
-    """What was looked through: `hits` hold somebody, all others of `seen` hold nobody."""
+    """What was looked through: `hits` hold somebody, all others of `seen` nobody who is to leave them.
+
+    A hit that is not among `seen` was found by a search, which does not ask what is to be left of a row.
+    """
 
     seen: set[str]
     hits: set[str]
@@ -43,7 +42,9 @@ class Known:
     def look(self, rewriter: Rewriter, tasks: Mapping[str, Any]) -> None:
         """Look through what nobody looked through yet."""
         fresh = {path: task for path, task in tasks.items() if path not in self.seen}
-        self.hits |= rewriter.found_in(fresh)
+        found = rewriter.found_in(fresh)
+        changing = rewriter.changing({path: fresh[path] for path in found})
+        self.hits = (self.hits - (found - changing)) | changing
         self.seen |= fresh.keys()
 
 

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 from pyiceberg.table.metadata import TableMetadataUtil
 
-from ebbtide.formats.conflicts import WriterWasFasterError, retry_on_conflict
+from ebbtide.formats.conflicts import retry_on_conflict
 from ebbtide.formats.erasing import Erasure, Fate, Foreseen, Intend
 from ebbtide.formats.iceberg.cleanse import Change, Cleanser, Described
 from ebbtide.formats.iceberg.edits import Container
 from ebbtide.formats.iceberg.going import DeleteKey, going_from
-from ebbtide.formats.iceberg.heads import Discard, Known
+from ebbtide.formats.iceberg.heads import Known
 from ebbtide.formats.iceberg.java import CONFLICTS, Base, JavaTable
 from ebbtide.formats.iceberg.logged import naming_people, with_log
 from ebbtide.formats.iceberg.referenced import referenced, sizes_in
-from ebbtide.formats.iceberg.rewrite import Rewriter, locations
+from ebbtide.formats.iceberg.rewrite import Discard, Rewriter, locations
 from ebbtide.formats.iceberg.staging import Staging, deletes_of
 from ebbtide.formats.iceberg.survey import IN_PLACE, Survey, fates
 from ebbtide.formats.iceberg.traces import Traces
@@ -67,15 +67,16 @@ class History:
         subject = f"{self.table.found.id} versions"
         try:
             found = retry_on_conflict(subject, CONFLICTS, self._rewrite)
-        except BaseException as error:
-            self._discard(error)
+        except BaseException:
+            self._discard()
             raise
         if found is None or self._tries > 1:
-            self._discard(WriterWasFasterError())
+            self._discard()
         return found
 
-    def _discard(self, error: BaseException) -> None:
-        self.discard(error, [path for files in self.made.values() for path in locations(files)])
+    def _discard(self) -> None:
+        """What of a commit is not known was said where it was made."""
+        self.discard(None, [path for files in self.made.values() for path in locations(files)])
 
     def _rewrite(self) -> Mapping[int, Foreseen] | None:
         self._tries += 1
@@ -94,12 +95,15 @@ class History:
             document = self._document(base, survey, found, self._changes(wanted), cleanser)
             ending = {id_ for id_, each in found.items() if each.fate is Fate.EXPIRES}
             self._tell(base, document, ending, survey.traces)
-            if document is not None:
-                self.table.replace_metadata(base, json.dumps(document))
-        except BaseException as error:
-            self.discard(error, [normalise(path) for path in cleanser.written])
+        except BaseException:
+            self.discard(None, [normalise(path) for path in cleanser.written])
             raise
         if document is not None:
+            try:
+                self.table.replace_metadata(base, json.dumps(document))
+            except BaseException as error:
+                self.discard(error, [normalise(path) for path in cleanser.written])
+                raise
             self.known.rewritten |= {path for each in wanted.values() for path in each.variants}
             self.known.written_bytes += sum(int(f.fileSizeInBytes()) for files in self.made.values() for f in files)
         return found
@@ -152,7 +156,7 @@ class History:
             layer[variant[0]] = variant
         rewriter = Rewriter(self.spark, self.table.java, self.erasure.people)
         for layer in layers:
-            made = rewriter.left_of_each({path: tasks[variant] for path, variant in layer.items()})
+            made = rewriter.left_of_each({path: tasks[v] for path, v in layer.items()}, self.discard)
             self.made |= {layer[path]: files for path, files in made.items()}
             self.known.seen |= {path for files in made.values() for path in locations(files)}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,12 +12,19 @@ from ebbtide.errors import ProofError
 from ebbtide.formats.erasing import People
 from ebbtide.formats.iceberg.staging import Staging
 from ebbtide.model.paths import normalise
+from ebbtide.spark.session import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _FROM, _AT, _ROWS = "__ebbtide_from", "__ebbtide_at", "__ebbtide_rows"
-_NUMBERED = re.compile(r"(\d+)-\d+-")
+_VOID = "void"
+# In layouts for object stores there may be a hash before it, of digits and a dash.
+_NUMBERED = re.compile(r"(\d+)-\d+-[0-9a-f]{8}-[0-9a-f]{4}-")
+
+
+Discard = Callable[[BaseException | None, Collection[str]], None]
+"""Removes new files that a commit which failed this way did not take; where none was tried, there is no error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,20 +37,38 @@ class Rewriter:
 
     def found_in(self, tasks: Mapping[str, Any]) -> set[str]:
         """Those of these files that hold one of them, rows that deletes hide included."""
+        with ExitStack() as until:
+            return _files_of(self.people.among(self._bare(tasks, until))) & tasks.keys() if tasks else set()
+
+    def changing(self, tasks: Mapping[str, Any]) -> set[str]:
+        """Those of these with rows that are not to stay as they are: one that was redacted is still about somebody."""
         from pyspark.sql import functions as F
 
-        if not tasks:
-            return set()
+        def shown(frame: DataFrame) -> DataFrame:
+            whole = F.to_json(F.struct(*(F.col(quote(name)) for name in frame.columns)))
+            return frame.select(F.col(_FROM), whole.alias(_ROWS))
+
         with ExitStack() as until:
-            staging = Staging(self.spark, self.table, until)
-            rows = staging.read(staging.stage([staging.bare(task) for task in tasks.values()]))
-            theirs = self.people.among(rows.withColumn(_FROM, F.input_file_name()))
-            return {normalise(row[0]) for row in theirs.select(_FROM).distinct().collect()} & tasks.keys()
+            theirs = self.people.among(self._bare(tasks, until)) if tasks else None
+            kept = _files_of(self.people.without(theirs)) & tasks.keys() if theirs is not None else set[str]()
+            if not kept:  # none of their rows is left of these: no more of them is read than who they are about
+                return set(tasks)
+            theirs = self.people.among(self._bare({path: tasks[path] for path in kept}, until))
+            changed = _files_of(shown(theirs).exceptAll(shown(self.people.without(theirs)))) & kept
+            return (tasks.keys() - kept) | changed
+
+    def _bare(self, tasks: Mapping[str, Any], until: ExitStack) -> DataFrame:
+        """The rows of files as they are stored, each with its file."""
+        from pyspark.sql import functions as F
+
+        staging = Staging(self.spark, self.table, until)
+        rows = staging.read(staging.stage([staging.bare(task) for task in tasks.values()]))
+        return rows.withColumn(_FROM, F.input_file_name())
 
     def left_of(self, tasks: Collection[Any]) -> list[Any]:
         """New files with what is to be left of these, which deletes leave."""
         made: list[Any] = []
-        for spec_id, some in _by_spec(tasks).items():
+        for spec_id, some in self._by_spec(tasks).items():
             with ExitStack() as until:
                 staging = Staging(self.spark, self.table, until)
                 name = staging.stage(some)
@@ -51,10 +76,10 @@ class Rewriter:
                 made += staging.write(self.people.without(rows), name, spec_id)
         return made
 
-    def left_of_each(self, tasks: Mapping[str, Any]) -> dict[str, list[Any]]:
+    def left_of_each(self, tasks: Mapping[str, Any], discard: Discard) -> dict[str, list[Any]]:
         """The same, by the file that each of the new ones stands for."""
         made: dict[str, list[Any]] = {path: [] for path in tasks}
-        for spec_id, some in _by_spec(tasks.values()).items():
+        for spec_id, some in self._by_spec(tasks.values()).items():
             with ExitStack() as until:
                 staging = Staging(self.spark, self.table, until)
                 name = staging.stage(some)
@@ -67,10 +92,25 @@ class Rewriter:
                     made.setdefault(source, []).append(file)
                     counted[at] = counted.get(at, 0) + int(file.recordCount())
                 if counted != {at: rows for at, (_, rows) in came_from.items()} or "" in made:
+                    discard(None, [path for files in made.values() for path in locations(files)])
                     raise ProofError(
                         "files that were written anew", expected="the rows of each file of before", found="others"
                     )
         return made
+
+    def _by_spec(self, tasks: Iterable[Any]) -> dict[int, list[Any]]:
+        """Files by the spec that what is left of them is written with: their own, or where a column of it is gone the
+        table's.
+        """
+        found: dict[int, list[Any]] = {}
+        for task in tasks:
+            found.setdefault(int(task.spec().specId()), []).append(task)
+        schema, own = self.table.schema(), int(self.table.spec().specId())
+        for id_ in list(found):
+            fields = self.table.specs().get(id_).fields()
+            if any(schema.findField(f.sourceId()) is None and str(f.transform()) != _VOID for f in fields):
+                found.setdefault(own, []).extend(found.pop(id_))
+        return found
 
     def _came_from(self, rows: DataFrame) -> dict[int, tuple[str, int]]:
         """By the number of a partition of Spark: the file that is in it, and how many of its rows are to be left."""
@@ -88,18 +128,15 @@ class Rewriter:
         return found
 
 
+def _files_of(rows: DataFrame) -> set[str]:
+    return {normalise(row[0]) for row in rows.select(_FROM).distinct().collect()}
+
+
 def locations(files: Iterable[Any]) -> list[str]:
     return [normalise(str(file.location())) for file in files]
 
 
 def _number_of(location: str) -> int:
     """The partition of Spark that wrote a file, by which Iceberg's writers name it."""
-    named = _NUMBERED.match(location.rpartition("/")[2])
+    named = _NUMBERED.search(location.rpartition("/")[2])
     return int(named[1]) if named else -1
-
-
-def _by_spec(tasks: Iterable[Any]) -> dict[int, list[Any]]:
-    found: dict[int, list[Any]] = {}
-    for task in tasks:
-        found.setdefault(int(task.spec().specId()), []).append(task)
-    return found

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
+from pyiceberg.transforms import VoidTransform
 
 from ebbtide.formats.erasing import Erasure, Fate, Foreseen, History
 from ebbtide.formats.iceberg.avro import Content, Manifest, Status
@@ -19,7 +20,9 @@ from ebbtide.model.paths import normalise
 
 IN_PLACE = ("jdbc", "hadoop")
 """Catalogs in which versions were seen to be rewritten under their ids. A REST catalog is sent changes only."""
-_EQUALITY, _PATH = int(Content.EQUALITY_DELETES), 100
+_PATH, _FORMAT, _CONTENT = 100, 101, 134
+_VECTORS = "PUFFIN"
+"""What has positions alone."""
 
 
 class Survey:
@@ -43,8 +46,20 @@ class Survey:
     def every(self) -> frozenset[str]:
         return frozenset[str]().union(*self.data.values())
 
+    @cached_property
+    def outdated(self) -> frozenset[int]:
+        """Partition specs by which nothing can be written any more: a column of theirs was dropped."""
+        there = self.table.schema()._lazy_id_to_name.keys()
+        return frozenset(
+            spec.spec_id
+            for spec in self.table.partition_specs
+            if any(not isinstance(f.transform, VoidTransform) and f.source_id not in there for f in spec.fields)
+        )
+
     def deleting(self, snapshot: Snapshot) -> frozenset[str]:
-        """The live files of equality deletes of a version that may hold somebody."""
+        """The live files of deletes of a version that may hold somebody: keys, or rows that older writers put beside
+        positions.
+        """
         found = frozenset[str]()
         for manifest in self.files.manifests(snapshot):
             if not manifest.holds_data:
@@ -85,7 +100,9 @@ class Survey:
             live = (
                 entry
                 for entry in entries_of(Container.of(self.files.content(manifest.path)))
-                if entry.status != Status.DELETED and entry.get(134) == _EQUALITY
+                if entry.status != Status.DELETED
+                and entry.get(_CONTENT) != Content.DATA
+                and str(entry.get(_FORMAT)).upper() != _VECTORS
             )
             self._deleting[manifest.path] = frozenset(
                 normalise(entry.get(_PATH)) for entry in live if self.traces.in_deleting(entry)
@@ -105,17 +122,17 @@ def fates(survey: Survey, holding: Collection[int], erasure: Erasure, catalog: C
         elif (why := erasure.kept.get(str(id_))) is not None:
             found[id_] = Foreseen(Fate.STAYS, why)
         else:
-            found[id_] = _fate(snapshot, table, erasure.history, id_ in tags, catalog)
+            found[id_] = _fate(snapshot, survey, erasure.history, id_ in tags, catalog)
             if id_ in staged and found[id_].fate is Fate.EXPIRES:
                 found[id_] = Foreseen(Fate.STAYS, "it is staged: before it is published it may not end")
     return found
 
 
-def _fate(snapshot: Snapshot, table: TableMetadata, history: History, tagged: bool, catalog: Catalog) -> Foreseen:
+def _fate(snapshot: Snapshot, survey: Survey, history: History, tagged: bool, catalog: Catalog) -> Foreseen:
     if history is History.REFUSE:
         return Foreseen(Fate.STAYS, "its table says that versions stay until retention takes them")
     wanted = history is History.REWRITE or (history is History.REFS and tagged)
-    why = _not_in_place(snapshot, table, catalog) if wanted else None
+    why = _not_in_place(snapshot, survey, catalog) if wanted else None
     if wanted and why is None:
         return Foreseen(Fate.REWRITTEN)
     if tagged:
@@ -123,8 +140,9 @@ def _fate(snapshot: Snapshot, table: TableMetadata, history: History, tagged: bo
     return Foreseen(Fate.EXPIRES, why)
 
 
-def _not_in_place(snapshot: Snapshot, table: TableMetadata, catalog: Catalog) -> str | None:
+def _not_in_place(snapshot: Snapshot, survey: Survey, catalog: Catalog) -> str | None:
     """Why a version cannot be rewritten under its id."""
+    table = survey.table
     type_ = catalog.type or "hadoop"
     if type_ not in IN_PLACE:
         return f"a catalog of the type {type_} does not let a version be rewritten under its id"
@@ -133,6 +151,8 @@ def _not_in_place(snapshot: Snapshot, table: TableMetadata, catalog: Catalog) ->
     of = snapshot.schema_id
     if of != table.current_schema_id and not (of is None and len(table.schemas) == 1):
         return "it has another schema than the table has now"
+    if any(m.holds_data and m.spec_id in survey.outdated for m in survey.files.manifests(snapshot)):
+        return "it has files partitioned by a column that the table has no more"
     return None
 
 

@@ -53,7 +53,7 @@ class Traces:
         )
 
     def in_deleting(self, entry: Entry) -> bool:
-        """Whether a file of equality deletes may hold one of them: those columns count that it has."""
+        """Whether a file of deletes may hold one of them: those columns count that it has."""
         there = {*entry.map(_SIZES), *entry.map(_COUNTS)}
         known = {*(entry.get(_EQUALITY_IDS) or ()), *there} if there else self._columns.keys()
         low, high = entry.map(LOWER), entry.map(UPPER)

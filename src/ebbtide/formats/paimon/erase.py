@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ebbtide.errors import RefusedError
 from ebbtide.formats.base import Depth
-from ebbtide.formats.erasing import Erased, Erasure, Fate, Foreseen, Intend
+from ebbtide.formats.erasing import Erased, Erasing, Erasure, Fate, Foreseen, Intend
 from ebbtide.formats.paimon.ends import Asked, Ends, ends_of, foreseen, tag_stays
 from ebbtide.formats.paimon.expire import Range, expire
 from ebbtide.formats.paimon.java import open_changer, open_library, open_rewriter
@@ -83,7 +83,7 @@ def _now(found: TableHandle, catalog: Catalog, spark: SparkSession) -> _Now:
     return _Now(reading, lines, refusal, bool(json.loads(answer["schema"])["primaryKeys"]))
 
 
-class _Erasing:
+class _Erasing(Erasing):
     def foresee(self, erasure: Erasure, catalog: Catalog, spark: SparkSession) -> Mapping[str, Foreseen]:
         now = _now(erasure.found, catalog, spark)
         ids = [transaction.id for transaction in now.reading.transactions]

@@ -1,0 +1,32 @@
+"""What an erasure that died left changed of a table's settings is put back, whoever is erased next, or nobody."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from ebbtide.errors import kind_of
+from ebbtide.formats.erasing import WAS
+from ebbtide.formats.registry import load_erasing
+from ebbtide.inventory.information_schema import Inventory
+from ebbtide.model.dataset import Catalog
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOG = logging.getLogger(__name__)
+
+
+def mend_tables(inventory: Inventory, catalogs: Mapping[str, Catalog], session: Callable[[], SparkSession]) -> bool:
+    """Whether there was a table to mend, by what the last scan saw: then its settings are others by now."""
+    rows = inventory.table("tables").select(["table_id", "properties"]).to_pylist(maps_as_pydicts="lossy")
+    broken = [row["table_id"] for row in rows if any(key.startswith(WAS) for key in row["properties"] or {})]
+    for name in broken:
+        catalog, found = catalogs[name.partition(".")[0]], inventory.found(name)
+        assert found is not None
+        try:
+            load_erasing(catalog.format).mend(found, catalog, session())
+        except Exception as error:  # a table that cannot be written to now keeps nobody in another one
+            _LOG.warning("%s: a setting that an erasure changed is not put back: %s", name, kind_of(error))
+    return bool(broken)
