@@ -11,6 +11,7 @@ from ebbtide.formats.erasing import WAS
 from ebbtide.formats.registry import load_erasing
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.model.dataset import Catalog
+from ebbtide.model.ids import DatasetId
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,8 +24,9 @@ def mend_tables(inventory: Inventory, catalogs: Mapping[str, Catalog], session: 
     rows = inventory.table("tables").select(["table_id", "properties"]).to_pylist(maps_as_pydicts="lossy")
     broken = [row["table_id"] for row in rows if any(key.startswith(WAS) for key in row["properties"] or {})]
     for name in broken:
-        catalog, found = catalogs[name.partition(".")[0]], inventory.found(name)
-        assert found is not None
+        catalog, found = catalogs.get(DatasetId.parse(name).catalog), inventory.found(name)
+        if catalog is None or found is None:  # whoever removed its catalog from the project keeps it as it is
+            continue
         try:
             load_erasing(catalog.format).mend(found, catalog, session())
         except Exception as error:  # a table that cannot be written to now keeps nobody in another one
