@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -163,6 +164,33 @@ def test_whoever_comes_with_an_append_meanwhile_goes_too_and_no_row_is_lost(driv
     lake.all()
     assert lake.names() == ["bob", "cy", "dot"]
     assert lake.data().keys() <= {f.path for f in lake.reading().files}, "what lost against the writer went"
+
+
+@pytest.mark.parametrize("kind", deep_after_first("key", "vectors", "dynamic"))
+def test_an_update_that_was_written_before_and_is_committed_after_is_the_one_that_is_read(
+    driver: PaimonDriver, kind: str
+) -> None:
+    lake = made(driver, f"er_in_flight_{kind}", kind)
+    driver.append(lake.table, [(2, "bea", "a"), (6, "fay", "a")])
+    in_flight = prepared(lake, [(2, "bob again", "a")])
+    lake.erase()
+    later = prepared(lake, [(6, "fay again", "a")])
+    in_flight()
+    later()
+    if kind == "vectors":
+        driver.compact(lake.table)
+    assert lake.names() == ["bob again", "cy", "fay again"]
+
+
+def prepared(lake: Erasing, rows: list[tuple[object, ...]]) -> Callable[[], None]:
+    """A batch of a writer that is written, and committed when it is called."""
+    spark = lake.driver.spark
+    jvm: Any = spark._jvm
+    rewriter = open_rewriter(lake.asked().found, lake.driver.catalog, spark)
+    table = rewriter.ask("table", rewriter.open("main"))
+    writer = jvm.org.apache.paimon.spark.commands.PaimonSparkWriter(table)
+    written = writer.write(spark.createDataFrame(rows, "id BIGINT, name STRING, day STRING")._jdf)
+    return lambda: writer.commit(written)
 
 
 @pytest.mark.deep

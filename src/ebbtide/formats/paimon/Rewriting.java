@@ -32,6 +32,7 @@ import org.apache.paimon.index.IndexFileMeta;
 import org.apache.paimon.io.DataFileMeta;
 import org.apache.paimon.io.KeyValueFileReaderFactory;
 import org.apache.paimon.manifest.FileKind;
+import org.apache.paimon.manifest.FileSource;
 import org.apache.paimon.manifest.IndexManifestEntry;
 import org.apache.paimon.manifest.ManifestEntry;
 import org.apache.paimon.manifest.ManifestFile;
@@ -475,6 +476,12 @@ public class Rewriting {
         FileStoreCommitImpl commit = (FileStoreCommitImpl) state.table.store().newCommit(USER + UUID.randomUUID());
         try {
             commit.abort(messages);
+            for (Object message : messages) {
+                for (Object file : ((CommitMessageImpl) message).indexIncrement().newIndexFiles()) {
+                    String name = ((IndexFileMeta) file).fileName();
+                    state.files.deleteQuietly(state.table.store().pathFactory().indexFileFactory().toPath(name));
+                }
+            }
         } finally {
             commit.close();
         }
@@ -608,12 +615,20 @@ public class Rewriting {
 
         Change(State state, List messages, Set names) {
             Map totals = new HashMap();
+            Map newest = new HashMap();
             for (Object item : state.entries) {
                 ManifestEntry entry = (ManifestEntry) item;
                 if (names.contains(entry.file().fileName())) {
+                    if (state.hasKey() && entry.totalBuckets() != state.table.coreOptions().bucket()) {
+                        throw new Failed("the number of buckets was changed, and this one is of before");
+                    }
                     gone.add(new ManifestEntry(
                             FileKind.DELETE, entry.partition(), entry.bucket(), entry.totalBuckets(), entry.file()));
-                    totals.put(bucket(entry.partition(), entry.bucket()), Integer.valueOf(entry.totalBuckets()));
+                    Object key = bucket(entry.partition(), entry.bucket());
+                    totals.put(key, Integer.valueOf(entry.totalBuckets()));
+                    Long known = (Long) newest.get(key);
+                    long last = entry.file().maxSequenceNumber();
+                    newest.put(key, Long.valueOf(known == null ? last : Math.max(known.longValue(), last)));
                 } else {
                     kept.add(entry);
                 }
@@ -621,10 +636,15 @@ public class Rewriting {
             Map fresh = new LinkedHashMap();
             for (Object item : messages) {
                 CommitMessageImpl message = (CommitMessageImpl) item;
-                if (!message.indexIncrement().isEmpty()) {
+                Object key = bucket(message.partition(), message.bucket());
+                if (!message.indexIncrement().isEmpty() && !totals.containsKey(key)) {
                     throw new Failed("a key would come to a bucket that it was not in");
                 }
-                Object key = bucket(message.partition(), message.bucket());
+                // The index of a dynamic bucket takes the place of the one that it had.
+                for (Object file : message.indexIncrement().newIndexFiles()) {
+                    indexes.add(new IndexManifestEntry(
+                            FileKind.ADD, message.partition(), message.bucket(), (IndexFileMeta) file));
+                }
                 if (!message.newFilesIncrement().newFiles().isEmpty()) {
                     if (state.hasKey() && !totals.containsKey(key)) {
                         throw new Failed("a row would move to another bucket, where another may have its key");
@@ -644,7 +664,9 @@ public class Rewriting {
                 for (Object message : (List) bucket.getValue()) {
                     files.addAll(((CommitMessageImpl) message).newFilesIncrement().newFiles());
                 }
-                for (Object file : state.hasKey() ? merged(state.table, files) : files) {
+                List placed = state.hasKey()
+                        ? merged(state.table, files, ((Long) newest.get(bucket.getKey())).longValue()) : files;
+                for (Object file : placed) {
                     added.add(new ManifestEntry(
                             FileKind.ADD, first.partition(), first.bucket(), buckets, (DataFileMeta) file));
                 }
@@ -664,8 +686,11 @@ public class Rewriting {
         }
     }
 
-    /** A bucket's files at the level of what was merged; readers of deletion vectors see no other. */
-    private static List merged(FileStoreTable table, List files) {
+    /**
+     * A bucket's files at the level of what was merged; readers of deletion vectors see no other. Their rows are older
+     * than `newest`, after which a writer counts who began before this commit; whoever begins later counts from there.
+     */
+    private static List merged(FileStoreTable table, List files, long newest) {
         final Comparator order = ((KeyValueFileStore) table.store()).newKeyComparator();
         List sorted = new ArrayList(files);
         Collections.sort(sorted, new ByKey(order));
@@ -676,8 +701,16 @@ public class Rewriting {
             }
         }
         List found = new ArrayList();
-        for (Object file : sorted) {
-            found.add(((DataFileMeta) file).upgrade(table.coreOptions().numLevels() - 1));
+        for (Object item : sorted) {
+            DataFileMeta file = (DataFileMeta) item;
+            if (file.maxSequenceNumber() > newest) {
+                throw new Failed("rows would be newer than they were");
+            }
+            found.add(new DataFileMeta(file.fileName(), file.fileSize(), file.rowCount(), file.minKey(), file.maxKey(),
+                    file.keyStats(), file.valueStats(), file.minSequenceNumber(), newest, file.schemaId(),
+                    table.coreOptions().numLevels() - 1, file.extraFiles(), file.creationTime(),
+                    (Long) file.deleteRowCount().orElse(null), file.embeddedIndex(),
+                    (FileSource) file.fileSource().orElse(null)));
         }
         return found;
     }
