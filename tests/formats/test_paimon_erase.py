@@ -469,3 +469,60 @@ def test_what_becomes_of_each_version_is_foreseen(driver: PaimonDriver) -> None:
     fates = {id_: each.fate for id_, each in foreseen.items()}
     assert fates == {"main/1": Fate.REWRITTEN, "main/2": Fate.EXPIRES, "main/3": Fate.REWRITTEN}
     assert ERASING.foresee(lake.asked(), driver.catalog, driver.spark)["main/2"].fate is Fate.EXPIRES
+
+
+@dataclass
+class InTheirSession(Gone):
+    """As those who are erased are: compared by a statement in the session that everybody has."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        super().__init__()
+        self.spark = spark
+
+    def without(self, rows: DataFrame) -> DataFrame:
+        return self.spark.sql("SELECT * FROM {rows} WHERE NOT name <=> 'ann'", rows=rows)
+
+
+_OLD = "named_struct('born', DATE '0001-01-01', 'seen', TIMESTAMP '1582-10-04 01:02:03.123456')"
+
+
+@pytest.mark.parametrize("kind", deep_after_first("append", "key"))
+def test_dates_and_times_of_others_are_what_they_were(driver: PaimonDriver, kind: str) -> None:
+    key = {} if kind == "append" else {"bucket": "1", "primary-key": "id"}
+    nested = "STRUCT<born: DATE, seen: TIMESTAMP>"
+    columns = f"id BIGINT, name STRING, born DATE, seen TIMESTAMP, local TIMESTAMP_NTZ, more {nested}"
+    table = driver.create(f"er_dates_{kind}", properties=key, columns=columns)
+    driver.spark.sql(
+        f"INSERT INTO {table.sql} SELECT /*+ COALESCE(1) */ c1, c2, o.born, o.seen,"
+        " TIMESTAMP_NTZ '0001-01-01 00:00:00', o"
+        f" FROM (SELECT c1, c2, {_OLD} AS o FROM VALUES (1, 'ann'), (2, 'bob') AS t(c1, c2))"
+    )
+
+    def others() -> list[tuple[object, ...]]:
+        texts = [F.col(name).cast("string") for name in ("born", "seen", "local", "more")]
+        return [tuple(row) for row in driver.spark.table(table.sql).where("name = 'bob'").select(*texts).collect()]
+
+    before = others()
+    lake = Erasing(driver, table, InTheirSession(driver.spark))
+    lake.erase()
+    assert lake.names() == ["bob"]
+    assert others() == before
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("type_", ["TIMESTAMP(9)", "TIMESTAMP(7) WITH LOCAL TIME ZONE"])
+@pytest.mark.parametrize("nested", [False, True])
+def test_times_that_spark_would_cut_are_not_written_anew(driver: PaimonDriver, type_: str, *, nested: bool) -> None:
+    kind = "ARRAY<STRUCT<at: TIMESTAMP_NTZ>>" if nested else "TIMESTAMP_NTZ"
+    name = f"er_nanos_{type_[10]}_{nested}".lower()
+    table = driver.create(name, columns=f"id BIGINT, name STRING, at {kind}")
+    driver.spark.sql(f"INSERT INTO {table.sql} VALUES (1, 'ann', NULL)")
+    schema = Path(table.location, "schema", "schema-0")
+    text = schema.read_text()
+    assert "TIMESTAMP(6)" in text
+    schema.write_text(text.replace("TIMESTAMP(6)", type_))
+    lake = Erasing(driver, table)
+    disk = lake.disk()
+    erased = lake.erase()
+    assert "precision" in erased.retained["branch:main"]
+    assert lake.disk() == disk

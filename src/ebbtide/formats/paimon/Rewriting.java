@@ -53,8 +53,14 @@ import org.apache.paimon.table.sink.CommitMessageImpl;
 import org.apache.paimon.table.source.DataSplit;
 import org.apache.paimon.table.source.DeletionFile;
 import org.apache.paimon.tag.Tag;
+import org.apache.paimon.types.ArrayType;
 import org.apache.paimon.types.DataField;
+import org.apache.paimon.types.DataType;
+import org.apache.paimon.types.LocalZonedTimestampType;
+import org.apache.paimon.types.MapType;
+import org.apache.paimon.types.MultisetType;
 import org.apache.paimon.types.RowType;
+import org.apache.paimon.types.TimestampType;
 import org.apache.paimon.utils.FileStorePathFactory;
 import org.apache.paimon.utils.JsonSerdeUtil;
 
@@ -190,6 +196,11 @@ public class Rewriting {
         if (options.expireConfig().isChangelogDecoupled()) {
             return "its changelogs are kept longer than its snapshots, and the newest of them never goes";
         }
+        for (Object field : table.schema().fields()) {
+            if (isCut(((DataField) field).type())) {
+                return "it has times of a higher precision than microseconds, which Spark would cut";
+            }
+        }
         if (table.schema().primaryKeys().isEmpty()) {
             return null;
         }
@@ -203,6 +214,28 @@ public class Rewriting {
         return mode == BucketMode.HASH_FIXED || mode == BucketMode.HASH_DYNAMIC
                 ? null
                 : "a key of it may move from partition to partition";
+    }
+
+    /** Whether a type is a time that Spark does not hold as it is, or has one inside. */
+    private static boolean isCut(DataType type) {
+        if (type instanceof TimestampType) {
+            return ((TimestampType) type).getPrecision() > 6;
+        } else if (type instanceof LocalZonedTimestampType) {
+            return ((LocalZonedTimestampType) type).getPrecision() > 6;
+        } else if (type instanceof ArrayType) {
+            return isCut(((ArrayType) type).getElementType());
+        } else if (type instanceof MultisetType) {
+            return isCut(((MultisetType) type).getElementType());
+        } else if (type instanceof MapType) {
+            return isCut(((MapType) type).getKeyType()) || isCut(((MapType) type).getValueType());
+        } else if (type instanceof RowType) {
+            for (Object field : ((RowType) type).getFields()) {
+                if (isCut(((DataField) field).type())) {
+                    return true;
+                }
+            }
+        }
+        return false;
     }
 
     /** Files with a deletion vector, each list those that share an index file: that goes as a whole. */
