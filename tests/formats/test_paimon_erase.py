@@ -38,12 +38,14 @@ class Gone:
     columns: Collection[str] = ("name",)
 
     def among(self, rows: DataFrame) -> DataFrame:
-        return rows.where(F.col("name") == self.name)
+        (column,) = self.columns
+        return rows.where(F.col(column) == self.name if column in rows.columns else F.expr("false"))
 
     def without(self, rows: DataFrame) -> DataFrame:
         if self.meanwhile:
             self.meanwhile.pop(0)()
-        theirs = F.coalesce(F.col("name") == self.name, F.lit(False))
+        (column,) = self.columns
+        theirs = F.coalesce(F.col(column) == self.name, F.lit(False)) if column in rows.columns else F.expr("false")
         if not self.redacted:
             return rows.where(~theirs)
         types = dict(rows.dtypes)
@@ -52,7 +54,7 @@ class Gone:
         return rows.select(*(new.get(name, F.col(name)) for name in rows.columns))
 
     def may_lie(self, column: str, low: object, high: object) -> bool:
-        if column != "name" or not isinstance(low, str) or not isinstance(high, str):
+        if column not in self.columns or not isinstance(low, str) or not isinstance(high, str):
             return True
         return low <= self.name <= high
 
@@ -526,3 +528,20 @@ def test_times_that_spark_would_cut_are_not_written_anew(driver: PaimonDriver, t
     erased = lake.erase()
     assert "precision" in erased.retained["branch:main"]
     assert lake.disk() == disk
+
+
+def test_what_a_tag_or_a_branch_has_in_another_schema_is_kept_and_told(driver: PaimonDriver) -> None:
+    lake = made(driver, "er_renamed")
+    driver.create_tag(lake.table, "bare", "main/2")
+    driver.create_branch(lake.table, "side", "main/1")
+    driver.spark.sql(f"ALTER TABLE {lake.table.sql} RENAME COLUMN name TO title")
+    driver.create_tag(lake.table, "fresh")
+    lake.people = Gone(columns=("title",))
+    erased = lake.all()
+    titles = [row["title"] for row in driver.rows(lake.table)]
+    assert titles == ["bob", "cy"]
+    why = "its snapshot has another schema"
+    assert {ref: said for ref, said in erased.retained.items() if ref.startswith(("tag:", "branch:"))} == {
+        "tag:bare": why, "tag:from-side": why, "tag:side/from-side": why, "branch:side": why, "tag:fresh": why
+    }  # fmt: skip
+    assert lake.tagged("bare") == ["ann", "bob", "cy"]

@@ -190,6 +190,47 @@ public class Rewriting {
         return JsonSerdeUtil.toFlatJson(answer);
     }
 
+    /**
+     * By which ids each of these columns is known, and what is inside of it: one line for each path, which is empty
+     * where there is no such column.
+     */
+    public String shape(State state, String columns) {
+        StringBuilder found = new StringBuilder();
+        for (Object path : lines(columns)) {
+            String rest = (String) path;
+            DataField field = null;
+            while (field == null && rest != null) {
+                for (Object item : state.table.schema().fields()) {
+                    field = ((DataField) item).name().equalsIgnoreCase(rest) ? (DataField) item : field;
+                }
+                rest = rest.lastIndexOf('.') < 0 ? null : rest.substring(0, rest.lastIndexOf('.'));
+            }
+            found.append(field == null ? "" : field.id() + shape(field.type())).append('\n');
+        }
+        return found.toString();
+    }
+
+    private static String shape(DataType type) {
+        StringBuilder found = new StringBuilder();
+        if (type instanceof ArrayType) {
+            found.append('[').append(shape(((ArrayType) type).getElementType())).append(']');
+        } else if (type instanceof MapType) {
+            found.append('<').append(shape(((MapType) type).getKeyType())).append(',');
+            found.append(shape(((MapType) type).getValueType())).append('>');
+        } else if (type instanceof RowType) {
+            for (Object item : ((RowType) type).getFields()) {
+                DataField field = (DataField) item;
+                found.append('{').append(field.id()).append(' ').append(field.name()).append(shape(field.type())).append('}');
+            }
+        }
+        return found.toString();
+    }
+
+    /** Why rows of a state cannot be written anew, or null. */
+    public String unfit(State state) {
+        return cannot(state.table);
+    }
+
     /** Why what is written anew might not read as before. */
     private static String cannot(FileStoreTable table) {
         CoreOptions options = table.coreOptions();

@@ -105,6 +105,21 @@ class Rewriting:
             frozenset(said["statistics"]), said["fixed"],
         )  # fmt: skip
 
+    def shape(self, opened: Opened) -> str:
+        """The columns that may hold somebody, as a target's schema has them: a name may have been another column's."""
+        shape: str = self.rewriter.ask("shape", opened.state, "\n".join(sorted(self.people.columns)))
+        return shape
+
+    def unfit(self, opened: Opened) -> str | None:
+        """Why rows of a target cannot be written anew."""
+        reason: str | None = self.rewriter.ask("unfit", opened.state)
+        return reason
+
+    def holds_nobody(self, opened: Opened) -> bool:
+        """Whether files that were all looked through for others are all that a target has."""
+        says_more = bool(opened.more) or bool(opened.statistics)
+        return not says_more and all(self.hits.get(name) is False for name in opened.files)
+
     def look(self, opened: Collection[Opened]) -> None:
         """Find out which files of theirs hold somebody: one job for all of them."""
         from pyspark.sql import functions as F
