@@ -545,3 +545,16 @@ def test_what_a_tag_or_a_branch_has_in_another_schema_is_kept_and_told(driver: P
         "tag:bare": why, "tag:from-side": why, "tag:side/from-side": why, "branch:side": why, "tag:fresh": why
     }  # fmt: skip
     assert lake.tagged("bare") == ["ann", "bob", "cy"]
+
+
+def test_whoever_reads_a_tag_while_it_is_rewritten_reads_all_of_it(driver: PaimonDriver) -> None:
+    lake = made(driver, "er_torn")
+    driver.create_tag(lake.table, "kept", "main/1")
+    tag = Path(lake.table.location, "tag", "tag-kept")
+    before = tag.read_text()
+    with tag.open() as reader:
+        lake.erase()
+        assert reader.read() == before
+    assert tag.read_text() != before
+    assert lake.tagged("kept") == ["bob"]
+    assert [each.name for each in tag.parent.iterdir() if not each.name.endswith(".crc")] == ["tag-kept"]

@@ -1,5 +1,9 @@
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
+import java.nio.file.CopyOption;
+import java.nio.file.Files;
+import java.nio.file.Paths;
+import java.nio.file.StandardCopyOption;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
@@ -646,10 +650,24 @@ public class Rewriting {
             if (!state.files.exists(state.tag) || !state.files.readFileUtf8(state.tag).equals(state.text)) {
                 return false;
             }
-            state.files.overwriteFileUtf8(state.tag, text);
+            put(state.files, state.tag, text);
             return true;
         } catch (Throwable error) {
             throw broken("a tag cannot be written", error);
+        }
+    }
+
+    /** Writes a file as a whole: who reads it, and who finds it after a crash, has the one text or the other. */
+    private static void put(FileIO files, Path path, String text) throws Throwable {
+        String scheme = path.toUri().getScheme();
+        if (scheme == null || scheme.equals("file")) {
+            Path beside = new Path(path.getParent(), "." + path.getName() + ".ebbtide");
+            files.overwriteFileUtf8(beside, text);
+            Files.move(Paths.get(beside.toUri().getPath(), new String[0]), Paths.get(path.toUri().getPath(), new String[0]),
+                    new CopyOption[] {StandardCopyOption.ATOMIC_MOVE});
+        } else {
+            // Hadoop renames, and an object is there as a whole.
+            files.overwriteFileUtf8(path, text);
         }
     }
 
