@@ -68,6 +68,7 @@ class Erasing:
     people: Gone = field(default_factory=Gone)
     history: History = History.REWRITE
     kept: Mapping[str, str] = field(default_factory=dict)
+    seen_in: Collection[str] = ()
     named: dict[str, int] = field(default_factory=dict)
 
     def reading(self) -> Reading:
@@ -79,8 +80,9 @@ class Erasing:
 
     def asked(self, *files: str) -> Erasure:
         return Erasure(
-            found=self._found(), people=self.people, files=frozenset(files), history=self.history, kept=self.kept
-        )
+            found=self._found(), people=self.people, files=frozenset(files), versions=frozenset(self.seen_in),
+            history=self.history, kept=self.kept,
+        )  # fmt: skip
 
     def erase(self, *files: str) -> Erased:
         return ERASING.erase(self.asked(*files), self.driver.catalog, self.driver.spark, self.named.update)
@@ -213,6 +215,24 @@ def test_writers_who_are_always_faster_end_it_without_force(
     with pytest.raises(ConflictError):
         lake.erase()
     assert lake.names() == ["ann", "bob", "cy", *["dot"] * 5]
+
+
+def test_a_version_in_which_somebody_was_found_ends_though_an_erasure_came_before_it(driver: PaimonDriver) -> None:
+    merged = {"manifest.merge-min-count": "1", "manifest.full-compaction-threshold-size": "1 b"}
+    lake = made(driver, "er_found", "key", **merged)
+    lake.people.name = "cy"
+    lake.all()
+    lake.people.name = "ann"
+    (erasures,) = lake.versions()
+    driver.delete(lake.table, "name = 'ann'")
+    driver.compact(lake.table)
+    driver.append(lake.table, [DOT])  # merges the manifests: the head says nothing of her any more
+    later = lake.versions()[1:-1]
+    lake.seen_in = [erasures, *later[:-1]]
+    erased = lake.all()
+    assert {erasures, *later[:-1]} <= set(erased.ending)
+    assert not {erasures, *later[:-1]} & set(lake.versions())
+    assert lake.names() == ["bob", "dot"]
 
 
 def test_a_held_version_and_what_comes_after_it_stay_and_are_told_of(driver: PaimonDriver) -> None:

@@ -52,6 +52,7 @@ class Gathering:
         dataset: str,
         people: Collection[Collection[Identifier]],
         files: frozenset[str],
+        versions: frozenset[str],
         places: tuple[Place, ...] = (),
     ) -> Erasure:
         """What a format is asked for of one dataset."""
@@ -64,6 +65,7 @@ class Gathering:
             found=found,
             people=Batch(self.session(), people, columns, self.identities, redact),
             files=files,
+            versions=versions,
             history=History(terms.history),
             kept=self.back[dataset].kept if dataset in self.back else {},
             places=places,
@@ -104,7 +106,8 @@ class Gathering:
         support = supports(load_format(catalog.format), Capability.REWRITES_FILES)
         if not support:
             return {}, support.reason, None
-        asked = self.erasure(name, people, hits.files if hits is not None else frozenset())
+        files, versions = (hits.files, hits.versions) if hits is not None else (frozenset[str](), frozenset[str]())
+        asked = self.erasure(name, people, files, versions)
         try:
             return load_erasing(catalog.format).foresee(asked, catalog, spark), None, None
         except Exception as error:

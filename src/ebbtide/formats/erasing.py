@@ -85,13 +85,15 @@ class People(Protocol):
 class Erasure:
     """What is asked of one dataset. Paths are normalised (`model.paths`).
 
-    `files` are the data files in which somebody was found, whichever versions hold them; what was committed since is
-    looked through again. `kept` are versions that may neither be rewritten nor end (held, rescued), each with why.
+    `files` are the data files in which somebody was found, whichever versions hold them, `versions` those that only a
+    reader can merge and in which somebody was found; what was committed since is looked through again. `kept` are
+    versions that may neither be rewritten nor end (held, rescued), each with why.
     """
 
     found: TableHandle
     people: People
     files: frozenset[str]
+    versions: frozenset[str] = frozenset()
     history: History = History.REWRITE
     kept: Mapping[str, str] = field(default_factory=dict)
     places: tuple[Place, ...] = ()

@@ -92,7 +92,7 @@ class _Erasing:
         ids = [transaction.id for transaction in now.reading.transactions]
         if now.refusal is not None:
             return dict.fromkeys(ids, Foreseen(Fate.STAYS, now.refusal))
-        holding = now.holding(erasure.files)
+        holding = now.holding(erasure.files) | erasure.versions
         return foreseen(now.lines, Asked(holding, now.merges, erasure.history, erasure.kept, ahead=True), ids)
 
     def erase(self, erasure: Erasure, catalog: Catalog, spark: SparkSession, intend: Intend) -> Erased:
@@ -107,7 +107,7 @@ class _Erasing:
         retained = _rewrite(work, before, erasure)
         after = _now(found, catalog, spark)
         dirty = erasure.files | work.paths
-        asked = Asked(after.holding(dirty), after.merges, erasure.history, erasure.kept)
+        asked = Asked(after.holding(dirty) | erasure.versions, after.merges, erasure.history, erasure.kept)
         ends = ends_of(after.lines, asked)
         intend(after.only_in(ends.ids))
         return Erased(
