@@ -21,7 +21,7 @@ from ebbtide.formats.erasing import Erased, Erasure, Fate, History
 from ebbtide.formats.hudi import cleanse, rewrite
 from ebbtide.formats.hudi import erase as module
 from ebbtide.formats.hudi.erase import ERASING, SAVED
-from ebbtide.model.dataset import Catalog
+from ebbtide.model.dataset import Catalog, TableHandle
 from ebbtide.model.paths import normalise
 from ebbtide.model.removal import FileDeletion
 from tests.conformance.driver import Table
@@ -182,6 +182,37 @@ def test_rows_that_a_writer_brings_meanwhile_go_if_they_are_theirs(driver: HudiD
     assert case.purge(erased) == FileDeletion()
     assert [path for path in on_disk(case.table) if holds(path)] == []
     assert case.names == ["b2", "c", "new"]
+
+
+@pytest.mark.parametrize("redact", deep_after_first("", "erased"))
+def test_what_a_writer_makes_of_a_persons_key_or_of_a_neighbour_meanwhile_stays(
+    driver: HudiDriver, redact: str
+) -> None:
+    case = made(driver, f"own_{redact}")
+    case.person = OnePerson({"name": redact} if redact else {})
+    theirs = [(1, "owner", P[2]), (2, "b3", B[2])]
+    case.meanwhile = lambda: driver._write(case.table, theirs, "upsert")
+    case.erase()
+    assert [tuple(row) for row in driver.rows(case.table)] == [*theirs, C]
+
+
+def test_a_delete_that_is_cancelled_leaves_nothing_that_blocks_the_table(
+    driver: HudiDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case, writing = made(driver, "cancelled"), rewrite.writing
+
+    def cancelled(found: TableHandle, spark: SparkSession, but: str = "") -> list[tuple[str, str]]:
+        if but:
+            raise KeyboardInterrupt
+        return writing(found, spark)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(rewrite, "writing", cancelled)
+        with pytest.raises(KeyboardInterrupt):
+            case.erase()
+    assert rewrite.pending(case.asked.found, driver.spark) == []
+    case.erase()
+    assert case.names == ["b2", "c"]
 
 
 def test_versions_that_may_not_end_stay_and_are_told(driver: HudiDriver) -> None:

@@ -194,9 +194,9 @@ def _commit(
         raise RefusedError(f"{found.id}: {reason}; nothing was changed")
     intend(line.live_in(theirs.hits.groups))
     if theirs.redacted is not None:
-        rewrite.upsert(found, theirs.redacted, spark)
+        rewrite.upsert(found, theirs.redacted, spark, after=theirs.after)
     else:
-        rewrite.delete_keys(found, theirs.keys, spark)
+        rewrite.delete_keys(found, theirs.keys, spark, after=theirs.after)
     work.count(line, _line(erasure, catalog, spark), len(theirs.hits.groups))
 
 

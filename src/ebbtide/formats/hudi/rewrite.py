@@ -11,12 +11,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from py4j.protocol import Py4JJavaError
-
 from ebbtide.formats.conflicts import WriterWasFasterError
 from ebbtide.formats.hudi.replay import Group
 from ebbtide.formats.hudi.timeline import java_path, read_timeline
-from ebbtide.formats.hudi.writer import Writer
+from ebbtide.formats.hudi.writer import BESIDE_OTHERS, Writer, completed
 from ebbtide.model.dataset import TableHandle
 
 if TYPE_CHECKING:
@@ -78,24 +76,26 @@ def finish(found: TableHandle, spark: SparkSession) -> bool:
     return done
 
 
-def delete_keys(found: TableHandle, keys: Collection[tuple[str, str]], spark: SparkSession) -> str:
-    """Delete rows by Hudi's own keys, `(record key, partition path)`; gives the instant."""
+def delete_keys(
+    found: TableHandle, keys: Collection[tuple[str, str]], spark: SparkSession, *, after: Collection[str]
+) -> str:
+    """Delete rows by Hudi's own keys, `(record key, partition path)`, as they were `after` these instants; gives the
+    instant.
+    """
     writer = Writer.open(found, spark)
-    client = writer.hudi.client.SparkRDDWriteClient(writer.context, writer.config())
+    client = writer.hudi.client.SparkRDDWriteClient(writer.context, writer.config(BESIDE_OTHERS))
     try:
         going, made = writer.java.ArrayList(), writer.hudi.common.model.HoodieKey
         for key, folder in keys:
             going.add(made(key, folder))
         instant = str(client.startCommit())
-        if writing(found, spark, but=instant):
-            client.rollback(instant)
-            raise WriterWasFasterError
         context: Any = spark.sparkContext._jsc
         try:
+            _unless_faster(found, spark, after, but=instant)
             tasks = 1 + len(keys) // _KEYS_A_TASK
             statuses = client.delete(context.parallelize(going, tasks), instant)
             client.commit(instant, statuses)
-        except Py4JJavaError:
+        except BaseException:
             # Left behind, it would hold up everything that Ebbtide does to the table.
             client.rollback(instant)
             raise
@@ -104,10 +104,17 @@ def delete_keys(found: TableHandle, keys: Collection[tuple[str, str]], spark: Sp
         client.close()
 
 
-def upsert(found: TableHandle, rows: DataFrame, spark: SparkSession) -> None:
-    """Write changed rows in the place of those of their keys."""
+def _unless_faster(found: TableHandle, spark: SparkSession, after: Collection[str], *, but: str = "") -> None:
+    """Beside a writer, and after one who came since, a key may be another's by now."""
+    if writing(found, spark, but=but) or completed(found, spark) - set(after):
+        raise WriterWasFasterError
+
+
+def upsert(found: TableHandle, rows: DataFrame, spark: SparkSession, *, after: Collection[str]) -> None:
+    """Write changed rows in the place of those of their keys, which were as they are here `after` these instants."""
     columns = [name for name in rows.columns if not name.startswith("_hoodie_")]
-    settings = Writer.open(found, spark).settings() | {"hoodie.datasource.write.operation": "upsert"}
+    settings = Writer.open(found, spark).settings() | BESIDE_OTHERS | {"hoodie.datasource.write.operation": "upsert"}
+    _unless_faster(found, spark, after)
     rows.select(*columns).write.format("hudi").options(**settings).mode("append").save(java_path(found.location))
 
 
