@@ -21,6 +21,7 @@ from ebbtide.formats.erasing import Erased, Erasure, Fate, History
 from ebbtide.formats.hudi import cleanse, rewrite
 from ebbtide.formats.hudi import erase as module
 from ebbtide.formats.hudi.erase import ERASING, SAVED
+from ebbtide.formats.hudi.writer import Writer
 from ebbtide.model.dataset import Catalog, TableHandle
 from ebbtide.model.paths import normalise
 from ebbtide.model.removal import FileDeletion
@@ -30,6 +31,7 @@ from tests.formats.test_hudi_remove import find, on_disk, read
 from tests.tiers import deep_after_first
 
 PERSON = "someone-8841302"
+CHANGES = {"hoodie.table.cdc.enabled": "true", "hoodie.table.cdc.supplemental.logging.mode": "data_before_after"}
 P, B, C = (1, PERSON, "2026-01-01"), (2, "b", "2026-01-01"), (3, "c", "2026-01-02")
 
 
@@ -332,11 +334,10 @@ def test_what_is_hidden_beneath_logs_goes_though_no_version_shows_it(driver: Hud
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize(("name", "more"), [("mor", {}), ("cow", {"hoodie.table.cdc.enabled": "true"})])
+@pytest.mark.parametrize(("name", "more"), [("mor", {}), ("cow", CHANGES)])
 def test_a_plan_of_a_run_that_died_is_finished(
     driver: HudiDriver, monkeypatch: pytest.MonkeyPatch, name: str, more: Mapping[str, str]
 ) -> None:
-    more = {**more, "hoodie.table.cdc.supplemental.logging.mode": "data_before_after"} if more else {}
     case = made(driver, "died", name, **more)
 
     def die(*_: object) -> None:
@@ -350,6 +351,43 @@ def test_a_plan_of_a_run_that_died_is_finished(
     assert case.purge(erased) == FileDeletion()
     assert case.names == ["b2", "c"]
     assert [path for path in on_disk(case.table) if holds(path)] == []
+
+
+INDEXED = {
+    "hoodie.metadata.enable": "true",
+    "hoodie.metadata.index.column.stats.enable": "false",
+    "hoodie.metadata.global.record.level.index.enable": "true",
+}
+
+
+def test_indexes_are_made_anew_beside_nobody_and_after_a_run_that_died_without_them(
+    driver: HudiDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = made(driver, "indexes", **INDEXED)
+    found, spark = case.asked.found, driver.spark
+    erased, had = case.erase(), Writer.open(find(driver, case.table), driver.spark).indexes()
+    assert had == {"files", "record_index"}
+    timeline = Path(case.table.location, ".hoodie", "timeline")
+    inflight = timeline / "20990101000000000.commit.requested"
+    inflight.touch()
+    assert "20990101000000000" in (cleanse.index_anew(found, spark) or "")
+    assert Writer.open(found, spark).indexes() == had
+    inflight.unlink()
+    properties = Path(case.table.location, ".hoodie", "hoodie.properties").read_text()
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(cleanse, "_make", die)
+        with pytest.raises(KeyboardInterrupt):
+            case.purge(erased)
+    assert Writer.open(found, spark).indexes() == set()
+    assert case.purge(case.erase()) == FileDeletion()
+    assert Writer.open(found, spark).indexes() == had
+    assert "ebbtide" not in Path(case.table.location, ".hoodie", "hoodie.properties").read_text() + properties
+    driver._write(case.table, [(2, "b3", "2026-01-01")], "upsert")
+    assert case.names == ["b3", "c"]
 
 
 @pytest.mark.deep

@@ -109,11 +109,12 @@ class _Hudi(Erasing):
         failed: dict[str, str] = {}
         if going:
             failed = end_versions(found, line.first_that_stays(ending), going, spark, before_batch)
+        because: str | None = None
         if indexed(found, spark):
             before_batch()
             intend(_index_files(erasure, catalog))
-            index_anew(found, spark)
-        return FileDeletion(failed=failed)
+            because = index_anew(found, spark)
+        return FileDeletion(failed=failed, because=because)
 
 
 def _line(erasure: Erasure, catalog: Catalog, spark: SparkSession) -> Line:
