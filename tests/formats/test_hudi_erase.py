@@ -353,6 +353,19 @@ def test_a_plan_of_a_run_that_died_is_finished(
     assert [path for path in on_disk(case.table) if holds(path)] == []
 
 
+@pytest.mark.deep
+def test_groups_that_are_named_after_buckets_keep_their_names_and_say_what_stays(driver: HudiDriver) -> None:
+    buckets = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
+    case = made(driver, "buckets", **CHANGES, **buckets)
+    groups = {Path(path).name[:36] for path in on_disk(case.table) if path.endswith(".parquet")}
+    erased = case.erase()
+    assert "buckets" in erased.retained["branch:main"]
+    assert case.names == ["b2", "c"]
+    assert {Path(path).name[:36] for path in on_disk(case.table) if path.endswith(".parquet")} == groups
+    driver._write(case.table, [(2, "b3", "2026-01-01")], "upsert")
+    assert case.names == ["b3", "c"]
+
+
 INDEXED = {
     "hoodie.metadata.enable": "true",
     "hoodie.metadata.index.column.stats.enable": "false",
