@@ -354,6 +354,30 @@ def test_a_plan_of_a_run_that_died_is_finished(
 
 
 @pytest.mark.deep
+def test_a_plan_of_a_run_that_died_is_dropped_where_a_writer_who_did_not_see_it_came_since(
+    driver: HudiDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = made(driver, "stale", **CHANGES)
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(rewrite, "_carry_out", die)
+        with pytest.raises(KeyboardInterrupt):
+            case.erase()
+    (plan,) = Path(case.table.location, ".hoodie", "timeline").glob("*.clustering.requested")
+    text = plan.read_bytes()
+    plan.unlink()  # he began before
+    driver._write(case.table, [(2, "b3", "2026-01-01")], "upsert")
+    plan.write_bytes(text)
+    erased = case.erase()
+    assert case.names == ["b3", "c"]
+    assert case.purge(erased) == FileDeletion()
+    assert [path for path in on_disk(case.table) if holds(path)] == []
+
+
+@pytest.mark.deep
 def test_groups_that_are_named_after_buckets_keep_their_names_and_say_what_stays(driver: HudiDriver) -> None:
     buckets = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
     case = made(driver, "buckets", **CHANGES, **buckets)

@@ -68,12 +68,51 @@ def marked(writer: Writer, more: Any) -> Any:
 def finish(found: TableHandle, spark: SparkSession) -> bool:
     """Finish what an erasure planned that died since. Whether there was any."""
     done = False
-    for id_, action in pending(found, spark):
+    for id_, action, state in read_timeline(found, spark).pending:
         writer = Writer.open(found, spark)
-        if action in ("compaction", "clustering") and is_ours(writer, id_, action):
+        if action not in ("compaction", "clustering") or not is_ours(writer, id_, action):
+            continue
+        if action == "clustering" and not _is_of_latest(writer, id_):
+            _take_back(writer, id_, state)
+        else:
             _carry_out(writer, id_, action)
             done = True
     return done
+
+
+def _is_of_latest(writer: Writer, id_: str) -> bool:
+    """Whether each slice that a clustering reads is what its group's readers see: what came since would be lost."""
+    requested = writer.meta.getInstantGenerator().getClusteringCommitRequestedInstant(id_)
+    plan = writer.hudi.common.util.ClusteringUtils.getClusteringPlan(writer.meta, requested).get().getRight()
+    view = writer.hudi.table.HoodieSparkTable.create(writer.config(), writer.context).getSliceView()
+    for group in plan.getInputGroups():
+        for planned in group.getSlices():
+            found = view.getLatestFileSlice(planned.getPartitionPath(), planned.getFileId())
+            paths = [planned.getDataFilePath(), *(planned.getDeltaFilePaths() or ())]
+            if not found.isPresent() or _files_of(found.get()) != {
+                str(path).rpartition("/")[2] for path in paths if path
+            }:
+                return False
+    return True
+
+
+def _files_of(slice_: Any) -> set[str]:
+    base = slice_.getBaseFile()
+    logs = {str(log.getFileName()) for log in slice_.getLogFiles().toArray()}
+    return logs | ({str(base.get().getFileName())} if base.isPresent() else set())
+
+
+def _take_back(writer: Writer, id_: str, state: str) -> None:
+    """Let a plan be as if it had not been made."""
+    if state == "REQUESTED":
+        requested = writer.meta.getInstantGenerator().getClusteringCommitRequestedInstant(id_)
+        writer.meta.getActiveTimeline().deleteInstantFileIfExists(requested)
+        return
+    client = writer.hudi.client.SparkRDDWriteClient(writer.context, writer.config())
+    try:
+        client.rollback(id_)
+    finally:
+        client.close()
 
 
 def delete_keys(
