@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from ebbtide.erasure.found import Hit, Looked, held_by_ref, rows_by_ref
+from ebbtide.erasure.found import Hit, Looked, TableHits, held_by_ref, rows_by_ref
 from ebbtide.formats.versions import Retained
 from ebbtide.model.dataset import TableHandle
 from ebbtide.model.ids import DatasetId
@@ -34,6 +34,11 @@ def test_a_count_of_a_file_is_that_of_every_version_but_where_something_hides_ro
     ]  # fmt: skip
     hidden = Looked({"a": 0b00100}, again=True)
     assert "branch:side" not in {each.ref for each in held_by_ref(RETAINED, [stored, hidden])[0]}
+
+
+def test_what_was_read_as_a_whole_is_told_apart_from_data_files() -> None:
+    hits = TableHits(RETAINED, {"a": frozenset({0}), "v3": frozenset({1})})
+    assert (hits.files, hits.versions) == (frozenset({"a"}), frozenset({"v3"}))
 
 
 def test_rows_that_are_equal_are_as_many_as_in_the_version_that_has_most_of_them() -> None:

@@ -21,7 +21,8 @@ from ebbtide.formats.erasing import Erased, Erasure, Fate, History
 from ebbtide.formats.hudi import cleanse, rewrite
 from ebbtide.formats.hudi import erase as module
 from ebbtide.formats.hudi.erase import ERASING, SAVED
-from ebbtide.model.dataset import Catalog
+from ebbtide.formats.hudi.writer import Writer
+from ebbtide.model.dataset import Catalog, TableHandle
 from ebbtide.model.paths import normalise
 from ebbtide.model.removal import FileDeletion
 from tests.conformance.driver import Table
@@ -30,6 +31,7 @@ from tests.formats.test_hudi_remove import find, on_disk, read
 from tests.tiers import deep_after_first
 
 PERSON = "someone-8841302"
+CHANGES = {"hoodie.table.cdc.enabled": "true", "hoodie.table.cdc.supplemental.logging.mode": "data_before_after"}
 P, B, C = (1, PERSON, "2026-01-01"), (2, "b", "2026-01-01"), (3, "c", "2026-01-02")
 
 
@@ -184,6 +186,37 @@ def test_rows_that_a_writer_brings_meanwhile_go_if_they_are_theirs(driver: HudiD
     assert case.names == ["b2", "c", "new"]
 
 
+@pytest.mark.parametrize("redact", deep_after_first("", "erased"))
+def test_what_a_writer_makes_of_a_persons_key_or_of_a_neighbour_meanwhile_stays(
+    driver: HudiDriver, redact: str
+) -> None:
+    case = made(driver, f"own_{redact}")
+    case.person = OnePerson({"name": redact} if redact else {})
+    theirs = [(1, "owner", P[2]), (2, "b3", B[2])]
+    case.meanwhile = lambda: driver._write(case.table, theirs, "upsert")
+    case.erase()
+    assert [tuple(row) for row in driver.rows(case.table)] == [*theirs, C]
+
+
+def test_a_delete_that_is_cancelled_leaves_nothing_that_blocks_the_table(
+    driver: HudiDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case, writing = made(driver, "cancelled"), rewrite.writing
+
+    def cancelled(found: TableHandle, spark: SparkSession, but: str = "") -> list[tuple[str, str]]:
+        if but:
+            raise KeyboardInterrupt
+        return writing(found, spark)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(rewrite, "writing", cancelled)
+        with pytest.raises(KeyboardInterrupt):
+            case.erase()
+    assert rewrite.pending(case.asked.found, driver.spark) == []
+    case.erase()
+    assert case.names == ["b2", "c"]
+
+
 def test_versions_that_may_not_end_stay_and_are_told(driver: HudiDriver) -> None:
     case = made(driver, "held")
     first, second = case.ids
@@ -301,11 +334,10 @@ def test_what_is_hidden_beneath_logs_goes_though_no_version_shows_it(driver: Hud
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize(("name", "more"), [("mor", {}), ("cow", {"hoodie.table.cdc.enabled": "true"})])
+@pytest.mark.parametrize(("name", "more"), [("mor", {}), ("cow", CHANGES)])
 def test_a_plan_of_a_run_that_died_is_finished(
     driver: HudiDriver, monkeypatch: pytest.MonkeyPatch, name: str, more: Mapping[str, str]
 ) -> None:
-    more = {**more, "hoodie.table.cdc.supplemental.logging.mode": "data_before_after"} if more else {}
     case = made(driver, "died", name, **more)
 
     def die(*_: object) -> None:
@@ -319,6 +351,80 @@ def test_a_plan_of_a_run_that_died_is_finished(
     assert case.purge(erased) == FileDeletion()
     assert case.names == ["b2", "c"]
     assert [path for path in on_disk(case.table) if holds(path)] == []
+
+
+@pytest.mark.deep
+def test_a_plan_of_a_run_that_died_is_dropped_where_a_writer_who_did_not_see_it_came_since(
+    driver: HudiDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = made(driver, "stale", **CHANGES)
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(rewrite, "_carry_out", die)
+        with pytest.raises(KeyboardInterrupt):
+            case.erase()
+    (plan,) = Path(case.table.location, ".hoodie", "timeline").glob("*.clustering.requested")
+    text = plan.read_bytes()
+    plan.unlink()  # he began before
+    driver._write(case.table, [(2, "b3", "2026-01-01")], "upsert")
+    plan.write_bytes(text)
+    erased = case.erase()
+    assert case.names == ["b3", "c"]
+    assert case.purge(erased) == FileDeletion()
+    assert [path for path in on_disk(case.table) if holds(path)] == []
+
+
+@pytest.mark.deep
+def test_groups_that_are_named_after_buckets_keep_their_names_and_say_what_stays(driver: HudiDriver) -> None:
+    buckets = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
+    case = made(driver, "buckets", **CHANGES, **buckets)
+    groups = {Path(path).name[:36] for path in on_disk(case.table) if path.endswith(".parquet")}
+    erased = case.erase()
+    assert "buckets" in erased.retained["branch:main"]
+    assert case.names == ["b2", "c"]
+    assert {Path(path).name[:36] for path in on_disk(case.table) if path.endswith(".parquet")} == groups
+    driver._write(case.table, [(2, "b3", "2026-01-01")], "upsert")
+    assert case.names == ["b3", "c"]
+
+
+INDEXED = {
+    "hoodie.metadata.enable": "true",
+    "hoodie.metadata.index.column.stats.enable": "false",
+    "hoodie.metadata.global.record.level.index.enable": "true",
+}
+
+
+def test_indexes_are_made_anew_beside_nobody_and_after_a_run_that_died_without_them(
+    driver: HudiDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = made(driver, "indexes", **INDEXED)
+    found, spark = case.asked.found, driver.spark
+    erased, had = case.erase(), Writer.open(find(driver, case.table), driver.spark).indexes()
+    assert had == {"files", "record_index"}
+    timeline = Path(case.table.location, ".hoodie", "timeline")
+    inflight = timeline / "20990101000000000.commit.requested"
+    inflight.touch()
+    assert "20990101000000000" in (cleanse.index_anew(found, spark) or "")
+    assert Writer.open(found, spark).indexes() == had
+    inflight.unlink()
+    properties = Path(case.table.location, ".hoodie", "hoodie.properties").read_text()
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(cleanse, "_make", die)
+        with pytest.raises(KeyboardInterrupt):
+            case.purge(erased)
+    assert Writer.open(found, spark).indexes() == set()
+    assert case.purge(case.erase()) == FileDeletion()
+    assert Writer.open(found, spark).indexes() == had
+    assert "ebbtide" not in Path(case.table.location, ".hoodie", "hoodie.properties").read_text() + properties
+    driver._write(case.table, [(2, "b3", "2026-01-01")], "upsert")
+    assert case.names == ["b3", "c"]
 
 
 @pytest.mark.deep

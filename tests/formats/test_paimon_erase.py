@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -37,12 +38,14 @@ class Gone:
     columns: Collection[str] = ("name",)
 
     def among(self, rows: DataFrame) -> DataFrame:
-        return rows.where(F.col("name") == self.name)
+        (column,) = self.columns
+        return rows.where(F.col(column) == self.name if column in rows.columns else F.expr("false"))
 
     def without(self, rows: DataFrame) -> DataFrame:
         if self.meanwhile:
             self.meanwhile.pop(0)()
-        theirs = F.coalesce(F.col("name") == self.name, F.lit(False))
+        (column,) = self.columns
+        theirs = F.coalesce(F.col(column) == self.name, F.lit(False)) if column in rows.columns else F.expr("false")
         if not self.redacted:
             return rows.where(~theirs)
         types = dict(rows.dtypes)
@@ -51,7 +54,7 @@ class Gone:
         return rows.select(*(new.get(name, F.col(name)) for name in rows.columns))
 
     def may_lie(self, column: str, low: object, high: object) -> bool:
-        if column != "name" or not isinstance(low, str) or not isinstance(high, str):
+        if column not in self.columns or not isinstance(low, str) or not isinstance(high, str):
             return True
         return low <= self.name <= high
 
@@ -65,6 +68,7 @@ class Erasing:
     people: Gone = field(default_factory=Gone)
     history: History = History.REWRITE
     kept: Mapping[str, str] = field(default_factory=dict)
+    seen_in: Collection[str] = ()
     named: dict[str, int] = field(default_factory=dict)
 
     def reading(self) -> Reading:
@@ -76,8 +80,9 @@ class Erasing:
 
     def asked(self, *files: str) -> Erasure:
         return Erasure(
-            found=self._found(), people=self.people, files=frozenset(files), history=self.history, kept=self.kept
-        )
+            found=self._found(), people=self.people, files=frozenset(files), versions=frozenset(self.seen_in),
+            history=self.history, kept=self.kept,
+        )  # fmt: skip
 
     def erase(self, *files: str) -> Erased:
         return ERASING.erase(self.asked(*files), self.driver.catalog, self.driver.spark, self.named.update)
@@ -155,6 +160,11 @@ def test_a_person_goes_and_a_file_without_one_is_the_very_same(driver: PaimonDri
     assert left.keys() <= kept, "nothing else is left"
     assert not held & left.keys()
     assert (erased.retained, len(lake.versions())) == ({}, 1)
+    driver.append(lake.table, [(2, "bea", "a"), DOT])
+    if kind == "vectors":
+        driver.compact(lake.table)
+    bob = ["bob"] if kind == "append" else []
+    assert lake.names() == ["bea", *bob, "cy", "dot"], "the head takes writes"
 
 
 def test_whoever_comes_with_an_append_meanwhile_goes_too_and_no_row_is_lost(driver: PaimonDriver) -> None:
@@ -163,6 +173,44 @@ def test_whoever_comes_with_an_append_meanwhile_goes_too_and_no_row_is_lost(driv
     lake.all()
     assert lake.names() == ["bob", "cy", "dot"]
     assert lake.data().keys() <= {f.path for f in lake.reading().files}, "what lost against the writer went"
+
+
+@pytest.mark.parametrize("kind", deep_after_first("key", "dynamic"))
+def test_what_a_writer_makes_of_a_persons_key_or_of_a_neighbour_meanwhile_stays(
+    driver: PaimonDriver, kind: str
+) -> None:
+    lake = made(driver, f"er_own_{kind}", kind)
+    lake.people.meanwhile.append(lambda: driver.append(lake.table, [(1, "another", "a"), (2, "bea", "a")]))
+    lake.all()
+    assert lake.names() == ["another", "bea", "cy"]
+    assert lake.data().keys() == {f.path for f in lake.reading().files if "/bucket-" in f.path}
+
+
+@pytest.mark.parametrize("kind", deep_after_first("key", "vectors", "dynamic"))
+def test_an_update_that_was_written_before_and_is_committed_after_is_the_one_that_is_read(
+    driver: PaimonDriver, kind: str
+) -> None:
+    lake = made(driver, f"er_in_flight_{kind}", kind)
+    driver.append(lake.table, [(2, "bea", "a"), (6, "fay", "a")])
+    in_flight = prepared(lake, [(2, "bob again", "a")])
+    lake.erase()
+    later = prepared(lake, [(6, "fay again", "a")])
+    in_flight()
+    later()
+    if kind == "vectors":
+        driver.compact(lake.table)
+    assert lake.names() == ["bob again", "cy", "fay again"]
+
+
+def prepared(lake: Erasing, rows: list[tuple[object, ...]]) -> Callable[[], None]:
+    """A batch of a writer that is written, and committed when it is called."""
+    spark = lake.driver.spark
+    jvm: Any = spark._jvm
+    rewriter = open_rewriter(lake.asked().found, lake.driver.catalog, spark)
+    table = rewriter.ask("table", rewriter.open("main"))
+    writer = jvm.org.apache.paimon.spark.commands.PaimonSparkWriter(table)
+    written = writer.write(spark.createDataFrame(rows, "id BIGINT, name STRING, day STRING")._jdf)
+    return lambda: writer.commit(written)
 
 
 @pytest.mark.deep
@@ -183,6 +231,24 @@ def test_writers_who_are_always_faster_end_it_without_force(
     with pytest.raises(ConflictError):
         lake.erase()
     assert lake.names() == ["ann", "bob", "cy", *["dot"] * 5]
+
+
+def test_a_version_in_which_somebody_was_found_ends_though_an_erasure_came_before_it(driver: PaimonDriver) -> None:
+    merged = {"manifest.merge-min-count": "1", "manifest.full-compaction-threshold-size": "1 b"}
+    lake = made(driver, "er_found", "key", **merged)
+    lake.people.name = "cy"
+    lake.all()
+    lake.people.name = "ann"
+    (erasures,) = lake.versions()
+    driver.delete(lake.table, "name = 'ann'")
+    driver.compact(lake.table)
+    driver.append(lake.table, [DOT])  # merges the manifests: the head says nothing of her any more
+    later = lake.versions()[1:-1]
+    lake.seen_in = [erasures, *later[:-1]]
+    erased = lake.all()
+    assert {erasures, *later[:-1]} <= set(erased.ending)
+    assert not {erasures, *later[:-1]} & set(lake.versions())
+    assert lake.names() == ["bob", "dot"]
 
 
 def test_a_held_version_and_what_comes_after_it_stay_and_are_told_of(driver: PaimonDriver) -> None:
@@ -441,3 +507,52 @@ def test_what_becomes_of_each_version_is_foreseen(driver: PaimonDriver) -> None:
     fates = {id_: each.fate for id_, each in foreseen.items()}
     assert fates == {"main/1": Fate.REWRITTEN, "main/2": Fate.EXPIRES, "main/3": Fate.REWRITTEN}
     assert ERASING.foresee(lake.asked(), driver.catalog, driver.spark)["main/2"].fate is Fate.EXPIRES
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("type_", ["TIMESTAMP(9)", "TIMESTAMP(7) WITH LOCAL TIME ZONE"])
+@pytest.mark.parametrize("nested", [False, True])
+def test_times_that_spark_would_cut_are_not_written_anew(driver: PaimonDriver, type_: str, *, nested: bool) -> None:
+    kind = "ARRAY<STRUCT<at: TIMESTAMP_NTZ>>" if nested else "TIMESTAMP_NTZ"
+    name = f"er_nanos_{type_[10]}_{nested}".lower()
+    table = driver.create(name, columns=f"id BIGINT, name STRING, at {kind}")
+    driver.spark.sql(f"INSERT INTO {table.sql} VALUES (1, 'ann', NULL)")
+    schema = Path(table.location, "schema", "schema-0")
+    text = schema.read_text()
+    assert "TIMESTAMP(6)" in text
+    schema.write_text(text.replace("TIMESTAMP(6)", type_))
+    lake = Erasing(driver, table)
+    disk = lake.disk()
+    erased = lake.erase()
+    assert "precision" in erased.retained["branch:main"]
+    assert lake.disk() == disk
+
+
+def test_what_a_tag_or_a_branch_has_in_another_schema_is_kept_and_told(driver: PaimonDriver) -> None:
+    lake = made(driver, "er_renamed")
+    driver.create_tag(lake.table, "bare", "main/2")
+    driver.create_branch(lake.table, "side", "main/1")
+    driver.spark.sql(f"ALTER TABLE {lake.table.sql} RENAME COLUMN name TO title")
+    driver.create_tag(lake.table, "fresh")
+    lake.people = Gone(columns=("title",))
+    erased = lake.all()
+    titles = [row["title"] for row in driver.rows(lake.table)]
+    assert titles == ["bob", "cy"]
+    why = "its snapshot has another schema"
+    assert {ref: said for ref, said in erased.retained.items() if ref.startswith(("tag:", "branch:"))} == {
+        "tag:bare": why, "tag:from-side": why, "tag:side/from-side": why, "branch:side": why, "tag:fresh": why
+    }  # fmt: skip
+    assert lake.tagged("bare") == ["ann", "bob", "cy"]
+
+
+def test_whoever_reads_a_tag_while_it_is_rewritten_reads_all_of_it(driver: PaimonDriver) -> None:
+    lake = made(driver, "er_torn")
+    driver.create_tag(lake.table, "kept", "main/1")
+    tag = Path(lake.table.location, "tag", "tag-kept")
+    before = tag.read_text()
+    with tag.open() as reader:
+        lake.erase()
+        assert reader.read() == before
+    assert tag.read_text() != before
+    assert lake.tagged("kept") == ["bob"]
+    assert [each.name for each in tag.parent.iterdir() if not each.name.endswith(".crc")] == ["tag-kept"]

@@ -61,7 +61,9 @@ class Acts:
         )  # fmt: skip
         self.acts.append(act)
         self.by_act[act_id] = requests
-        self.asked[act_id] = Asked(tuple(self.people[each] for each in requests), found)
+        self.asked[act_id] = Asked(
+            tuple(self.people[each] for each in requests), found, self._versions(dataset, requests)
+        )
         return act
 
     def _found(self, dataset: str, requests: Collection[str]) -> frozenset[str]:
@@ -70,6 +72,13 @@ class Acts:
         if hits is None:
             return frozenset()
         return frozenset(path for path in hits.files if hits.parts[path] & numbers)
+
+    def _versions(self, dataset: str, requests: Collection[str]) -> frozenset[str]:
+        """The versions that were read as a whole, and in which one of these people was found."""
+        hits, numbers = self.search.tables.get(dataset), {self.numbers[each] for each in requests}
+        if hits is None:
+            return frozenset()
+        return frozenset(id_ for id_ in hits.versions if hits.parts[id_] & numbers)
 
     def _sizes(self, dataset: str, paths: Collection[str]) -> dict[str, int]:
         if not paths:

@@ -32,10 +32,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Asked:
-    """Whom an act is about, and the data files in which they were found."""
+    """Whom an act is about, and the data files, and whole versions, in which they were found."""
 
     people: tuple[tuple[Identifier, ...], ...]
     files: frozenset[str]
+    versions: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -93,7 +94,7 @@ class Eraser:
 
     def _erasure(self, act: Act) -> Erasure:
         asked = self.asked[act.id]
-        erasure = self.gathering.erasure(act.dataset, asked.people, asked.files, act.places)
+        erasure = self.gathering.erasure(act.dataset, asked.people, asked.files, asked.versions, act.places)
         return replace(erasure, in_flight_since=self.ledger.clock.now() - self.window)
 
     def _files(self, act: Act) -> dict[str, int]:

@@ -52,6 +52,11 @@ class TableHits:
         return frozenset(self.parts.keys() & self.retained.data.keys())
 
     @property
+    def versions(self) -> frozenset[str]:
+        """The versions among them."""
+        return frozenset(self.parts.keys() & set(self.retained.ids))
+
+    @property
     def people(self) -> frozenset[int]:
         return frozenset[int]().union(*self.parts.values())
 

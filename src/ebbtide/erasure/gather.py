@@ -53,6 +53,7 @@ class Gathering:
         dataset: str,
         people: Collection[Collection[Identifier]],
         files: frozenset[str],
+        versions: frozenset[str],
         places: tuple[Place, ...] = (),
     ) -> Erasure:
         """What a format is asked for of one dataset."""
@@ -65,6 +66,7 @@ class Gathering:
             found=found,
             people=Batch(self.session(), people, columns, self.identities, redact),
             files=files,
+            versions=versions,
             history=History(terms.history),
             kept=self.back[dataset].kept if dataset in self.back else {},
             places=places,
@@ -107,7 +109,8 @@ class Gathering:
             return {}, support.reason, None
         if (because := self._no_redaction(name)) is not None:
             return {}, because, None
-        asked = self.erasure(name, people, hits.files if hits is not None else frozenset())
+        files, versions = (hits.files, hits.versions) if hits is not None else (frozenset[str](), frozenset[str]())
+        asked = self.erasure(name, people, files, versions)
         try:
             return load_erasing(catalog.format).foresee(asked, catalog, spark), None, None
         except Exception as error:

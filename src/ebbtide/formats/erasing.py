@@ -90,8 +90,9 @@ class People(Protocol):
 class Erasure:
     """What is asked of one dataset. Paths are normalised (`model.paths`).
 
-    `files` are the data files in which somebody was found, whichever versions hold them; what was committed since is
-    looked through again. `kept` are versions that may neither be rewritten nor end (held, rescued), each with why.
+    `files` are the data files in which somebody was found, whichever versions hold them, `versions` those that only a
+    reader can merge and in which somebody was found; what was committed since is looked through again. `kept` are
+    versions that may neither be rewritten nor end (held, rescued), each with why.
 
     A writer in flight may have begun before anything that was committed after `in_flight_since`, and still be about to
     commit beside it: what keeps others from taking that commit's place stays. None where there is no writer.
@@ -100,6 +101,7 @@ class Erasure:
     found: TableHandle
     people: People
     files: frozenset[str]
+    versions: frozenset[str] = frozenset()
     history: History = History.REWRITE
     kept: Mapping[str, str] = field(default_factory=dict)
     places: tuple[Place, ...] = ()

@@ -7,19 +7,24 @@ ended before that version may be left out of the plan: a writer's own cleaner lo
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ebbtide.formats.conflicts import ATTEMPTS
 from ebbtide.formats.hudi.clean import carry_out, policy
-from ebbtide.formats.hudi.rewrite import is_ours, marked, pending, plan_of_clean
+from ebbtide.formats.hudi.rewrite import is_ours, marked, pending, plan_of_clean, writing
 from ebbtide.formats.hudi.timeline import read_timeline
-from ebbtide.formats.hudi.writer import Writer
+from ebbtide.formats.hudi.writer import Writer, completed
 from ebbtide.model.dataset import TableHandle
 from ebbtide.model.paths import normalise
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_REMEMBERED = "ebbtide.erasure.indexes"
+"""The property of a table whose indexes are being made anew."""
 _COLUMN_STATISTICS = "hoodie.metadata.index.column.stats.enable"
 
 
@@ -84,24 +89,80 @@ def finish_clean(
 
 
 def indexed(found: TableHandle, spark: SparkSession) -> bool:
-    return bool(Writer.open(found, spark).indexes())
-
-
-def index_anew(found: TableHandle, spark: SparkSession) -> None:
-    """Remove the metadata table, and make it again with the same indexes, of the files that are left."""
+    """Whether the table has indexes, or had some that a run that died took away."""
     writer = Writer.open(found, spark)
-    have, settings = writer.indexes(), _same_indexes(writer)
-    util = writer.hudi.metadata.HoodieTableMetadataUtil
-    util.deleteMetadataTable(writer.meta, writer.context, False)
-    again = Writer.open(found, spark)
-    conf = again.hudi.storage.hadoop.HadoopStorageConfiguration(spark.sparkContext._jsc.hadoopConfiguration())
-    make = again.hudi.metadata.SparkHoodieBackedTableMetadataWriter.create
-    make(conf, again.config(settings), again.context, again.none).close()
-    made = Writer.open(found, spark)
-    for name in sorted(made.indexes() - have):
-        util.deleteMetadataTablePartition(made.meta, made.context, name, False)
+    return bool(writer.indexes() or _remembered(writer).names)
 
 
-def _same_indexes(writer: Writer) -> Mapping[str, str]:
-    asked = {"hoodie.metadata.enable": "true", _COLUMN_STATISTICS: str("column_stats" in writer.indexes()).lower()}
-    return writer.settings() | asked
+def index_anew(found: TableHandle, spark: SparkSession) -> str | None:
+    """Remove the metadata table, and make it again with the same indexes, of the files that are left. Why not, where
+    writers are at work: what one commits meanwhile is in no index.
+    """
+    for _ in range(ATTEMPTS):
+        if busy := writing(found, spark):
+            return (
+                f"instant {busy[0][0]} ({busy[0][1]}) is not completed, and its indexes cannot be made anew beside it"
+            )
+        writer, before = Writer.open(found, spark), completed(found, spark)
+        indexes = _remembered(writer) | _Indexes.of(writer)
+        _remember(writer, indexes)
+        _metadata_of(writer).deleteMetadataTable(writer.meta, writer.context, False)
+        made = _make(found, indexes, spark)
+        if indexes.names <= made.indexes() and completed(found, spark) == before and not writing(found, spark):
+            for name in sorted(made.indexes() - indexes.names):
+                _metadata_of(made).deleteMetadataTablePartition(made.meta, made.context, name, False)
+            _forget(made)
+            return None
+    return "writers were faster than its indexes could be made anew: the next run makes them"
+
+
+def _make(found: TableHandle, indexes: _Indexes, spark: SparkSession) -> Writer:
+    writer = Writer.open(found, spark)
+    conf = writer.hudi.storage.hadoop.HadoopStorageConfiguration(spark.sparkContext._jsc.hadoopConfiguration())
+    make = writer.hudi.metadata.SparkHoodieBackedTableMetadataWriter.create
+    make(conf, writer.config(indexes.settings), writer.context, writer.none).close()
+    return Writer.open(found, spark)
+
+
+@dataclass(frozen=True, slots=True)
+class _Indexes:
+    """What a metadata table holds, and how a writer is told to make it."""
+
+    names: frozenset[str] = frozenset()
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, writer: Writer) -> _Indexes:
+        names = frozenset(writer.indexes())
+        settings = {key: value for key, value in writer.settings().items() if key.startswith("hoodie.metadata.")}
+        asked = {"hoodie.metadata.enable": "true", _COLUMN_STATISTICS: str("column_stats" in names).lower()}
+        return cls(names, settings | asked)
+
+    def __or__(self, now: _Indexes) -> _Indexes:
+        """These and what there is now; what was there first says how."""
+        return _Indexes(self.names | now.names, self.settings if self.names else now.settings)
+
+
+def _metadata_of(writer: Writer) -> Any:
+    return writer.hudi.metadata.HoodieTableMetadataUtil
+
+
+def _remembered(writer: Writer) -> _Indexes:
+    said = writer.meta.getTableConfig().propsMap().get(_REMEMBERED)
+    known = json.loads(str(said)) if said is not None else {"names": [], "settings": {}}
+    return _Indexes(frozenset(known["names"]), known["settings"])
+
+
+def _remember(writer: Writer, indexes: _Indexes) -> None:
+    """Keep with the table which indexes it has: where the run dies without them, the next one makes these."""
+    properties = writer.java.Properties()
+    said = {"names": sorted(indexes.names), "settings": dict(indexes.settings)}
+    properties.setProperty(_REMEMBERED, json.dumps(said, sort_keys=True))
+    table = writer.hudi.common.table.HoodieTableConfig
+    table.update(writer.meta.getStorage(), writer.meta.getMetaPath(), properties)
+
+
+def _forget(writer: Writer) -> None:
+    table, names = writer.hudi.common.table.HoodieTableConfig, writer.java.HashSet()
+    names.add(_REMEMBERED)
+    table.delete(writer.meta.getStorage(), writer.meta.getMetaPath(), names)

@@ -24,7 +24,7 @@ from ebbtide.formats.hudi.head import Theirs, theirs_in_head
 from ebbtide.formats.hudi.holding import Hits, Line, in_files, in_versions, named_before
 from ebbtide.formats.hudi.read import read
 from ebbtide.formats.hudi.untried import cannot_redact, in_partitions, untried
-from ebbtide.model.dataset import Catalog
+from ebbtide.model.dataset import Catalog, Role
 from ebbtide.model.removal import FileDeletion
 from ebbtide.storage.files import open_store
 
@@ -35,6 +35,9 @@ _CONFLICTS = ("HoodieWriteConflictException", "HoodieHeartbeatException")
 _PAUSE = 0.2
 SAVED = "a savepoint keeps its files: delete it, and the next run takes them"
 OLDEST_FIRST = "it holds nobody, and Hudi ends the oldest versions first"
+_BY_BUCKET = (
+    "change data of it holds them, and groups of buckets are found by their names: none is written under another"
+)
 UNCHANGED = "versions of this dataset are not to be changed"
 
 
@@ -45,6 +48,7 @@ class _Work:
     hits: Hits = field(default_factory=Hits)
     files: int = 0
     bytes: int = 0
+    retained: dict[str, str] = field(default_factory=dict)
 
     def count(self, before: Line, after: Line, groups: int) -> None:
         """A commit that wrote groups anew."""
@@ -81,6 +85,7 @@ class _Hudi(Erasing):
         retry_on_conflict(str(found.id), _CONFLICTS, lambda: _attempt(erasure, catalog, spark, intend, work))
         line = _line(erasure, catalog, spark)
         ending, retained = _history(line, work.hits, erasure)
+        retained |= work.retained
         if (kept := in_partitions(line, erasure.people, spark)) is not None:
             retained["timeline"] = kept
         if ending or line.left_over(unread).keys() & work.hits.files:
@@ -109,11 +114,12 @@ class _Hudi(Erasing):
         failed: dict[str, str] = {}
         if going:
             failed = end_versions(found, line.first_that_stays(ending), going, spark, before_batch)
+        because: str | None = None
         if indexed(found, spark):
             before_batch()
             intend(_index_files(erasure, catalog))
-            index_anew(found, spark)
-        return FileDeletion(failed=failed)
+            because = index_anew(found, spark)
+        return FileDeletion(failed=failed, because=because)
 
 
 def _line(erasure: Erasure, catalog: Catalog, spark: SparkSession) -> Line:
@@ -194,9 +200,9 @@ def _commit(
         raise RefusedError(f"{found.id}: {reason}; nothing was changed")
     intend(line.live_in(theirs.hits.groups))
     if theirs.redacted is not None:
-        rewrite.upsert(found, theirs.redacted, spark)
+        rewrite.upsert(found, theirs.redacted, spark, after=theirs.after)
     else:
-        rewrite.delete_keys(found, theirs.keys, spark)
+        rewrite.delete_keys(found, theirs.keys, spark, after=theirs.after)
     work.count(line, _line(erasure, catalog, spark), len(theirs.hits.groups))
 
 
@@ -207,6 +213,11 @@ def _new_slices(erasure: Erasure, catalog: Catalog, spark: SparkSession, intend:
     for step in steps:
         groups = line.hidden_in(work.hits.groups)
         if not groups:
+            return
+        if step is rewrite.cluster and line.hidden_in(groups, {Role.LOG}):
+            raise WriterWasFasterError  # what a writer appended is not in the slice that would be written anew
+        if step is rewrite.cluster and line.by_bucket:
+            work.retained["branch:main"] = _BY_BUCKET
             return
         intend(line.live_in(groups))
         step(erasure.found, groups, spark)

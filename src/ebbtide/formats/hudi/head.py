@@ -12,6 +12,7 @@ from pyspark.sql import Column
 from ebbtide.formats.hudi.holding import Hits, group_named
 from ebbtide.formats.hudi.replay import Group
 from ebbtide.formats.hudi.timeline import java_path
+from ebbtide.formats.hudi.writer import completed
 from ebbtide.model.dataset import TableHandle
 from ebbtide.model.paths import normalise
 from ebbtide.spark.session import quote
@@ -39,6 +40,8 @@ class Theirs:
     changed: frozenset[str] = frozenset()
     """The columns that a redaction changes."""
     cannot: str | None = None
+    after: frozenset[str] = frozenset()
+    """What was completed when they were looked for: where anything more is, they may be others' rows by now."""
 
     @property
     def is_somebody(self) -> bool:
@@ -47,6 +50,7 @@ class Theirs:
 
 def theirs_in_head(found: TableHandle, people: People, spark: SparkSession) -> Theirs:
     """Rows of the head that are theirs, but for those that are redacted already."""
+    after = completed(found, spark)
     table = spark.read.format("hudi").load(java_path(found.location))
     rows = people.among(table)
     left = people.without(rows)
@@ -64,6 +68,7 @@ def theirs_in_head(found: TableHandle, people: People, spark: SparkSession) -> T
         newest=max(instant for *_, instant in places),
         redacted=left if is_redaction else None,
         changed=changed,
+        after=after,
         cannot=_SHARED if _shares_keys(table, rows, len(places), redacted=is_redaction) else None,
     )
 

@@ -6,6 +6,7 @@ that took it out. Hudi ends the oldest versions first, so what ends is always th
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -33,6 +34,8 @@ ROWS = frozenset({Role.DATA, Role.LOG, Role.CHANGE_DATA})
 """The roles of files of a group."""
 HIDING = frozenset({Role.LOG, Role.CHANGE_DATA})
 """Those that hold rows of which the group's readers see nothing: only a new slice of it leaves them behind."""
+
+_BUCKET = re.compile(r"\d{8}-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +106,15 @@ class Line:
     def readable(self) -> list[str]:
         return [transaction.id for transaction in self.reading.transactions if not transaction.expired]
 
-    def hidden_in(self, groups: Collection[Group]) -> frozenset[Group]:
-        """Those of these groups whose live slice holds more than its readers see."""
-        there = {span.group for span in self.spans.values() if span.live and span.role in HIDING}
+    @property
+    def by_bucket(self) -> bool:
+        """Whether the names of groups say which keys they are of: each begins with the number of its bucket."""
+        names = {id_ for _, id_ in (span.group for span in self.spans.values())}
+        return bool(names) and all(_BUCKET.match(name) for name in names)
+
+    def hidden_in(self, groups: Collection[Group], roles: Collection[Role] = HIDING) -> frozenset[Group]:
+        """Those of these groups whose live slice holds more than its readers see, in files of these roles."""
+        there = {span.group for span in self.spans.values() if span.live and span.role in roles}
         return frozenset(there.intersection(groups))
 
     def live_in(self, groups: Collection[Group]) -> dict[str, int]:

@@ -11,12 +11,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from py4j.protocol import Py4JJavaError
-
 from ebbtide.formats.conflicts import WriterWasFasterError
 from ebbtide.formats.hudi.replay import Group
 from ebbtide.formats.hudi.timeline import java_path, read_timeline
-from ebbtide.formats.hudi.writer import Writer
+from ebbtide.formats.hudi.writer import BESIDE_OTHERS, Writer, completed
 from ebbtide.model.dataset import TableHandle
 
 if TYPE_CHECKING:
@@ -70,32 +68,73 @@ def marked(writer: Writer, more: Any) -> Any:
 def finish(found: TableHandle, spark: SparkSession) -> bool:
     """Finish what an erasure planned that died since. Whether there was any."""
     done = False
-    for id_, action in pending(found, spark):
+    for id_, action, state in read_timeline(found, spark).pending:
         writer = Writer.open(found, spark)
-        if action in ("compaction", "clustering") and is_ours(writer, id_, action):
+        if action not in ("compaction", "clustering") or not is_ours(writer, id_, action):
+            continue
+        if action == "clustering" and not _is_of_latest(writer, id_):
+            _take_back(writer, id_, state)
+        else:
             _carry_out(writer, id_, action)
             done = True
     return done
 
 
-def delete_keys(found: TableHandle, keys: Collection[tuple[str, str]], spark: SparkSession) -> str:
-    """Delete rows by Hudi's own keys, `(record key, partition path)`; gives the instant."""
-    writer = Writer.open(found, spark)
+def _is_of_latest(writer: Writer, id_: str) -> bool:
+    """Whether each slice that a clustering reads is what its group's readers see: what came since would be lost."""
+    requested = writer.meta.getInstantGenerator().getClusteringCommitRequestedInstant(id_)
+    plan = writer.hudi.common.util.ClusteringUtils.getClusteringPlan(writer.meta, requested).get().getRight()
+    view = writer.hudi.table.HoodieSparkTable.create(writer.config(), writer.context).getSliceView()
+    for group in plan.getInputGroups():
+        for planned in group.getSlices():
+            found = view.getLatestFileSlice(planned.getPartitionPath(), planned.getFileId())
+            paths = [planned.getDataFilePath(), *(planned.getDeltaFilePaths() or ())]
+            if not found.isPresent() or _files_of(found.get()) != {
+                str(path).rpartition("/")[2] for path in paths if path
+            }:
+                return False
+    return True
+
+
+def _files_of(slice_: Any) -> set[str]:
+    base = slice_.getBaseFile()
+    logs = {str(log.getFileName()) for log in slice_.getLogFiles().toArray()}
+    return logs | ({str(base.get().getFileName())} if base.isPresent() else set())
+
+
+def _take_back(writer: Writer, id_: str, state: str) -> None:
+    """Let a plan be as if it had not been made."""
+    if state == "REQUESTED":
+        requested = writer.meta.getInstantGenerator().getClusteringCommitRequestedInstant(id_)
+        writer.meta.getActiveTimeline().deleteInstantFileIfExists(requested)
+        return
     client = writer.hudi.client.SparkRDDWriteClient(writer.context, writer.config())
+    try:
+        client.rollback(id_)
+    finally:
+        client.close()
+
+
+def delete_keys(
+    found: TableHandle, keys: Collection[tuple[str, str]], spark: SparkSession, *, after: Collection[str]
+) -> str:
+    """Delete rows by Hudi's own keys, `(record key, partition path)`, as they were `after` these instants; gives the
+    instant.
+    """
+    writer = Writer.open(found, spark)
+    client = writer.hudi.client.SparkRDDWriteClient(writer.context, writer.config(BESIDE_OTHERS))
     try:
         going, made = writer.java.ArrayList(), writer.hudi.common.model.HoodieKey
         for key, folder in keys:
             going.add(made(key, folder))
         instant = str(client.startCommit())
-        if writing(found, spark, but=instant):
-            client.rollback(instant)
-            raise WriterWasFasterError
         context: Any = spark.sparkContext._jsc
         try:
+            _unless_faster(found, spark, after, but=instant)
             tasks = 1 + len(keys) // _KEYS_A_TASK
             statuses = client.delete(context.parallelize(going, tasks), instant)
             client.commit(instant, statuses)
-        except Py4JJavaError:
+        except BaseException:
             # Left behind, it would hold up everything that Ebbtide does to the table.
             client.rollback(instant)
             raise
@@ -104,10 +143,17 @@ def delete_keys(found: TableHandle, keys: Collection[tuple[str, str]], spark: Sp
         client.close()
 
 
-def upsert(found: TableHandle, rows: DataFrame, spark: SparkSession) -> None:
-    """Write changed rows in the place of those of their keys."""
+def _unless_faster(found: TableHandle, spark: SparkSession, after: Collection[str], *, but: str = "") -> None:
+    """Beside a writer, and after one who came since, a key may be another's by now."""
+    if writing(found, spark, but=but) or completed(found, spark) - set(after):
+        raise WriterWasFasterError
+
+
+def upsert(found: TableHandle, rows: DataFrame, spark: SparkSession, *, after: Collection[str]) -> None:
+    """Write changed rows in the place of those of their keys, which were as they are here `after` these instants."""
     columns = [name for name in rows.columns if not name.startswith("_hoodie_")]
-    settings = Writer.open(found, spark).settings() | {"hoodie.datasource.write.operation": "upsert"}
+    settings = Writer.open(found, spark).settings() | BESIDE_OTHERS | {"hoodie.datasource.write.operation": "upsert"}
+    _unless_faster(found, spark, after)
     rows.select(*columns).write.format("hudi").options(**settings).mode("append").save(java_path(found.location))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,6 +31,14 @@ QUIET = {
     # A writer that does not ask for an index would drop it.
     "hoodie.metadata.auto.delete.partitions": "false",
 }
+BESIDE_OTHERS = {
+    "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+    "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
+    # Failed writes are a clean's to roll back, and ours clean nothing.
+    "hoodie.clean.failed.writes.policy": "LAZY",
+}
+"""For a commit that is refused where another one, completed since it began, wrote to the same groups of files."""
+_BESIDE_HISTORY = frozenset({"clean", "savepoint"})
 _INDEX_SETTINGS = "hoodie.metadata.index."
 _COLUMN_STATISTICS = f"{_INDEX_SETTINGS}column.stats.enable"
 
@@ -109,6 +118,17 @@ class Writer:
     @property
     def none(self) -> Any:
         return self.hudi.common.util.Option.empty()
+
+
+def completed(found: TableHandle, spark: SparkSession) -> frozenset[str]:
+    """The instants that anybody completed and that change what there is to be read."""
+    timeline = Writer.open(found, spark).meta.getActiveTimeline()
+    instants = json.loads(library(spark).common.util.JsonUtils.toString(timeline.getInstants()))
+    return frozenset(
+        each["requestedTime"]
+        for each in instants
+        if each["state"] == "COMPLETED" and each["action"] not in _BESIDE_HISTORY
+    )
 
 
 @contextmanager

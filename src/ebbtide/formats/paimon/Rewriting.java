@@ -1,5 +1,9 @@
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
+import java.nio.file.CopyOption;
+import java.nio.file.Files;
+import java.nio.file.Paths;
+import java.nio.file.StandardCopyOption;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collection;
@@ -32,6 +36,7 @@ import org.apache.paimon.index.IndexFileMeta;
 import org.apache.paimon.io.DataFileMeta;
 import org.apache.paimon.io.KeyValueFileReaderFactory;
 import org.apache.paimon.manifest.FileKind;
+import org.apache.paimon.manifest.FileSource;
 import org.apache.paimon.manifest.IndexManifestEntry;
 import org.apache.paimon.manifest.ManifestEntry;
 import org.apache.paimon.manifest.ManifestFile;
@@ -52,8 +57,14 @@ import org.apache.paimon.table.sink.CommitMessageImpl;
 import org.apache.paimon.table.source.DataSplit;
 import org.apache.paimon.table.source.DeletionFile;
 import org.apache.paimon.tag.Tag;
+import org.apache.paimon.types.ArrayType;
 import org.apache.paimon.types.DataField;
+import org.apache.paimon.types.DataType;
+import org.apache.paimon.types.LocalZonedTimestampType;
+import org.apache.paimon.types.MapType;
+import org.apache.paimon.types.MultisetType;
 import org.apache.paimon.types.RowType;
+import org.apache.paimon.types.TimestampType;
 import org.apache.paimon.utils.FileStorePathFactory;
 import org.apache.paimon.utils.JsonSerdeUtil;
 
@@ -183,11 +194,57 @@ public class Rewriting {
         return JsonSerdeUtil.toFlatJson(answer);
     }
 
+    /**
+     * By which ids each of these columns is known, and what is inside of it: one line for each path, which is empty
+     * where there is no such column.
+     */
+    public String shape(State state, String columns) {
+        StringBuilder found = new StringBuilder();
+        for (Object path : lines(columns)) {
+            String rest = (String) path;
+            DataField field = null;
+            while (field == null && rest != null) {
+                for (Object item : state.table.schema().fields()) {
+                    field = ((DataField) item).name().equalsIgnoreCase(rest) ? (DataField) item : field;
+                }
+                rest = rest.lastIndexOf('.') < 0 ? null : rest.substring(0, rest.lastIndexOf('.'));
+            }
+            found.append(field == null ? "" : field.id() + shape(field.type())).append('\n');
+        }
+        return found.toString();
+    }
+
+    private static String shape(DataType type) {
+        StringBuilder found = new StringBuilder();
+        if (type instanceof ArrayType) {
+            found.append('[').append(shape(((ArrayType) type).getElementType())).append(']');
+        } else if (type instanceof MapType) {
+            found.append('<').append(shape(((MapType) type).getKeyType())).append(',');
+            found.append(shape(((MapType) type).getValueType())).append('>');
+        } else if (type instanceof RowType) {
+            for (Object item : ((RowType) type).getFields()) {
+                DataField field = (DataField) item;
+                found.append('{').append(field.id()).append(' ').append(field.name()).append(shape(field.type())).append('}');
+            }
+        }
+        return found.toString();
+    }
+
+    /** Why rows of a state cannot be written anew, or null. */
+    public String unfit(State state) {
+        return cannot(state.table);
+    }
+
     /** Why what is written anew might not read as before. */
     private static String cannot(FileStoreTable table) {
         CoreOptions options = table.coreOptions();
         if (options.expireConfig().isChangelogDecoupled()) {
             return "its changelogs are kept longer than its snapshots, and the newest of them never goes";
+        }
+        for (Object field : table.schema().fields()) {
+            if (isCut(((DataField) field).type())) {
+                return "it has times of a higher precision than microseconds, which Spark would cut";
+            }
         }
         if (table.schema().primaryKeys().isEmpty()) {
             return null;
@@ -202,6 +259,28 @@ public class Rewriting {
         return mode == BucketMode.HASH_FIXED || mode == BucketMode.HASH_DYNAMIC
                 ? null
                 : "a key of it may move from partition to partition";
+    }
+
+    /** Whether a type is a time that Spark does not hold as it is, or has one inside. */
+    private static boolean isCut(DataType type) {
+        if (type instanceof TimestampType) {
+            return ((TimestampType) type).getPrecision() > 6;
+        } else if (type instanceof LocalZonedTimestampType) {
+            return ((LocalZonedTimestampType) type).getPrecision() > 6;
+        } else if (type instanceof ArrayType) {
+            return isCut(((ArrayType) type).getElementType());
+        } else if (type instanceof MultisetType) {
+            return isCut(((MultisetType) type).getElementType());
+        } else if (type instanceof MapType) {
+            return isCut(((MapType) type).getKeyType()) || isCut(((MapType) type).getValueType());
+        } else if (type instanceof RowType) {
+            for (Object field : ((RowType) type).getFields()) {
+                if (isCut(((DataField) field).type())) {
+                    return true;
+                }
+            }
+        }
+        return false;
     }
 
     /** Files with a deletion vector, each list those that share an index file: that goes as a whole. */
@@ -475,6 +554,12 @@ public class Rewriting {
         FileStoreCommitImpl commit = (FileStoreCommitImpl) state.table.store().newCommit(USER + UUID.randomUUID());
         try {
             commit.abort(messages);
+            for (Object message : messages) {
+                for (Object file : ((CommitMessageImpl) message).indexIncrement().newIndexFiles()) {
+                    String name = ((IndexFileMeta) file).fileName();
+                    state.files.deleteQuietly(state.table.store().pathFactory().indexFileFactory().toPath(name));
+                }
+            }
         } finally {
             commit.close();
         }
@@ -565,10 +650,24 @@ public class Rewriting {
             if (!state.files.exists(state.tag) || !state.files.readFileUtf8(state.tag).equals(state.text)) {
                 return false;
             }
-            state.files.overwriteFileUtf8(state.tag, text);
+            put(state.files, state.tag, text);
             return true;
         } catch (Throwable error) {
             throw broken("a tag cannot be written", error);
+        }
+    }
+
+    /** Writes a file as a whole: who reads it, and who finds it after a crash, has the one text or the other. */
+    private static void put(FileIO files, Path path, String text) throws Throwable {
+        String scheme = path.toUri().getScheme();
+        if (scheme == null || scheme.equals("file")) {
+            Path beside = new Path(path.getParent(), "." + path.getName() + ".ebbtide");
+            files.overwriteFileUtf8(beside, text);
+            Files.move(Paths.get(beside.toUri().getPath(), new String[0]), Paths.get(path.toUri().getPath(), new String[0]),
+                    new CopyOption[] {StandardCopyOption.ATOMIC_MOVE});
+        } else {
+            // Hadoop renames, and an object is there as a whole.
+            files.overwriteFileUtf8(path, text);
         }
     }
 
@@ -608,12 +707,20 @@ public class Rewriting {
 
         Change(State state, List messages, Set names) {
             Map totals = new HashMap();
+            Map newest = new HashMap();
             for (Object item : state.entries) {
                 ManifestEntry entry = (ManifestEntry) item;
                 if (names.contains(entry.file().fileName())) {
+                    if (state.hasKey() && entry.totalBuckets() != state.table.coreOptions().bucket()) {
+                        throw new Failed("the number of buckets was changed, and this one is of before");
+                    }
                     gone.add(new ManifestEntry(
                             FileKind.DELETE, entry.partition(), entry.bucket(), entry.totalBuckets(), entry.file()));
-                    totals.put(bucket(entry.partition(), entry.bucket()), Integer.valueOf(entry.totalBuckets()));
+                    Object key = bucket(entry.partition(), entry.bucket());
+                    totals.put(key, Integer.valueOf(entry.totalBuckets()));
+                    Long known = (Long) newest.get(key);
+                    long last = entry.file().maxSequenceNumber();
+                    newest.put(key, Long.valueOf(known == null ? last : Math.max(known.longValue(), last)));
                 } else {
                     kept.add(entry);
                 }
@@ -621,10 +728,15 @@ public class Rewriting {
             Map fresh = new LinkedHashMap();
             for (Object item : messages) {
                 CommitMessageImpl message = (CommitMessageImpl) item;
-                if (!message.indexIncrement().isEmpty()) {
+                Object key = bucket(message.partition(), message.bucket());
+                if (!message.indexIncrement().isEmpty() && !totals.containsKey(key)) {
                     throw new Failed("a key would come to a bucket that it was not in");
                 }
-                Object key = bucket(message.partition(), message.bucket());
+                // The index of a dynamic bucket takes the place of the one that it had.
+                for (Object file : message.indexIncrement().newIndexFiles()) {
+                    indexes.add(new IndexManifestEntry(
+                            FileKind.ADD, message.partition(), message.bucket(), (IndexFileMeta) file));
+                }
                 if (!message.newFilesIncrement().newFiles().isEmpty()) {
                     if (state.hasKey() && !totals.containsKey(key)) {
                         throw new Failed("a row would move to another bucket, where another may have its key");
@@ -644,7 +756,9 @@ public class Rewriting {
                 for (Object message : (List) bucket.getValue()) {
                     files.addAll(((CommitMessageImpl) message).newFilesIncrement().newFiles());
                 }
-                for (Object file : state.hasKey() ? merged(state.table, files) : files) {
+                List placed = state.hasKey()
+                        ? merged(state.table, files, ((Long) newest.get(bucket.getKey())).longValue()) : files;
+                for (Object file : placed) {
                     added.add(new ManifestEntry(
                             FileKind.ADD, first.partition(), first.bucket(), buckets, (DataFileMeta) file));
                 }
@@ -664,8 +778,11 @@ public class Rewriting {
         }
     }
 
-    /** A bucket's files at the level of what was merged; readers of deletion vectors see no other. */
-    private static List merged(FileStoreTable table, List files) {
+    /**
+     * A bucket's files at the level of what was merged; readers of deletion vectors see no other. Their rows are older
+     * than `newest`, after which a writer counts who began before this commit; whoever begins later counts from there.
+     */
+    private static List merged(FileStoreTable table, List files, long newest) {
         final Comparator order = ((KeyValueFileStore) table.store()).newKeyComparator();
         List sorted = new ArrayList(files);
         Collections.sort(sorted, new ByKey(order));
@@ -676,8 +793,16 @@ public class Rewriting {
             }
         }
         List found = new ArrayList();
-        for (Object file : sorted) {
-            found.add(((DataFileMeta) file).upgrade(table.coreOptions().numLevels() - 1));
+        for (Object item : sorted) {
+            DataFileMeta file = (DataFileMeta) item;
+            if (file.maxSequenceNumber() > newest) {
+                throw new Failed("rows would be newer than they were");
+            }
+            found.add(new DataFileMeta(file.fileName(), file.fileSize(), file.rowCount(), file.minKey(), file.maxKey(),
+                    file.keyStats(), file.valueStats(), file.minSequenceNumber(), newest, file.schemaId(),
+                    table.coreOptions().numLevels() - 1, file.extraFiles(), file.creationTime(),
+                    (Long) file.deleteRowCount().orElse(null), file.embeddedIndex(),
+                    (FileSource) file.fileSource().orElse(null)));
         }
         return found;
     }

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+_ANOTHER_SCHEMA = "its snapshot has another schema"
+
+
 @dataclass(frozen=True, slots=True)
 class _Now:
     """The table as it is: its reading, its lines, and why nothing of it can be rewritten."""
@@ -89,7 +92,7 @@ class _Erasing(Erasing):
         ids = [transaction.id for transaction in now.reading.transactions]
         if now.refusal is not None:
             return dict.fromkeys(ids, Foreseen(Fate.STAYS, now.refusal))
-        holding = now.holding(erasure.files)
+        holding = now.holding(erasure.files) | erasure.versions
         return foreseen(now.lines, Asked(holding, now.merges, erasure.history, erasure.kept, ahead=True), ids)
 
     def erase(self, erasure: Erasure, catalog: Catalog, spark: SparkSession, intend: Intend) -> Erased:
@@ -104,7 +107,7 @@ class _Erasing(Erasing):
         retained = _rewrite(work, before, erasure)
         after = _now(found, catalog, spark)
         dirty = erasure.files | work.paths
-        asked = Asked(after.holding(dirty), after.merges, erasure.history, erasure.kept)
+        asked = Asked(after.holding(dirty) | erasure.versions, after.merges, erasure.history, erasure.kept)
         ends = ends_of(after.lines, asked)
         intend(after.only_in(ends.ids))
         return Erased(
@@ -113,7 +116,7 @@ class _Erasing(Erasing):
             written_bytes=work.bytes,
             rewritten_versions=tuple(sorted(_rewritten(after.lines))),
             ending=tuple(sorted(ends.ids)),
-            retained={**retained, **_stays(after.lines, ends)},
+            retained={**_stays(after.lines, ends), **retained},
         )
 
     def purge(
@@ -148,15 +151,19 @@ def _rewrite(work: Rewriting, now: _Now, erasure: Erasure) -> dict[str, str]:
     """Rewrite heads, then tags; what stays as it is and may hold somebody, with why."""
     tags = {Target(line.name, name): commit for line in now.lines.lines for name, commit in sorted(line.tags.items())}
     heads = [Target(line.name) for line in now.lines.lines]
-    opened = {target: work.open(target) for target in (*heads, *tags)}
+    everywhere = {target: work.open(target) for target in (*heads, *tags)}
+    shape = work.shape(everywhere[Target(MAIN)])
+    opened = {target: each for target, each in everywhere.items() if work.shape(each) == shape}
     work.look(opened.values())
+    others = {target: each for target, each in everywhere.items() if target not in opened}
+    retained = {_named(target): _ANOTHER_SCHEMA for target, each in others.items() if not work.holds_nobody(each)}
     wanting = {target for target, each in opened.items() if work.theirs(each) or work.says_more(each)}
     for target in heads:
         # A branch that shows a snapshot of another one would keep that one from letting it end.
         borrows = not now.lines.heads().get(target.branch, "").startswith(f"{target.branch}/")
-        if target in wanting or (borrows and wanting):
+        if target in wanting or (borrows and wanting and target in opened):
             work.head(opened[target], anyway=borrows)
-    return _rewrite_tags(work, now, erasure, {target: opened[target] for target in tags}, tags)
+    return retained | _rewrite_tags(work, now, erasure, opened, {t: each for t, each in tags.items() if t in opened})
 
 
 def _rewrite_tags(
@@ -171,7 +178,7 @@ def _rewrite_tags(
                 work.like.setdefault(
                     (commit.number, commit.committed_at), work.rewriter.ask("text", opened[target].state)
                 )
-        elif (why := erasure.kept.get(id_, tag_stays(erasure.history))) is not None:
+        elif (why := erasure.kept.get(id_, tag_stays(erasure.history)) or work.unfit(opened[target])) is not None:
             retained[_named(target)] = why
         elif not opened[target].fixed and work.theirs(opened[target]):
             retained[_named(target)] = "only the head has an index of its dynamic buckets"
@@ -186,6 +193,8 @@ def _rewrite_tags(
 
 
 def _named(target: Target) -> str:
+    if not target.tag:
+        return f"branch:{target.branch}"
     return f"tag:{target.tag}" if target.branch == MAIN else f"tag:{target.branch}/{target.tag}"
 
 

@@ -104,6 +104,21 @@ class Rewriting:
             frozenset(said["statistics"]), said["fixed"],
         )  # fmt: skip
 
+    def shape(self, opened: Opened) -> str:
+        """The columns that may hold somebody, as a target's schema has them: a name may have been another column's."""
+        shape: str = self.rewriter.ask("shape", opened.state, "\n".join(sorted(self.people.columns)))
+        return shape
+
+    def unfit(self, opened: Opened) -> str | None:
+        """Why rows of a target cannot be written anew."""
+        reason: str | None = self.rewriter.ask("unfit", opened.state)
+        return reason
+
+    def holds_nobody(self, opened: Opened) -> bool:
+        """Whether files that were all looked through for others are all that a target has."""
+        says_more = bool(opened.more) or bool(opened.statistics)
+        return not says_more and all(self.hits.get(name) is False for name in opened.files)
+
     def look(self, opened: Collection[Opened]) -> None:
         """Find out which files of theirs hold somebody: one job for all of them."""
         from pyspark.sql import functions as F
@@ -245,6 +260,10 @@ class Rewriting:
         rows = self._scan(self.rewriter.ask("table", now.state), self._seen(now, gone))
         left = self.people.without(rows)
         writer = jvm.org.apache.paimon.spark.commands.PaimonSparkWriter(self.rewriter.ask("writer", now.state))
+        if now.key:
+            # Rows are numbered from 0, not after what the bucket has: a writer who began before counts on from there,
+            # and what he commits later is to win.
+            writer.writeBuilder().withOverwrite(jvm.java.util.HashMap())
         written = writer.write(left._jdf)
         messages = jvm.scala.collection.JavaConverters.seqAsJavaListConverter(written).asJava()
         if now.key and self.rewriter.told("written", messages)["rows"] != left.count():
