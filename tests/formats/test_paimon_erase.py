@@ -160,6 +160,11 @@ def test_a_person_goes_and_a_file_without_one_is_the_very_same(driver: PaimonDri
     assert left.keys() <= kept, "nothing else is left"
     assert not held & left.keys()
     assert (erased.retained, len(lake.versions())) == ({}, 1)
+    driver.append(lake.table, [(2, "bea", "a"), DOT])
+    if kind == "vectors":
+        driver.compact(lake.table)
+    bob = ["bob"] if kind == "append" else []
+    assert lake.names() == ["bea", *bob, "cy", "dot"], "the head takes writes"
 
 
 def test_whoever_comes_with_an_append_meanwhile_goes_too_and_no_row_is_lost(driver: PaimonDriver) -> None:
@@ -168,6 +173,17 @@ def test_whoever_comes_with_an_append_meanwhile_goes_too_and_no_row_is_lost(driv
     lake.all()
     assert lake.names() == ["bob", "cy", "dot"]
     assert lake.data().keys() <= {f.path for f in lake.reading().files}, "what lost against the writer went"
+
+
+@pytest.mark.parametrize("kind", deep_after_first("key", "dynamic"))
+def test_what_a_writer_makes_of_a_persons_key_or_of_a_neighbour_meanwhile_stays(
+    driver: PaimonDriver, kind: str
+) -> None:
+    lake = made(driver, f"er_own_{kind}", kind)
+    lake.people.meanwhile.append(lambda: driver.append(lake.table, [(1, "another", "a"), (2, "bea", "a")]))
+    lake.all()
+    assert lake.names() == ["another", "bea", "cy"]
+    assert lake.data().keys() == {f.path for f in lake.reading().files if "/bucket-" in f.path}
 
 
 @pytest.mark.parametrize("kind", deep_after_first("key", "vectors", "dynamic"))
@@ -491,44 +507,6 @@ def test_what_becomes_of_each_version_is_foreseen(driver: PaimonDriver) -> None:
     fates = {id_: each.fate for id_, each in foreseen.items()}
     assert fates == {"main/1": Fate.REWRITTEN, "main/2": Fate.EXPIRES, "main/3": Fate.REWRITTEN}
     assert ERASING.foresee(lake.asked(), driver.catalog, driver.spark)["main/2"].fate is Fate.EXPIRES
-
-
-@dataclass
-class InTheirSession(Gone):
-    """As those who are erased are: compared by a statement in the session that everybody has."""
-
-    def __init__(self, spark: SparkSession) -> None:
-        super().__init__()
-        self.spark = spark
-
-    def without(self, rows: DataFrame) -> DataFrame:
-        return self.spark.sql("SELECT * FROM {rows} WHERE NOT name <=> 'ann'", rows=rows)
-
-
-_OLD = "named_struct('born', DATE '0001-01-01', 'seen', TIMESTAMP '1582-10-04 01:02:03.123456')"
-
-
-@pytest.mark.parametrize("kind", deep_after_first("append", "key"))
-def test_dates_and_times_of_others_are_what_they_were(driver: PaimonDriver, kind: str) -> None:
-    key = {} if kind == "append" else {"bucket": "1", "primary-key": "id"}
-    nested = "STRUCT<born: DATE, seen: TIMESTAMP>"
-    columns = f"id BIGINT, name STRING, born DATE, seen TIMESTAMP, local TIMESTAMP_NTZ, more {nested}"
-    table = driver.create(f"er_dates_{kind}", properties=key, columns=columns)
-    driver.spark.sql(
-        f"INSERT INTO {table.sql} SELECT /*+ COALESCE(1) */ c1, c2, o.born, o.seen,"
-        " TIMESTAMP_NTZ '0001-01-01 00:00:00', o"
-        f" FROM (SELECT c1, c2, {_OLD} AS o FROM VALUES (1, 'ann'), (2, 'bob') AS t(c1, c2))"
-    )
-
-    def others() -> list[tuple[object, ...]]:
-        texts = [F.col(name).cast("string") for name in ("born", "seen", "local", "more")]
-        return [tuple(row) for row in driver.spark.table(table.sql).where("name = 'bob'").select(*texts).collect()]
-
-    before = others()
-    lake = Erasing(driver, table, InTheirSession(driver.spark))
-    lake.erase()
-    assert lake.names() == ["bob"]
-    assert others() == before
 
 
 @pytest.mark.deep

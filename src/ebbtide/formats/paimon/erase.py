@@ -19,7 +19,7 @@ from ebbtide.formats.base import Depth
 from ebbtide.formats.erasing import Erased, Erasure, Fate, Foreseen, Intend
 from ebbtide.formats.paimon.ends import Asked, Ends, ends_of, foreseen, tag_stays
 from ebbtide.formats.paimon.expire import Range, expire
-from ebbtide.formats.paimon.java import exact_session, open_changer, open_library, open_rewriter
+from ebbtide.formats.paimon.java import open_changer, open_library, open_rewriter
 from ebbtide.formats.paimon.lines import MAIN, Commit, Lines, parse_lines
 from ebbtide.formats.paimon.read import read
 from ebbtide.formats.paimon.rewrite import Opened, Rewriting, Target
@@ -103,7 +103,7 @@ class _Erasing:
             return Erased(
                 version=before.lines.heads().get(MAIN), retained=dict.fromkeys(refs or ["branch:main"], before.refusal)
             )
-        work = Rewriting(found, erasure.people, open_rewriter(found, catalog, spark), exact_session(spark), intend)
+        work = Rewriting(found, erasure.people, open_rewriter(found, catalog, spark), spark, intend)
         retained = _rewrite(work, before, erasure)
         after = _now(found, catalog, spark)
         dirty = erasure.files | work.paths

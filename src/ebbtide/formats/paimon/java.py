@@ -17,7 +17,6 @@ from py4j.protocol import Py4JError, Py4JJavaError
 
 from ebbtide.errors import EbbtideError, SetupError, UnreadableError
 from ebbtide.model.dataset import Catalog, TableHandle
-from ebbtide.spark.session import sibling
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -152,15 +151,6 @@ _HINT = (
     "restore the file, or drop the tag or branch that needs it; a branch loses its files when the tag it was made"
     " from is deleted"
 )
-
-
-def exact_session(spark: SparkSession) -> SparkSession:
-    """A session beside `spark` in which Paimon's writer gets dates and times as they are: it is handed objects, and
-    those of `java.sql` are of another calendar.
-    """
-    session = sibling(spark)
-    session.conf.set("spark.sql.datetime.java8API.enabled", "true")
-    return session
 
 
 def open_library(found: TableHandle, catalog: Catalog, spark: SparkSession | None) -> Library:

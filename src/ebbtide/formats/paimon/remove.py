@@ -17,13 +17,13 @@ from pyspark.errors import PySparkException
 from ebbtide.formats.conflicts import WriterWasFasterError, retry_on_conflict
 from ebbtide.formats.paimon.discover import stands_as_found
 from ebbtide.formats.paimon.expire import Expirable, expirable, expire
-from ebbtide.formats.paimon.java import Changer, Library, exact_session, open_changer, open_library
+from ebbtide.formats.paimon.java import Changer, Library, open_changer, open_library
 from ebbtide.formats.paimon.lines import MAIN, Line, Lines, parse_lines
 from ebbtide.formats.row_deletes import rows_of
 from ebbtide.model.dataset import Catalog, TableHandle
 from ebbtide.model.paths import normalise
 from ebbtide.model.removal import Committed, Drop, FileDeletion, Removal, RowDelete
-from ebbtide.spark.session import quote, quote_text
+from ebbtide.spark.session import quote, quote_text, sibling
 from ebbtide.storage.files import Store, open_store
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def _drop(
 
 def _delete(found: TableHandle, rows: RowDelete, spark: SparkSession) -> str | None:
     """Delete rows by SQL; why not, where it cannot be. Where none match, nothing is committed."""
-    quiet = exact_session(spark)
+    quiet = sibling(spark)
     table = quote(found.id.catalog, *found.id.namespace, found.id.table)
     told = {row["key"] for row in quiet.sql(f"SHOW TBLPROPERTIES {table}").collect()}
     for name, value in (_NO_EXPIRY | {name: value for name, value in _NEITHER.items() if name in told}).items():

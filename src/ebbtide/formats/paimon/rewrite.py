@@ -25,7 +25,6 @@ from ebbtide.formats.erasing import Intend, People
 from ebbtide.formats.paimon.java import Rewriter
 from ebbtide.model.dataset import TableHandle
 from ebbtide.model.paths import normalise
-from ebbtide.spark.foreign import handed_over
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -259,7 +258,7 @@ class Rewriting:
         if not gone:
             return jvm.java.util.ArrayList()
         rows = self._scan(self.rewriter.ask("table", now.state), self._seen(now, gone))
-        left = handed_over(self.people.without(rows), self.spark)  # whichever session these are in
+        left = self.people.without(rows)
         writer = jvm.org.apache.paimon.spark.commands.PaimonSparkWriter(self.rewriter.ask("writer", now.state))
         if now.key:
             # Rows are numbered from 0, not after what the bucket has: a writer who began before counts on from there,
