@@ -556,3 +556,33 @@ def test_whoever_reads_a_tag_while_it_is_rewritten_reads_all_of_it(driver: Paimo
     assert tag.read_text() != before
     assert lake.tagged("kept") == ["bob"]
     assert [each.name for each in tag.parent.iterdir() if not each.name.endswith(".crc")] == ["tag-kept"]
+
+
+@pytest.mark.parametrize("kind", deep_after_first("append", "key"))
+@pytest.mark.parametrize("old", ["born", "more"])
+def test_days_of_others_that_the_writer_would_move_are_not_written_anew(
+    driver: PaimonDriver, kind: str, old: str
+) -> None:
+    key = {} if kind == "append" else {"bucket": "1", "primary-key": "id"}
+    columns = "id BIGINT, name STRING, born DATE, more MAP<STRING, ARRAY<STRUCT<seen: TIMESTAMP>>>"
+    table = driver.create(f"er_days_{kind}_{old}", properties=key, columns=columns)
+    born = "DATE '1500-01-01'" if old == "born" else "DATE '1582-10-15'"
+    seen = "TIMESTAMP '1500-01-01 00:00:00'" if old == "more" else "TIMESTAMP '1600-01-01 00:00:00'"
+    driver.spark.sql(
+        f"INSERT INTO {table.sql} SELECT /*+ COALESCE(1) */ *, {born}, map('a', array(named_struct('seen', {seen})))"
+        " FROM VALUES (1, 'ann'), (2, 'bob')"
+    )
+    lake = Erasing(driver, table)
+    disk = lake.disk()
+    with pytest.raises(RefusedError, match="1582"):
+        lake.erase()
+    assert lake.disk() == disk
+    assert lake.names() == ["ann", "bob"]
+    younger = driver.create(f"er_young_{kind}_{old}", properties=key, columns=columns)
+    driver.spark.sql(
+        f"INSERT INTO {younger.sql} SELECT /*+ COALESCE(1) */ *, DATE '1582-10-15', map('a', NULL)"
+        " FROM VALUES (1, 'ann'), (2, 'bob')"
+    )
+    young = Erasing(driver, younger)
+    young.erase()
+    assert young.names() == ["bob"]

@@ -23,6 +23,7 @@ from ebbtide.errors import RefusedError
 from ebbtide.formats.conflicts import WriterWasFasterError, retry_on_conflict
 from ebbtide.formats.erasing import Intend, People
 from ebbtide.formats.paimon.java import Rewriter
+from ebbtide.formats.paimon.old_days import would_move
 from ebbtide.model.dataset import TableHandle
 from ebbtide.model.paths import normalise
 
@@ -259,6 +260,12 @@ class Rewriting:
             return jvm.java.util.ArrayList()
         rows = self._scan(self.rewriter.ask("table", now.state), self._seen(now, gone))
         left = self.people.without(rows)
+        if would_move(left):
+            raise RefusedError(
+                f"{self.found.id}: rows of others hold days of before 1582-10-15, which Paimon's writer moves;"
+                " nothing was changed",
+                hint="write them anew by an engine that keeps them, or take the rows out by that engine",
+            )
         writer = jvm.org.apache.paimon.spark.commands.PaimonSparkWriter(self.rewriter.ask("writer", now.state))
         if now.key:
             # Rows are numbered from 0, not after what the bucket has: a writer who began before counts on from there,
