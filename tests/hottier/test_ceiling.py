@@ -35,7 +35,7 @@ def _no_file_for_it(hot: Hot) -> None:
 @pytest.mark.parametrize("broken", [_default_partition, _no_catalog])
 def test_a_mirror_that_cannot_even_look_gives_the_servers_log_free_at_the_ceiling(hot: Hot, broken: object) -> None:
     assert callable(broken)
-    hot.write(POLICY.replace("ahead: 1", "ahead: 1, max_retained: 1048576"))
+    hot.write(POLICY.replace("ahead: 1", "ahead: 1, max_retained: 4194304"))
     hot.fill(1).added()
     broken(hot)
     hot.sync()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from ebbtide.app.results.tier import exit_code
 from ebbtide.app.tier_opened import hot_tables
+from ebbtide.hottier import owner
 from ebbtide.hottier.fence import fence
 from ebbtide.hottier.server import connect
 from ebbtide.hottier.table import find
@@ -113,3 +115,23 @@ def test_a_drop_by_name_that_failed_is_an_error(hot: Hot) -> None:
     with hot.tide as tide:
         again = tide.tier.drop(TABLE, "m_1", as_of=NOW)
     assert again.errors == ("chunk m_1 stays: digests differ: 20 rows here, 0 in the lake",)
+
+
+def test_a_column_that_came_behind_the_digests_keeps_the_chunk(hot: Hot, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its default is in no row of the log: the lake would have none."""
+    hot.fill(1, 2).added()
+    hot.run(_MID)
+    really = owner.drop
+    changes = ["ALTER TABLE m ADD COLUMN c int DEFAULT 5"]
+
+    def later(*arguments: Any) -> None:
+        while changes:
+            hot.sql.execute("SET lock_timeout = '5s'")
+            hot.sql.execute(changes.pop())
+        really(*arguments)
+
+    monkeypatch.setattr(owner, "drop", later)
+    result = hot.run()
+    assert result.dropped == ()
+    assert any("not what it was" in error for error in result.errors)
+    assert hot.sql.execute("SELECT c FROM m WHERE id = 1001").fetchone() == (5,)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -56,6 +57,25 @@ def test_a_partition_that_is_being_written_into_is_adopted_later(hot: Hot) -> No
     writer.commit()
     assert hot.sync().mirror == "STREAMING"
     assert hot.sql.execute(_NAMED).fetchone() == (1,)
+    assert hot.in_lake() == hot.here()
+
+
+def test_a_column_that_came_while_a_partition_was_looked_at_lacks_in_no_row(
+    hot: Hot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hot.fill(1).added()
+    hot.sql.execute(f"CREATE TABLE m_9 PARTITION OF m {_RANGE}")
+    really = adopt.look
+    changes = ["ALTER TABLE m ADD COLUMN c int", "INSERT INTO m VALUES (1, '2024-01-09 10:00+00', 'new', 1, 7)"]
+
+    def later(*arguments: Any) -> Any:
+        while changes:
+            hot.sql.execute(changes.pop(0))
+        return really(*arguments)
+
+    monkeypatch.setattr(adopt, "look", later)
+    hot.sync()
+    assert hot.sync().mirror == "STREAMING"
     assert hot.in_lake() == hot.here()
 
 

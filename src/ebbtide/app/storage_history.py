@@ -47,10 +47,10 @@ def stored_now(inventory: Inventory, *, now: datetime) -> Stored:
 def record_stored(project: Project, *, now: datetime) -> None:
     """Add a line for the last scan, unless it has one."""
     try:
-        found = stored_now(Inventory.open(project.inventory), now=now)
-        before = stored_before(project)
-        if before and before[-1].at >= found.at:
+        inventory, before = Inventory.open(project.inventory), stored_before(project)
+        if before and before[-1].at >= (inventory.current.scanned_at or now):
             return
+        found = stored_now(inventory, now=now)
         line = json.dumps({**asdict(found), "at": as_text(found.at)}) + "\n"
         path = project.inventory / _FILE
         handle = os.open(path, os.O_APPEND | os.O_CREAT | os.O_WRONLY, 0o600)

@@ -139,7 +139,7 @@ def _tier(hot: HotRun, told: Told, found: Found, now: datetime) -> None:
     mirror = hot.mirror(table)
     if not sealed or mirror is None:
         return
-    found = mirror.drain()
+    found = mirror.drain(newcomers=False)
     hot.context.step(f"comparing {table.name}", len(sealed), unit="chunks")
     record = book.record()
     for chunk in (each for each in book.chunks() if each.name in sealed):

@@ -18,6 +18,7 @@ from psycopg import Connection
 
 from ebbtide.config.hottier import HotTable
 from ebbtide.errors import ConflictError, RefusedError
+from ebbtide.hottier.columns import read_columns
 from ebbtide.hottier.log import mark_own
 from ebbtide.hottier.partitions import with_tombstone
 from ebbtide.hottier.setup import position_of
@@ -148,6 +149,9 @@ def _drop(connection: Session, found: Found, leaf: Leaf, standing: Fence | None)
     connection.execute(build("LOCK TABLE ONLY {table} IN ACCESS EXCLUSIVE MODE", table=found.path))
     connection.execute(build("LOCK TABLE ONLY {leaf} IN ACCESS EXCLUSIVE MODE", leaf=leaf.path))
     if not is_still(connection, found, leaf):
+        raise another(leaf.name)
+    if standing is not None and read_columns(connection, found.oid) != found.columns:
+        # One that came with a default is in no row of the log, and digests were taken without it.
         raise another(leaf.name)
     if standing is not None and _proof(connection, leaf) != (standing.proof, True):
         raise RefusedError(

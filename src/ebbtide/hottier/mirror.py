@@ -70,13 +70,15 @@ class Mirror:
     book: Book
     context: RunContext
 
-    def drain(self, upto: int | None = None) -> Found:
-        """Bring the cold table up to a position of the log, or to what is on the server's disk by now."""
+    def drain(self, upto: int | None = None, *, newcomers: bool = True) -> Found:
+        """Bring the cold table up to a position of the log, or to what is on the server's disk by now. Who has writers
+        wait, or did so a moment ago, looks at no `newcomers`: partitions that somebody else made.
+        """
         upto = log.flushed(self.connection) if upto is None else upto
         found = find(self.connection, self.table)
         try:
             record = self._start(found)
-            for leaf in unnamed(self.connection, found, record.publication or ""):
+            for leaf in unnamed(self.connection, found, record.publication or "") if newcomers else ():
                 self._adopt(leaf, found)
             self._read(found, upto)
             self._measure(upto)
@@ -101,6 +103,10 @@ class Mirror:
         """A partition that somebody else made: its name joins the publication where the lake has its rows."""
         newcomer = adopt.look(self.connection, found, leaf)
         if newcomer is None:  # the next run asks again; until then it is published by its table
+            return
+        if (
+            find(self.connection, self.table).columns != found.columns
+        ):  # read by these, rows before the marker lack some
             return
         self._read(found, newcomer.marker)
         publication = self.book.record().publication or ""

@@ -185,7 +185,7 @@ class ChunkDropper:
             return
         standing = fence(connection, found, leaf)
         try:
-            found = mirror.drain()
+            found = mirror.drain(newcomers=False)
             self._prove(connection, mirror, found, stage, standing.marker)
             self.check()
             drop(connection, found, leaf, standing)

@@ -34,7 +34,7 @@ def is_current() -> bool:
     """Whether there is an archive of the Java, the PySpark and the jars that sessions start with now."""
     try:
         return archive_file().exists() and _note().read_text() == _made_for()
-    except FileNotFoundError:
+    except OSError:
         return False
 
 
