@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyiceberg.types import NestedField, StringType, StructType
 
-from ebbtide.app.erase_look import _looked_through, _over, _terms
+from ebbtide.app.erase_look import _looked_through, _over, _terms, _traced
 from ebbtide.app.scan import run_scan
 from ebbtide.config import load_project
 from ebbtide.config.subjects import Identities, Place, Subject
@@ -19,6 +19,7 @@ from ebbtide.erasure import gather
 from ebbtide.erasure.found import Search
 from ebbtide.erasure.owner import DATASET
 from ebbtide.erasure.places import NotReachable, Places
+from ebbtide.erasure.progress import ELSEWHERE
 from ebbtide.formats.base import Depth
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.lineage.labelled import Labelled, label_inventory
@@ -135,3 +136,20 @@ def test_what_could_not_be_read_was_not_looked_through() -> None:
     missed = ("lake.db.unread", "lake.db.half.id", "lake.db.version@7")
     search = Search({}, tuple(NotReachable(each, "why") for each in missed), {}, {})
     assert _looked_through(Places(columns, ()), search) == {"lake.db.t"}
+
+
+def test_a_table_that_was_only_not_read_has_no_traces_of_anybody() -> None:
+    """An act on it would end versions of which nobody knows that they hold somebody."""
+    unread = replace(PLACE, kind=ELSEWHERE, state=PlaceState.WAITING)
+    assert _traced([unread], (), ()) == {}
+    assert _traced([unread, replace(PLACE, state=PlaceState.FOUND)], (), ()) == {"lake.db.t": {"r1"}}
+
+
+def test_a_catalog_that_left_the_project_is_told_of_its_tables_alone(
+    inventory: Inventory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gather, "activate", lambda _: None)  # there is no session here
+    nobody: Any = None
+    gathering = gather.Gathering(lambda: nobody, {}, inventory, Identities({}), Places({}, ()), {}, {})
+    (facts,) = gathering.facts([], Search({}, ()), {"lake.db.kept": frozenset({"r1"})}, {})
+    assert facts.trouble == "its catalog is in ebbtide.yml no more"

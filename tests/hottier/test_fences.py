@@ -9,6 +9,7 @@ import pytest
 
 from ebbtide.app.results.tier import exit_code
 from ebbtide.app.tier_opened import hot_tables
+from ebbtide.hottier import fence as fence_of
 from ebbtide.hottier import owner
 from ebbtide.hottier.fence import fence
 from ebbtide.hottier.server import connect
@@ -121,7 +122,7 @@ def test_a_column_that_came_behind_the_digests_keeps_the_chunk(hot: Hot, monkeyp
     """Its default is in no row of the log: the lake would have none."""
     hot.fill(1, 2).added()
     hot.run(_MID)
-    really = owner.drop
+    really = fence_of.drop
     changes = ["ALTER TABLE m ADD COLUMN c int DEFAULT 5"]
 
     def later(*arguments: Any) -> None:

@@ -49,6 +49,10 @@ def test_a_value_is_found_in_what_a_cell_unpacks_to(pack: Callable[[bytes], byte
     for type_ in (pa.binary(), pa.large_binary()):
         assert is_found(_PERSON, pa.array([b"\x01", holds, None], type_)) is True
         assert is_found(_PERSON, pa.array([b"\x01", neighbour, None], type_)) is False
+    assert is_found(_PERSON, pa.array([neighbour + holds])) is not False, (
+        "behind another one, as `cat a.gz b.gz` has it"
+    )
+    assert is_found(_PERSON, pa.array([neighbour + neighbour])) is not True
 
 
 def test_what_does_not_unpack_cannot_be_told() -> None:

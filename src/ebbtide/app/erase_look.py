@@ -230,7 +230,8 @@ def _traced(
     waiting = {each.act for each in open_acts if each.act in paused}
     found: dict[str, set[str]] = {}
     for place in places:
-        if place.act not in waiting:
+        # One that could not be read is told as elsewhere: nobody was found there.
+        if place.kind == DATASET and place.act not in waiting:
             found.setdefault(place.place, set()).add(place.request)
     return {dataset: frozenset(who) for dataset, who in found.items()}
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 _KEY_BYTES = 32
 _ANY_TYPE = frozenset({"string", "bigint", "decimal(38,0)", "date", "binary"})
 """How a value may be stored by a table of which nobody knows the columns any more."""
+_NUMBERS = frozenset({"bigint", "decimal(38,0)"})
 
 
 def verify_requests(
@@ -120,7 +121,19 @@ def needles_of(
             types = frozenset("string" if type_ == "uuid" else type_ for type_ in identity.types_of(one.value))
             yield Needle(request, one.type, one.value, types, identity.subject.match)
             if identity.more:  # beside, and not among these: a text of digits is another text as a number
-                yield Needle(request, one.type, one.value, _ANY_TYPE, identity.subject.match)
+                yield Needle(request, one.type, one.value, _any_type_of(one.value), identity.subject.match)
+
+
+def _any_type_of(value: str) -> frozenset[str]:
+    """The types that may hold a value as it is spelled: 0042 and 12E4 are texts, and no numbers."""
+    from ebbtide.erasure.values import form
+
+    is_plain = set(value) <= set("-.0123456789")
+    return frozenset(
+        type_
+        for type_ in _ANY_TYPE
+        if type_ == "string" or ((is_plain or type_ not in _NUMBERS) and form(type_, value) == value)
+    )
 
 
 def places_to_search(project: Project, inventory: Inventory, ledger: Ledger) -> tuple[list[SearchPlace], list[Untold]]:

@@ -26,6 +26,7 @@ from ebbtide.inventory.reachability import still_referenced
 from ebbtide.ledger.commitment import Identifier
 from ebbtide.model.capabilities import Capability
 from ebbtide.model.dataset import Catalog, Role
+from ebbtide.model.ids import DatasetId
 from ebbtide.model.removal import Place
 from ebbtide.plan.held_back import HeldBack
 from ebbtide.spark.session import activate
@@ -103,7 +104,9 @@ class Gathering:
     ) -> tuple[Mapping[str, Foreseen], str | None, str | None]:
         """What becomes of its versions; or why its format cannot; or why that cannot be told now."""
         activate(spark := self.session())
-        catalog = self.catalogs[name.partition(".")[0]]
+        catalog = self.catalogs.get(DatasetId.parse(name).catalog)
+        if catalog is None:
+            return {}, None, "its catalog is in ebbtide.yml no more"
         support = supports(load_format(catalog.format), Capability.REWRITES_FILES)
         if not support:
             return {}, support.reason, None

@@ -1,4 +1,4 @@
-"""What an erasure that died left changed of a table's settings is put back, whoever is erased next, or nobody."""
+"""What an erasure that died left changed of a table's settings is put back when the next one begins, of whomever."""
 
 from __future__ import annotations
 
@@ -20,15 +20,17 @@ _LOG = logging.getLogger(__name__)
 
 
 def mend_tables(inventory: Inventory, catalogs: Mapping[str, Catalog], session: Callable[[], SparkSession]) -> bool:
-    """Whether there was a table to mend, by what the last scan saw: then its settings are others by now."""
+    """Whether a table was mended, by what the last scan saw: then its settings are others by now."""
     rows = inventory.table("tables").select(["table_id", "properties"]).to_pylist(maps_as_pydicts="lossy")
     broken = [row["table_id"] for row in rows if any(key.startswith(WAS) for key in row["properties"] or {})]
+    mended = False
     for name in broken:
         catalog, found = catalogs.get(DatasetId.parse(name).catalog), inventory.found(name)
         if catalog is None or found is None:  # whoever removed its catalog from the project keeps it as it is
             continue
         try:
             load_erasing(catalog.format).mend(found, catalog, session())
+            mended = True
         except Exception as error:  # a table that cannot be written to now keeps nobody in another one
             _LOG.warning("%s: a setting that an erasure changed is not put back: %s", name, kind_of(error))
-    return bool(broken)
+    return mended

@@ -54,7 +54,7 @@ class Truncation:
         if first is None and young is None and self._is_done(table):
             return FileDeletion()
         until, forgets = first_of_both(first, young), first is None and is_partitioned_by_people(table, self.erasure)
-        because = _IN_FLIGHT if first is None and young is not None and self._still_says(table, young) else None
+        because = _IN_FLIGHT if young is not None and until == young and self._still_says(table, young) else None
         if until is not None and not forgets and not any(_is_before(entry, until) for entry in table.log.entries):
             return FileDeletion(because=because)
         if until is None or forgets:

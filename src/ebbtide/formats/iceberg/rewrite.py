@@ -108,7 +108,9 @@ class Rewriter:
         schema, own = self.table.schema(), int(self.table.spec().specId())
         for id_ in list(found):
             fields = self.table.specs().get(id_).fields()
-            if any(schema.findField(f.sourceId()) is None and str(f.transform()) != _VOID for f in fields):
+            if id_ != own and any(
+                schema.findField(f.sourceId()) is None and str(f.transform()) != _VOID for f in fields
+            ):
                 found.setdefault(own, []).extend(found.pop(id_))
         return found
 

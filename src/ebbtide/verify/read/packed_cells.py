@@ -21,9 +21,9 @@ _MOST = 16 << 20
 _MOST_TOGETHER = 64 << 20
 _ZLIB = tuple(bytes((0x78, low)) for low in range(256) if (0x7800 + low) % 31 == 0)
 _OTHERS: tuple[tuple[bytes, Callable[[bytes], bytes] | None], ...] = (
-    (b"\x1f\x8b\x08", lambda packed: _whole(zlib.decompressobj(wbits=31), packed)),
-    (b"BZh", lambda packed: _whole(bz2.BZ2Decompressor(), packed)),
-    (b"\xfd7zXZ\x00", lambda packed: _whole(lzma.LZMADecompressor(), packed)),
+    (b"\x1f\x8b\x08", lambda packed: _whole(lambda: zlib.decompressobj(wbits=31), packed)),
+    (b"BZh", lambda packed: _whole(bz2.BZ2Decompressor, packed)),
+    (b"\xfd7zXZ\x00", lambda packed: _whole(lzma.LZMADecompressor, packed)),
     (b"\x28\xb5\x2f\xfd", lambda packed: _streamed("zstd", packed)),
     (b"\x04\x22\x4d\x18", lambda packed: _streamed("lz4", packed)),
     (b"\xff\x06\x00\x00sNaPpY", None),
@@ -66,7 +66,7 @@ def _unpacked(value: bytes) -> bytes | None:
     """What a value holds; None where it is not packed."""
     if value.startswith(_ZLIB):
         try:
-            return _whole(zlib.decompressobj(), value)
+            return _whole(zlib.decompressobj, value)
         except zlib.error:
             return None
     for magic, unpack in _OTHERS:
@@ -81,14 +81,25 @@ def _unpacked(value: bytes) -> bytes | None:
     return None
 
 
-def _whole(decompressor: Any, packed: bytes) -> bytes:
-    """All of one stream, and what stands behind it."""
-    content: bytes = decompressor.decompress(packed, _MOST)
-    if not decompressor.eof:
-        if len(content) >= _MOST:
+def _whole(stream: Callable[[], Any], packed: bytes) -> bytes:
+    """All of a stream, those of its kind that follow (`cat a.gz b.gz`), and what stands behind them."""
+    parts: list[bytes] = []
+    rest = packed
+    while rest and (not parts or rest.startswith(packed[:2])):
+        decompressor = stream()
+        try:
+            parts.append(decompressor.decompress(rest, _MOST))
+        except Exception:
+            if parts:
+                raise _NotUnpackedError from None
+            raise
+        if sum(map(len, parts)) >= _MOST or (parts[1:] and not decompressor.eof):
             raise _NotUnpackedError
-        raise zlib.error("it ends in the middle")
-    return content + b"\0" + decompressor.unused_data if decompressor.unused_data else content
+        if not decompressor.eof:
+            raise zlib.error("it ends in the middle")
+        rest = decompressor.unused_data
+    content = b"".join(parts)
+    return content + b"\0" + rest if rest else content
 
 
 def _streamed(codec: str, packed: bytes) -> bytes:
