@@ -8,7 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +32,11 @@ def crontab() -> tuple[dict[str, str], list[str]]:
     return settings, found
 
 
-def units() -> dict[str, list[tuple[str, str]]]:
-    """The keys of the service by section; systemd lets a key stand twice."""
+def unit(name: str) -> dict[str, list[tuple[str, str]]]:
+    """The keys of a unit by section; systemd lets a key stand twice."""
     found: dict[str, list[tuple[str, str]]] = {}
     section = ""
-    for line in (EXAMPLES / "systemd" / "ebbtide.service").read_text().splitlines():
+    for line in (EXAMPLES / "systemd" / name).read_text().splitlines():
         if line.startswith("["):
             section = line.strip("[]")
             found[section] = []
@@ -82,26 +82,33 @@ def test_the_line_of_cron_runs_in_a_shell_that_knows_nothing(project: Path, prog
     assert (project / ".ebbtide" / "state.db").exists()
 
 
-def test_the_service_is_one_and_its_first_command_runs(project: Path, program: Path) -> None:
-    service = units()["Service"]
-    started = [value for key, value in service if key == "ExecStart"]
-    assert ("Type", "oneshot") in service, "only then may it start several, one after the other"
-    first, second = (shlex.split(line) for line in started)
-    known(first[1:])
-    known(second[1:])
-    done = subprocess.run([program, *first[1:], "--dry-run"], cwd=project, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+def test_retention_and_erasure_are_services_of_their_own_and_run(project: Path, program: Path) -> None:
+    """A run that could not read one table ends with 4: nobody's erasure is to wait for that."""
+    assert sorted(path.name for path in (EXAMPLES / "systemd").iterdir()) == UNITS
+    for name, verb in (("ebbtide-run.service", ["run"]), ("ebbtide-erase.service", ["erase", "run"])):
+        service = unit(name)["Service"]
+        assert ("Type", "oneshot") in service
+        (words,) = (shlex.split(value)[1:] for key, value in service if key == "ExecStart")
+        assert words[: len(verb)] == verb
+        known(words)
+        done = subprocess.run([program, *words, "--dry-run"], cwd=project, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    times = [dict(unit(name)["Timer"])["OnCalendar"] for name in UNITS if name.endswith(".timer")]
+    assert len(set(times)) == 2
 
 
 def test_systemd_takes_the_units(program: Path, tmp_path: Path) -> None:
     verifier = shutil.which("systemd-analyze")
     if verifier is None:  # not a system that systemd runs: the test above reads the unit
         return
-    for name in ("ebbtide.service", "ebbtide.timer"):
+    for name in UNITS:
         text = (EXAMPLES / "systemd" / name).read_text().replace("/opt/ebbtide/bin/ebbtide", str(program))
         (tmp_path / name).write_text(text)
         done = subprocess.run([verifier, "verify", tmp_path / name], capture_output=True, text=True)
         assert str(tmp_path) not in done.stderr, done.stderr
+
+
+UNITS = ["ebbtide-erase.service", "ebbtide-erase.timer", "ebbtide-run.service", "ebbtide-run.timer"]
 
 
 def known(words: Sequence[str]) -> None:
@@ -114,18 +121,12 @@ def known(words: Sequence[str]) -> None:
     assert "--yes" in given, "nobody is there to be asked"
 
 
-def containers() -> Iterator[dict[str, Any]]:
-    pod = cronjob()["spec"]["jobTemplate"]["spec"]["template"]["spec"]
-    yield from (*pod["initContainers"], *pod["containers"])
+def cronjobs() -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all((EXAMPLES / "kubernetes" / "cronjob.yaml").read_text()))
 
 
-def cronjob() -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load((EXAMPLES / "kubernetes" / "cronjob.yaml").read_text())
-    return found
-
-
-def test_the_cronjob_is_one_runs_one_at_a_time_and_without_rights() -> None:
-    found = cronjob()
+@pytest.mark.parametrize("found", cronjobs(), ids=lambda each: each["metadata"]["name"])
+def test_a_cronjob_is_one_runs_one_at_a_time_and_without_rights(found: dict[str, Any]) -> None:
     assert (found["apiVersion"], found["kind"]) == ("batch/v1", "CronJob")
     assert re.fullmatch(r"[a-z0-9-]+", found["metadata"]["name"])
     assert len(found["spec"]["schedule"].split()) == 5
@@ -134,14 +135,17 @@ def test_the_cronjob_is_one_runs_one_at_a_time_and_without_rights() -> None:
     assert pod["restartPolicy"] in ("Never", "OnFailure")
     assert pod["securityContext"]["runAsNonRoot"] is True
     volumes = {volume["name"] for volume in pod["volumes"]}
-    for container in containers():
+    for container in pod["containers"]:
         assert container["image"]
         known(container["args"])
         assert "command" not in container, "the image's own is ebbtide"
         assert container["securityContext"]["allowPrivilegeEscalation"] is False
         assert {mount["name"] for mount in container["volumeMounts"]} <= volumes
         assert "/project" in {mount["mountPath"] for mount in container["volumeMounts"]}
-    assert len({container["name"] for container in containers()}) == 2
+    assert len({each["metadata"]["name"] for each in cronjobs()}) == len(
+        {each["spec"]["schedule"] for each in cronjobs()}
+    )
+    assert "initContainers" not in pod, "what fails there keeps the rest from running"
 
 
 def instructions() -> list[tuple[str, str]]:
@@ -156,8 +160,11 @@ def test_the_image_is_without_root_and_runs_a_verb() -> None:
     found = instructions()
     assert found[0][0] == "FROM"
     users = [value for name, value in found if name == "USER"]
-    user = cronjob()["spec"]["jobTemplate"]["spec"]["template"]["spec"]["securityContext"]["runAsUser"]
+    (user,) = {
+        each["spec"]["jobTemplate"]["spec"]["template"]["spec"]["securityContext"]["runAsUser"] for each in cronjobs()
+    }
     assert users == [str(user)]
+    assert any("ebbtide setup" in value for name, value in found if name == "RUN"), "no session fetches jars"
     last = max(number for number, (name, _) in enumerate(found) if name == "RUN")
     assert last < found.index(("USER", str(user))), "what is installed is root's, and nobody's to change"
     by_name = dict(found)
