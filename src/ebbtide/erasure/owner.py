@@ -10,7 +10,7 @@ from ebbtide.acts.act import Act, ActResult, Phase
 from ebbtide.formats.erasing import Erased
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.ledger.ledger import Step
-from ebbtide.model.reasons import Code
+from ebbtide.model.reasons import Code, code_of
 from ebbtide.model.times import as_text
 from ebbtide.state import erasure as rows
 from ebbtide.state.erasure import ErasurePlace, PlaceState
@@ -133,7 +133,7 @@ class Requests:
         if erased.retained:
             ref, why = min(erased.retained.items())
             more = f" and {len(erased.retained) - 1} more" if len(erased.retained) > 1 else ""
-            floor = all(each.startswith("floor:") for each in erased.retained.values())
+            floor = all(code_of(each) is Code.FLOOR for each in erased.retained.values())
             return PlaceState.WAITING if floor else PlaceState.RETAINED, f"{ref}{more}: {why}", {}
         if result.act.dataset in self.redacted:
             return PlaceState.REDACTED, "its columns were replaced in every version", {}

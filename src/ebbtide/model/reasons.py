@@ -109,3 +109,8 @@ PREFIXES: Mapping[str, Code] = {
     "oldest first:": Code.OLDEST_FIRST, "limit:": Code.LIMIT,
 }  # fmt: skip
 """How the texts of the others begin, before the name of who it is."""
+
+
+def code_of(who: str) -> Code | None:
+    """The code of a text that names who it is: `floor:` and a setting, `hold:` and an id."""
+    return next((code for begins, code in PREFIXES.items() if who.startswith(begins)), None)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from ebbtide.formats.erasing import Fate, Foreseen, History
 from ebbtide.formats.paimon.lines import MAIN, Line, Lines
+from ebbtide.model.reasons import Code, code_of
 
 ERASER = "ebbtide-erasure-"
 """How the commit user of an erasure's own commits begins (`Rewriting.java`)."""
@@ -69,7 +70,7 @@ def ends_of(lines: Lines, asked: Asked) -> Ends:
 
 def _after(first: str, why: str) -> str:
     """Why what comes after a version that stays has to stay; a floor is one for all of them."""
-    return why if why.startswith("floor:") else _ORDER.format(first, why)
+    return why if code_of(why) is Code.FLOOR else _ORDER.format(first, why)
 
 
 def _remaining(line: Line, found: Ends) -> Collection[int]:
