@@ -8,7 +8,7 @@ it may not end before it is published, but it may be rewritten, and a format tha
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 
 from ebbtide.config.policies import Policy, PolicySet, Select, Versions
@@ -19,7 +19,7 @@ from ebbtide.model.reasons import Code
 from ebbtide.plan.build import build_plan
 from ebbtide.plan.promise_bound import TICK
 from ebbtide.plan.sections import load_facts
-from ebbtide.plan.world import Orders, World
+from ebbtide.plan.world import MARKS, Orders, World
 
 _KEEPS = (Code.FLOOR,)
 _AT_ONCE = Policy(
@@ -85,6 +85,8 @@ def _statutes(policies: PolicySet, numbers: Collection[int], last_day: date | No
 
 def _kept(world: World, orders: Orders, now: datetime) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
+    # A mark of a policy says that a version goes. To the plan of another policy it would be one to send back.
+    orders = replace(orders, marks=MARKS.empty_table())
     with build_plan(PolicySet((_AT_ONCE,)), world, orders, now=now, tick=TICK) as plan:
         for row in plan.rows("keep", "held", "unmarked", "wait", codes=True):
             if row["target"] == "versions" and (why := _why(row)) is not None:
