@@ -93,7 +93,7 @@ def test_the_picture_is_that_of_the_walk() -> None:
 
 
 def test_a_page_that_shows_something_else_or_another_exit_code_is_found(folder: Path, tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
+    page = tmp_path / "readme.md"
     good = (
         "```yaml\n# ebbtide.yml\n"
         + PROJECT

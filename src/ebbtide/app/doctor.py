@@ -17,7 +17,7 @@ from ebbtide.app.ledger import key_folder
 from ebbtide.config import Project, load_project
 from ebbtide.config.environment import is_set, names_in
 from ebbtide.config.yaml import plain_values
-from ebbtide.errors import EbbtideError, kind_of
+from ebbtide.errors import EbbtideError, told
 from ebbtide.formats.registry import load_format
 from ebbtide.model.dataset import Catalog
 from ebbtide.state.database import Database
@@ -93,7 +93,7 @@ def _catalog(catalog: Catalog, file: Path) -> Finding:
     except EbbtideError as error:
         return broken(what, error.message, _to_type(error, f"edit {file}"))
     except Exception as error:  # whatever a driver raises: its words may quote an address
-        return broken(what, f"does not answer: {kind_of(error)}", f"edit {file}")
+        return broken(what, f"does not answer: {told(error)}", f"edit {file}")
     return ok(what, f"{catalog.format}, answers" + ("; it has no table yet" if first is None else ""))
 
 

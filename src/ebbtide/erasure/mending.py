@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from ebbtide.errors import kind_of
+from ebbtide.errors import told
 from ebbtide.formats.erasing import WAS
 from ebbtide.formats.registry import load_erasing
 from ebbtide.inventory.information_schema import Inventory
@@ -32,5 +32,5 @@ def mend_tables(inventory: Inventory, catalogs: Mapping[str, Catalog], session: 
             load_erasing(catalog.format).mend(found, catalog, session())
             mended = True
         except Exception as error:  # a table that cannot be written to now keeps nobody in another one
-            _LOG.warning("%s: a setting that an erasure changed is not put back: %s", name, kind_of(error))
+            _LOG.warning("%s: a setting that an erasure changed is not put back: %s", name, told(error))
     return mended
