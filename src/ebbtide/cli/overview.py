@@ -11,21 +11,16 @@ from typing import TYPE_CHECKING
 from ebbtide.cli import render
 from ebbtide.cli.charts import Charts, swatch
 from ebbtide.cli.visible import visible
+from ebbtide.cli.written import HEAD
 from ebbtide.private import writing
 
 if TYPE_CHECKING:
     from ebbtide.app.overview import Overview, Promised
 
 _MOST = 50
-_PAGE = """\
-<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<meta name="viewport" content="width=device-width">
-<title>{title}</title>
-<style>
+_PAGE = (
+    HEAD
+    + """\
 body {{ font: 14px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 70em; padding: 0 1em; color: #222; }}
 h1 {{ font-size: 1.6em; }}
 h2 {{ font-size: 1.2em; margin-top: 2em; }}
@@ -45,6 +40,7 @@ ul.parts li {{ display: inline-block; margin-right: 1.2em; }}
 {body}</body>
 </html>
 """
+)
 
 
 def write_page(overview: Overview, path: Path) -> None:

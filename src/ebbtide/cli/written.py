@@ -19,7 +19,7 @@ from ebbtide.cli.visible import visible
 
 _MARKDOWN = re.compile(r"([\\`*_\[\]<>|~&#])")
 _NUMBER = ' class="number"'
-_PAGE = """\
+HEAD = """\
 <!doctype html>
 <html lang="en">
 <head>
@@ -28,6 +28,11 @@ _PAGE = """\
 <meta name="viewport" content="width=device-width">
 <title>{title}</title>
 <style>
+"""
+"""How a page begins that fetches nothing and runs nothing, up to its style."""
+_PAGE = (
+    HEAD
+    + """\
 body {{ font: 14px/1.4 system-ui, sans-serif; margin: 2em; color: #222; background: #fff; }}
 table {{ border-collapse: collapse; }}
 caption {{ text-align: left; font-weight: bold; padding-bottom: .5em; }}
@@ -48,6 +53,7 @@ td.number {{ text-align: right; font-variant-numeric: tabular-nums; }}
 </body>
 </html>
 """
+)
 
 Row = Mapping[str, Any]
 
