@@ -38,7 +38,13 @@ policies:
 
 
 def build(root: Path, tables: int) -> None:
-    """A project with tables of five commits, scanned."""
+    """A project with tables, scanned."""
+    write_lake(root, tables)
+    ebbtide(root, "scan")
+
+
+def write_lake(root: Path, tables: int) -> None:
+    """A project's two files, and tables of five commits."""
     from pyiceberg.catalog.sql import SqlCatalog
 
     (root / "policies").mkdir(parents=True)
@@ -51,7 +57,6 @@ def build(root: Path, tables: int) -> None:
         table = catalog.create_table(f"db.t{number}", rows.schema)
         for _ in range(COMMITS):
             table.append(rows)
-    ebbtide(root, "scan")
 
 
 def ebbtide(root: Path, *arguments: str) -> bytes:

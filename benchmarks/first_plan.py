@@ -9,10 +9,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
 from tests.install.built import build_wheel, install
 
-from benchmarks.commands import COMMITS, POLICIES, PROJECT
+from benchmarks.commands import write_lake
 from benchmarks.results import Result
 
 TABLES, MOST_SECONDS = 20, 300
@@ -23,7 +22,7 @@ def main(root: Path) -> Iterator[Result]:
     began = time.perf_counter()
     newcomer = install(wheel, root / "newcomer")
     installed = time.perf_counter() - began
-    _lake(newcomer.folder)
+    write_lake(newcomer.folder, TABLES)
     began = time.perf_counter()
     for verb in ("scan", "plan"):
         done = newcomer.types("ebbtide", verb)
@@ -31,19 +30,3 @@ def main(root: Path) -> Iterator[Result]:
     took = installed + time.perf_counter() - began
     name = f"an empty environment to a plan of {TABLES} tables, seconds ({installed:.0f} of them installing)"
     yield Result.limit(name, took, MOST_SECONDS)
-
-
-def _lake(folder: Path) -> None:
-    """What the newcomer has already, with a project's two files."""
-    from pyiceberg.catalog.sql import SqlCatalog
-
-    (folder / "policies").mkdir()
-    (folder / "ebbtide.yml").write_text(PROJECT)
-    (folder / "policies" / "all.yml").write_text(POLICIES)
-    catalog = SqlCatalog("lake", uri=f"sqlite:///{folder}/catalog.db", warehouse=f"file://{folder}/lake")
-    catalog.create_namespace("db")
-    rows = pa.table({"id": pa.array([1, 2], pa.int64())})
-    for number in range(TABLES):
-        table = catalog.create_table(f"db.t{number}", rows.schema)
-        for _ in range(COMMITS):
-            table.append(rows)
