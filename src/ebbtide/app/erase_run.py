@@ -278,14 +278,13 @@ def _acts(
     resumed: set[str] = set()
     if only is None:
         for earlier, requests in _going_on(ledger, look, now):
-            if earlier.dataset in untold:
-                continue
-            acts.go_on(earlier, requests)
-            resumed.add(earlier.dataset)
+            if earlier.dataset not in untold:
+                acts.go_on(earlier, requests)
+                resumed.add(earlier.dataset)
     for step in look.plan.places:
-        if step.decision is not Decision.ERASE or (only is not None and step.dataset not in only):
+        if step.decision is not Decision.ERASE or step.dataset in untold:
             continue
-        if step.dataset in untold:
+        if only is not None and step.dataset not in only:
             continue
         left = [each for each in look.open_acts if each.dataset == step.dataset and each.act not in look.paused]
         acts.begin(step, left, free_from=now)
