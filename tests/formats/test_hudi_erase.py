@@ -17,7 +17,7 @@ from pyspark.errors import IllegalArgumentException
 from pyspark.sql import DataFrame, SparkSession
 
 from ebbtide.errors import ConflictError, LeaseError, RefusedError
-from ebbtide.formats.erasing import Erased, Erasure, Fate, History
+from ebbtide.formats.erasing import Erased, Erasure, Fate, VersionFate
 from ebbtide.formats.hudi import cleanse, rewrite
 from ebbtide.formats.hudi import erase as module
 from ebbtide.formats.hudi.erase import ERASING, SAVED
@@ -73,7 +73,7 @@ class Case:
     table: Table
     person: OnePerson = field(default_factory=OnePerson)
     kept: Mapping[str, str] = field(default_factory=dict)
-    history: History = History.REWRITE
+    history: VersionFate = VersionFate.REWRITE
     named: dict[str, int] = field(default_factory=dict)
     meanwhile: Callable[[], None] = lambda: None
 
@@ -220,13 +220,13 @@ def test_a_delete_that_is_cancelled_leaves_nothing_that_blocks_the_table(
 def test_versions_that_may_not_end_stay_and_are_told(driver: HudiDriver) -> None:
     case = made(driver, "held")
     first, second = case.ids
-    case.history = History.REFUSE
+    case.history = VersionFate.REFUSE
     disk = on_disk(case.table)
     erased = case.erase()
     assert (erased.ending, set(erased.retained)) == ((), {f"version:{id_}" for id_ in (first, second)})
     assert case.purge(erased) == FileDeletion()
     assert disk <= on_disk(case.table)
-    case.history, case.kept = History.REWRITE, {second: "hold:h1"}
+    case.history, case.kept = VersionFate.REWRITE, {second: "hold:h1"}
     assert case.fates() == {first: Fate.EXPIRES, second: Fate.STAYS, case.ids[-1]: Fate.CLEAN}
     erased = case.erase()
     assert (erased.ending, erased.retained) == ((first,), {f"version:{second}": "hold:h1"})

@@ -11,7 +11,7 @@ from ebbtide.errors import RefusedError
 from ebbtide.ledger.entries import Intent, Outcome, salted
 from ebbtide.ledger.ledger import Ledger, Step
 from ebbtide.ledger.redaction import dataset_in_ledger, files_in_ledger, id_in_ledger
-from ebbtide.model.removal import Place
+from ebbtide.model.removal import CheckedFolder
 from ebbtide.state.lease import Lease
 from ebbtide.state.sweeper import SweepWriter
 
@@ -21,7 +21,7 @@ class _UnlistableError(RefusedError):
 
 
 def begin(
-    ledger: Ledger, lease: Lease, run: str, owner: Owner, planned: Act, places: tuple[Place, ...]
+    ledger: Ledger, lease: Lease, run: str, owner: Owner, planned: Act, places: tuple[CheckedFolder, ...]
 ) -> list[ActResult]:
     """Write the intent of an act, in a transaction in which its owner is asked once more.
 

@@ -10,7 +10,7 @@ from ebbtide.ledger.attachments import attachment
 from ebbtide.ledger.codec import Entry
 from ebbtide.ledger.entries import Intent, Outcome, parse_entry
 from ebbtide.ledger.ledger import Ledger, Step
-from ebbtide.ledger.log import Log
+from ebbtide.ledger.log import LedgerLog
 from ebbtide.state import act_files
 from ebbtide.state.lease import Lease
 from ebbtide.state.sweeper import SweepWriter
@@ -55,7 +55,7 @@ def files_of_act(ledger: Ledger, acts: Collection[str]) -> dict[str, dict[str, i
     """The files that earlier acts named and are not known to be gone, by act."""
     found: dict[str, dict[str, int]] = {}
     with ledger.database.reader() as state:
-        log = Log(state.connection)
+        log = LedgerLog(state.connection)
         for act in acts:
             if state.act(act) is not None:
                 found[act] = state.files_of_act(act)
@@ -76,7 +76,7 @@ def failed_acts(ledger: Ledger, acts: Collection[str]) -> set[str]:
     """Those of these acts that the format refused: what vanished since did not vanish by them."""
     failed: set[str] = set()
     with ledger.database.reader() as state:
-        log = Log(state.connection)
+        log = LedgerLog(state.connection)
         for act in acts:
             outcome = _entry(state.connection, log, ledger_acts.c.outcome, act)
             if isinstance(outcome, Outcome) and outcome.result == "failed":
@@ -84,7 +84,7 @@ def failed_acts(ledger: Ledger, acts: Collection[str]) -> set[str]:
     return failed
 
 
-def _entry(connection: Connection, log: Log, which: Column[int], act: str) -> Entry | None:
+def _entry(connection: Connection, log: LedgerLog, which: Column[int], act: str) -> Entry | None:
     """The intent or the outcome of an act; None where there is none, or where it was pruned."""
     index = connection.execute(select(which).where(ledger_acts.c.act == act)).scalar_one_or_none()
     return None if index is None else parse_entry(log.leaf(index))

@@ -8,7 +8,7 @@ from datetime import datetime
 from ebbtide.acts.act import Act
 from ebbtide.acts.engine import Engine, Lake
 from ebbtide.app.tier_opened import HotRun
-from ebbtide.app.tier_table import Told
+from ebbtide.app.tier_table import TierOutcome
 from ebbtide.config.hottier import HotTable
 from ebbtide.hottier.owner import KIND, ChunkDropper, ChunkOwner, act_of, why_kept
 from ebbtide.hottier.table import find
@@ -44,7 +44,7 @@ def due_to_drop(
 
 
 def drop_due(
-    hot: HotRun, told: dict[str, Told], now: datetime, *, only: str | None = None, force: bool = False
+    hot: HotRun, told: dict[str, TierOutcome], now: datetime, *, only: str | None = None, force: bool = False
 ) -> None:
     acts: list[Act] = []
     with hot.ledger.database.reader() as state:
@@ -73,7 +73,7 @@ def drop_due(
         _carry_out(hot, told, acts, forced=force)
 
 
-def _carry_out(hot: HotRun, told: dict[str, Told], acts: Sequence[Act], *, forced: bool) -> None:
+def _carry_out(hot: HotRun, told: dict[str, TierOutcome], acts: Sequence[Act], *, forced: bool) -> None:
     owner = ChunkOwner(
         {name: each.table for name, each in told.items()}, lambda table: find(hot.session(table), table), forced
     )

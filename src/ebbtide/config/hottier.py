@@ -76,7 +76,7 @@ class HotTable:
         return self.cold is not None or self.tier_after is not None
 
 
-class _Table(BaseModel):
+class _HotTableSettings(BaseModel):
     """A table of the server."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -100,16 +100,18 @@ class _Table(BaseModel):
         return value
 
 
-class _File(BaseModel):
+class _HotTierFile(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True, hide_input_in_errors=True)
     server: str = Field(description="a PostgreSQL URL; takes `${NAME}`")
     mirror: Literal["stream"] = Field("stream", description="how changes come: by logical replication")
-    tables: tuple[_Table, ...] = Field(min_length=1)
+    tables: tuple[_HotTableSettings, ...] = Field(min_length=1)
 
 
 def names_of_hot_tables(root: Path) -> tuple[str, ...]:
     """What is declared, without asking the environment where any server is."""
-    return tuple(table.name for path in yaml.files_in(root / "hottier") for table in yaml.load(path, _File).tables)
+    return tuple(
+        table.name for path in yaml.files_in(root / "hottier") for table in yaml.load(path, _HotTierFile).tables
+    )
 
 
 def load_hot_tables(root: Path, environment: Mapping[str, str] = os.environ) -> dict[str, HotTable]:
@@ -117,7 +119,7 @@ def load_hot_tables(root: Path, environment: Mapping[str, str] = os.environ) -> 
     found: dict[str, HotTable] = {}
     colds: dict[str, str] = {}
     for path in yaml.files_in(root / "hottier"):
-        file, where = yaml.load_with_places(path, _File)
+        file, where = yaml.load_with_places(path, _HotTierFile)
         url = from_environment(file.server, where=where(("server",)), environment=environment)
         for n, said in enumerate(file.tables):
             here = where(("tables", n))
@@ -133,7 +135,7 @@ def load_hot_tables(root: Path, environment: Mapping[str, str] = os.environ) -> 
     return found
 
 
-def _checked(said: _Table, server: ServerUrl, here: str) -> HotTable:
+def _checked(said: _HotTableSettings, server: ServerUrl, here: str) -> HotTable:
     both = said.tier_after, said.drop_after
     if both[0] is not None and both[1] is not None and as_hours(both[0]) >= as_hours(both[1]):
         raise InputError(

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Asked:
+class ErasureOrder:
     """Whom an act is about, and the data files, and whole versions, in which they were found."""
 
     people: tuple[tuple[Identifier, ...], ...]
@@ -52,7 +52,7 @@ class Eraser:
     run: str
     check: Callable[[], None]
     window: timedelta
-    asked: Mapping[str, Asked]
+    asked: Mapping[str, ErasureOrder]
     done: dict[str, Erased] = field(default_factory=dict)
 
     @property

@@ -18,7 +18,7 @@ from ebbtide.config.tables import ErasureTerms
 from ebbtide.erasure.copies import CopyStep
 from ebbtide.erasure.found import Held, TableHits
 from ebbtide.erasure.places import NotReachable
-from ebbtide.formats.erasing import Fate, Foreseen, History
+from ebbtide.formats.erasing import Fate, ForeseenVersion, VersionFate
 from ebbtide.model.times import as_text
 from ebbtide.plan.held_back import HeldBack
 
@@ -63,7 +63,7 @@ class DatasetFacts:
     hits: TableHits | None = None
     sizes: Mapping[str, int] = field(default_factory=dict)
     rows: int | None = None
-    foreseen: Mapping[str, Foreseen] = field(default_factory=dict)
+    foreseen: Mapping[str, ForeseenVersion] = field(default_factory=dict)
     cannot: str | None = None
     busy: str | None = None
     trouble: str | None = None
@@ -95,7 +95,7 @@ class PlaceStep:
     bytes_read: int = 0
     waits_for: tuple[str, ...] = ()
     until: date | None = None
-    history: History = History.REWRITE
+    history: VersionFate = VersionFate.REWRITE
     left: bool = False
     """Whether a person has to see to it: what it waits for ends by no time, or its format erases nobody."""
 
@@ -110,7 +110,7 @@ class PlaceStep:
 
 
 @dataclass(frozen=True, slots=True)
-class RequestStep:
+class PlannedRequest:
     """A request: whether it goes on now, and why not. `early` where somebody passed its cool-off."""
 
     id: str
@@ -130,13 +130,13 @@ class ErasurePlan:
     """Everything that a run would do, and everything that it would not, each with why."""
 
     as_of: datetime
-    requests: tuple[RequestStep, ...]
+    requests: tuple[PlannedRequest, ...]
     places: tuple[PlaceStep, ...]
     not_reachable: tuple[NotReachable, ...]
     copies: tuple[CopyStep, ...] = ()
 
     @property
-    def over(self) -> tuple[RequestStep, ...]:
+    def over(self) -> tuple[PlannedRequest, ...]:
         """Requests that a limit leaves out."""
         return tuple(each for each in self.requests if each.decision == "refused")
 
@@ -188,15 +188,15 @@ def plan_erasure(
 
 def _request(
     asked: Asking, held: Sequence[Held], about: Mapping[str, DatasetFacts], now: datetime, most: float, at_once: bool
-) -> RequestStep:
+) -> PlannedRequest:
     over = _over(held, about, most)
     if over is not None:
-        return RequestStep(asked.id, "refused", over, asked.due_at)
+        return PlannedRequest(asked.id, "refused", over, asked.due_at)
     if now < asked.ready_from and not at_once:
-        return RequestStep(asked.id, "wait", f"its cool-off ends at {as_text(asked.ready_from)}", asked.due_at)
+        return PlannedRequest(asked.id, "wait", f"its cool-off ends at {as_text(asked.ready_from)}", asked.due_at)
     said = f"due at {as_text(asked.due_at)}" if now < asked.due_at else f"overdue since {as_text(asked.due_at)}"
     early = now < asked.ready_from
-    return RequestStep(asked.id, "erase", f"{said}, {NOT_AWAITED}" if early else said, asked.due_at, early)
+    return PlannedRequest(asked.id, "erase", f"{said}, {NOT_AWAITED}" if early else said, asked.due_at, early)
 
 
 def _over(held: Sequence[Held], about: Mapping[str, DatasetFacts], most: float) -> str | None:
@@ -240,7 +240,7 @@ def _place(facts: DatasetFacts, going: Mapping[int, str], held: Mapping[int, Seq
     return PlaceStep(
         dataset=facts.dataset, decision=decision, method=facts.terms.method, because=because, until=until,
         waits_for=waits_for, requests=tuple(sorted(requests)), refs=refs, files=len(files),
-        bytes_read=sum(facts.sizes[path] for path in files), history=History(facts.terms.history),
+        bytes_read=sum(facts.sizes[path] for path in files), history=VersionFate(facts.terms.history),
         left=decision is Decision.CANNOT or (decision is Decision.WAIT and _is_stuck(facts)),
     )  # fmt: skip
 
@@ -297,7 +297,7 @@ def _refs(facts: DatasetFacts, going: Mapping[int, str], held: Mapping[int, Sequ
     return tuple(_ref(ref, count, facts.foreseen.get(ids.get(ref, ref))) for ref, count in sorted(rows.items()))
 
 
-def _ref(ref: str, rows: int, foreseen: Foreseen | None) -> RefStep:
+def _ref(ref: str, rows: int, foreseen: ForeseenVersion | None) -> RefStep:
     if foreseen is None or (ref.startswith("branch:") and foreseen.fate is not Fate.STAYS):
         # Heads get a new version, whatever becomes of the one that they show now.
         return RefStep(ref, rows, Fate.REWRITTEN if ref.startswith("branch:") else Fate.EXPIRES)

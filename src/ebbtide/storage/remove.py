@@ -17,7 +17,7 @@ from typing import Any
 
 from ebbtide.errors import RefusedError, UnreadableError, keep_trace, kind_of
 from ebbtide.model.paths import is_inside, local_path, normalise
-from ebbtide.model.removal import Place
+from ebbtide.model.removal import CheckedFolder
 from ebbtide.storage.handles import Folders, LinkError
 from ebbtide.storage.s3 import CALLS_AT_ONCE, s3_client
 
@@ -30,7 +30,7 @@ def remove_files(
     paths: Collection[str],
     options: Mapping[str, str],
     before_batch: Callable[[], None],
-    places: Collection[Place] = (),
+    places: Collection[CheckedFolder] = (),
 ) -> dict[str, str]:
     """Remove exactly these files; for each that may still be there, the store's own error.
 
@@ -51,7 +51,7 @@ def remove_files(
     return failed
 
 
-def remove_empty_folders(folders: Collection[str], root: str, places: Collection[Place] = ()) -> dict[str, str]:
+def remove_empty_folders(folders: Collection[str], root: str, places: Collection[CheckedFolder] = ()) -> dict[str, str]:
     """Remove these folders where they are empty, then the empty ones above them, up to `root`, which stays.
 
     A folder with anything in it stays: `rmdir` decides that in one step, so a file that a writer puts there meanwhile
@@ -124,7 +124,7 @@ def _batches(paths: Sequence[str]) -> Iterator[Sequence[str]]:
     return (paths[start : start + _BATCH] for start in range(0, len(paths), _BATCH))
 
 
-def _unlink(paths: Sequence[str], places: Collection[Place]) -> dict[str, str]:
+def _unlink(paths: Sequence[str], places: Collection[CheckedFolder]) -> dict[str, str]:
     failed: dict[str, str] = {}
     with Folders(places) as opened:
         for path in paths:

@@ -22,7 +22,7 @@ from ebbtide.run import RunContext
 from ebbtide.verify.answers import report_of
 from ebbtide.verify.described import Asked, look_at_bounds
 from ebbtide.verify.listing import groups, list_all
-from ebbtide.verify.look import Looked, Order, explain, look_at
+from ebbtide.verify.look import LookOrder, ObjectLook, explain, look_at
 from ebbtide.verify.matcher import Matcher
 from ebbtide.verify.needles import Needle as Needle
 from ebbtide.verify.report import FoundValue as FoundValue
@@ -103,7 +103,7 @@ class _Runner:
             pool.shutdown(cancel_futures=True)
 
 
-def _look(group: list[Order], matcher: Matcher) -> list[Looked]:
+def _look(group: list[LookOrder], matcher: Matcher) -> list[ObjectLook]:
     return [look_at(order, matcher) for order in group]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any
 
-from ebbtide.app.results.shown import Rows, Shown
+from ebbtide.app.results.shown import ResultRows, Shown
 from ebbtide.app.results.tier import TierResult
 from ebbtide.errors import InputError
 from ebbtide.model.ids import object_name
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ebbtide.plan.plan import Plan
     from ebbtide.state.values import ObjectKey
     from ebbtide.sweep.mark import MarkReport
-    from ebbtide.sweep.values import Result, SweepReport
+    from ebbtide.sweep.values import ObjectOutcome, SweepReport
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -180,7 +180,7 @@ class OpenUnmark(Shown):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Unmark(Shown):
+class UnmarkResult(Shown):
     """An object that no policy removes until it is released, or until a time, and the marks that this closed."""
 
     dataset: str
@@ -201,7 +201,7 @@ class Release(Shown):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Hold(Shown):
+class HoldRow(Shown):
     """A litigation hold. `id` is None for a dry run."""
 
     id: str | None
@@ -292,7 +292,7 @@ class SavedPlan(Shown):
 
     as_of: datetime
     digest: str
-    summary: Rows[PlanLine]
+    summary: ResultRows[PlanLine]
     objects: tuple[Mapping[str, Any], ...]
 
 
@@ -332,20 +332,20 @@ class PlanResult(Shown):
         """Every object in order of dataset, target and id; all, or those decided so (`mark`, `keep`, `sweep` …)."""
         return map(PlannedObject.of, self._open().rows(*decisions, codes=True))
 
-    def summary(self, *select: str) -> Rows[PlanLine]:
+    def summary(self, *select: str) -> ResultRows[PlanLine]:
         """A line per policy, dataset and target; of all objects, or of those that `--select` would take."""
         from ebbtide.plan.summary import summarise
 
         lines = summarise(self._open(), self._choice(select))
-        return Rows(PlanLine(*(getattr(line, name) for name in PlanLine.__slots__)) for line in lines)
+        return ResultRows(PlanLine(*(getattr(line, name) for name in PlanLine.__slots__)) for line in lines)
 
-    def since(self, path: str | Path) -> Rows[PlanChange]:
+    def since(self, path: str | Path) -> ResultRows[PlanChange]:
         """What is decided otherwise than in the plan of a file."""
         from ebbtide.app.plan import read_plan
         from ebbtide.plan.summary import changes
 
         found = changes(read_plan(Path(path)).objects, self._open().rows())
-        return Rows(PlanChange(c.dataset, c.target, c.object, c.before, c.after) for c in found)
+        return ResultRows(PlanChange(c.dataset, c.target, c.object, c.before, c.after) for c in found)
 
     def first_rows(self, most: int) -> tuple[str, list[PlannedObject]]:
         """What is shown of it: what somebody should look at before `mark`."""
@@ -398,5 +398,5 @@ def _object(key: ObjectKey) -> Object:
     return Object(key.dataset, key.target, key.object)
 
 
-def _results(results: Iterable[Result]) -> tuple[ObjectResult, ...]:
+def _results(results: Iterable[ObjectOutcome]) -> tuple[ObjectResult, ...]:
     return tuple(ObjectResult(r.key.dataset, r.key.target, r.key.object, r.state, r.because) for r in results)

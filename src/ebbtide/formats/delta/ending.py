@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from ebbtide.formats.delta.actions import DataFile
+from ebbtide.formats.delta.actions import DeltaDataFile
 from ebbtide.formats.delta.read import Replayed
 from ebbtide.formats.delta.replay import parts_of, runs_of, undo
 from ebbtide.formats.delta.support import unknown_of
-from ebbtide.formats.erasing import Erasure, History
+from ebbtide.formats.erasing import Erasure, VersionFate
 from ebbtide.model.paths import is_inside
 from ebbtide.spark.session import profile
 
@@ -83,7 +83,7 @@ class Course:
 
 def course_of(table: Replayed, erasure: Erasure) -> Course:
     versions, configuration = sorted(table.commits), table.outcome.metadata[-1].configuration
-    if erasure.history is History.REFUSE:
+    if erasure.history is VersionFate.REFUSE:
         return Course(versions[0], (), "the table's versions are left to its retention (history: refuse)")
     if configuration.get("delta.enableExpiredLogCleanup", "").lower() == "false":
         return Course(versions[0], (), "floor:delta.enableExpiredLogCleanup=false")
@@ -110,7 +110,7 @@ def _is_as_the_head(table: Replayed, version: int, last_removal: int) -> bool:
     return not feed and version >= last_removal
 
 
-def live_at(table: Replayed, version: int) -> dict[str, DataFile]:
+def live_at(table: Replayed, version: int) -> dict[str, DeltaDataFile]:
     """The data files of a version of the run that ends at the head."""
     state = dict(table.outcome.live)
     for later in reversed(range(version + 1, max(table.commits) + 1)):

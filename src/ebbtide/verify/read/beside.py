@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 from ebbtide.verify.read.pieces import Pieces
-from ebbtide.verify.read.stored import CHUNK, Stored, UnknownContentError, as_bytes, bytes_of
+from ebbtide.verify.read.stored import CHUNK, ObjectSource, UnknownContentError, as_bytes, bytes_of
 
 _SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18(?s:....)")
 """Both of zstd and lz4: a magic number and a size, and so many bytes of anybody's."""
@@ -34,7 +34,7 @@ def gzip_names(head: bytes) -> Pieces:
     yield from bytes_of("head of a gzip file", head[10:end])
 
 
-def skippable_frames(stored: Stored) -> Pieces:
+def skippable_frames(stored: ObjectSource) -> Pieces:
     """Frames that whoever unpacks passes over."""
     with stored.open() as file:
         at, rest = 0, b""
@@ -76,7 +76,7 @@ def streams(file: BinaryIO, new: Callable[[], Any]) -> Iterator[bytes]:
         rest = decompressor.unused_data if decompressor.eof else b""
 
 
-def between_entries(stored: Stored, archive: zipfile.ZipFile) -> Pieces:
+def between_entries(stored: ObjectSource, archive: zipfile.ZipFile) -> Pieces:
     """Bytes of a zip that belong to no entry of its directory, such as entries that were taken out of it."""
     at = 0
     entries = sorted(archive.infolist(), key=lambda each: each.header_offset)
@@ -91,7 +91,7 @@ def between_entries(stored: Stored, archive: zipfile.ZipFile) -> Pieces:
     yield from as_bytes(stored, "bytes behind an archive", _end_of_zip(stored, len(archive.comment)))
 
 
-def _end_of_zip(stored: Stored, comment: int) -> int:
+def _end_of_zip(stored: ObjectSource, comment: int) -> int:
     """Where the record ends that ends an archive: the last one is meant."""
     start = max(0, stored.size - _MOST_BEHIND)
     with stored.open() as file:
@@ -100,6 +100,6 @@ def _end_of_zip(stored: Stored, comment: int) -> int:
     return stored.size if at < 0 else start + at + _ZIP_END_BYTES + comment
 
 
-def _gap(stored: Stored, start: int, end: int) -> Pieces:
+def _gap(stored: ObjectSource, start: int, end: int) -> Pieces:
     if start < end:
         yield from as_bytes(stored, "bytes between the entries of an archive", start, end)

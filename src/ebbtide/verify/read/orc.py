@@ -11,12 +11,12 @@ from pyarrow import orc
 
 from ebbtide.verify.read.flat import leaves, names_in
 from ebbtide.verify.read.pieces import Cells, Pieces
-from ebbtide.verify.read.stored import HELD, Stored, as_bytes, failed
+from ebbtide.verify.read.stored import HELD, ObjectSource, as_bytes, failed
 
 _LETTERS = len(b"ORC")
 
 
-def _between(stored: Stored, read: orc.ORCFile) -> Pieces:
+def _between(stored: ObjectSource, read: orc.ORCFile) -> Pieces:
     """Bytes behind the stripes that belong to no footer. Some writers count the three letters before the stripes as
     content, and some do not.
     """
@@ -29,7 +29,7 @@ def _between(stored: Stored, read: orc.ORCFile) -> Pieces:
             yield piece
 
 
-def read_orc(stored: Stored) -> Pieces:
+def read_orc(stored: ObjectSource) -> Pieces:
     with stored.open() as file:
         read = orc.ORCFile(file)
         yield Cells("names of columns", "row", pa.array(list(names_in(read.schema)), pa.string()))

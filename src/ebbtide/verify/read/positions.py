@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from ebbtide.verify.read.gather import Gathered
 from ebbtide.verify.read.pieces import CannotTell, Pieces
-from ebbtide.verify.read.stored import HELD, Stored, UnknownContentError, as_bytes, exactly
+from ebbtide.verify.read.stored import HELD, ObjectSource, UnknownContentError, as_bytes, exactly
 
 CRC = b"crc\0"
 PUFFIN = b"PFA1"
@@ -24,7 +24,7 @@ _PAIMON_VECTOR = (1581511376).to_bytes(4, "big")
 _SKETCHES = ("apache-datasketches-theta-v1",)
 
 
-def read_crc(stored: Stored) -> Pieces:
+def read_crc(stored: ObjectSource) -> Pieces:
     """Checksums of a file beside this one, four bytes for each so many bytes of it."""
     with stored.open() as file:
         exactly(file, 4)
@@ -34,7 +34,7 @@ def read_crc(stored: Stored) -> Pieces:
     yield from ()
 
 
-def read_vectors(stored: Stored) -> Pieces:
+def read_vectors(stored: ObjectSource) -> Pieces:
     """Deletion vectors one after another, behind a version, as Delta and Paimon write them."""
     with stored.open() as file:
         if exactly(file, 1) != b"\x01":
@@ -53,7 +53,7 @@ def _vector(file: BinaryIO) -> None:
         raise UnknownContentError("a deletion vector is not what its checksum says")
 
 
-def read_puffin(stored: Stored) -> Pieces:
+def read_puffin(stored: ObjectSource) -> Pieces:
     """Blobs by their types: vectors are places, sketches are hashes, and of others nothing is known."""
     footer, start = _puffin_footer(stored)
     gathered = Gathered()
@@ -75,7 +75,7 @@ def read_puffin(stored: Stored) -> Pieces:
     yield from gathered.take()
 
 
-def _blob(stored: Stored, blob: Mapping[str, Any], start: int, size: int) -> Pieces:
+def _blob(stored: ObjectSource, blob: Mapping[str, Any], start: int, size: int) -> Pieces:
     kind = blob.get("type")
     if kind == "deletion-vector-v1":
         with stored.part(start, size).open() as file:
@@ -90,13 +90,13 @@ def _blob(stored: Stored, blob: Mapping[str, Any], start: int, size: int) -> Pie
     yield from as_bytes(stored, "blob", start, start + size)
 
 
-def _between(stored: Stored, start: int, end: int) -> Pieces:
+def _between(stored: ObjectSource, start: int, end: int) -> Pieces:
     for piece in as_bytes(stored, "bytes between the blobs", start, end):
         if piece.data.strip(b"\0"):
             yield piece
 
 
-def _puffin_footer(stored: Stored) -> tuple[dict[str, Any], int]:
+def _puffin_footer(stored: ObjectSource) -> tuple[dict[str, Any], int]:
     with stored.open() as file:
         file.seek(max(0, stored.size - 12))
         tail = exactly(file, 12, "its footer")
