@@ -17,7 +17,7 @@ from ebbtide.model.times import as_text, parse_time
 from ebbtide.private import private_file, writing
 
 if TYPE_CHECKING:
-    from ebbtide.app.results.retention import SavedPlan
+    from ebbtide.app.results.plan import SavedPlan
     from ebbtide.plan.choice import Choice
     from ebbtide.plan.plan import Plan
 
@@ -89,7 +89,7 @@ def read_plan(path: Path) -> PlanFile:
 
 def shown_plan(path: Path, select: Sequence[str]) -> SavedPlan:
     """A saved plan as people look at it."""
-    from ebbtide.app.results.retention import PlanLine, SavedPlan
+    from ebbtide.app.results.plan import PlanLine, SavedPlan
     from ebbtide.app.results.shown import ResultRows
     from ebbtide.plan.summary import lines_of
 

@@ -12,17 +12,14 @@ from ebbtide.app.verb import time_asked, verb
 from ebbtide.model.times import in_utc
 
 if TYPE_CHECKING:
+    from ebbtide.app.results.plan import Explanation, Explanations, PlanResult, SavedPlan
     from ebbtide.app.results.retention import (
-        Explanation,
-        Explanations,
         HoldRow,
         MarkResult,
         OpenMark,
         OpenUnmark,
-        PlanResult,
         Release,
         RunResult,
-        SavedPlan,
         SweepResult,
         UnmarkResult,
     )
@@ -41,7 +38,7 @@ class RetentionVerbs:
         """What would be marked and swept, and why, by the last scan. Close it, or use it in a `with`."""
         from ebbtide.app.datasets import known_names
         from ebbtide.app.plan import inventory_age, make_plan
-        from ebbtide.app.results.retention import PlanResult
+        from ebbtide.app.results.plan import PlanResult
         from ebbtide.inventory.information_schema import Inventory
 
         made = make_plan(self.project, now=time_asked(as_of))
@@ -62,7 +59,7 @@ class RetentionVerbs:
         """Every policy, every protection and the decision for one object, written `dataset#target:id`."""
         from ebbtide.app.explain import explain_object
         from ebbtide.app.results.built import built
-        from ebbtide.app.results.retention import Explanation
+        from ebbtide.app.results.plan import Explanation
 
         found = explain_object(self.project, object_, now=time_asked(as_of))
         return built(Explanation, found)
@@ -72,7 +69,7 @@ class RetentionVerbs:
         """The same for the first objects that `--select` takes, and how many more it does."""
         from ebbtide.app.explain import explain_selected
         from ebbtide.app.results.built import built
-        from ebbtide.app.results.retention import Explanation, Explanations
+        from ebbtide.app.results.plan import Explanation, Explanations
 
         found, more = explain_selected(self.project, select, now=time_asked(as_of))
         return Explanations(tuple(built(Explanation, one) for one in found), more)
