@@ -32,6 +32,7 @@ from ebbtide.ledger.commitment import Identifier
 from ebbtide.model.dataset import Catalog, Reading, TableHandle
 from ebbtide.model.history import build_history
 from ebbtide.model.paths import normalise
+from ebbtide.model.reasons import Code, Reason
 from ebbtide.model.removal import FileDeletion
 from tests.conformance.driver import Table
 from tests.conformance.drivers.delta import DeltaDriver
@@ -325,7 +326,7 @@ def test_kept_versions_stay_readable_with_all_that_follows_them(make: Make) -> N
     case.driver.overwrite(case.table, [(6, "f", DAY), (WHO, "w", DAY)])
     case.driver.append(case.table, [(7, "g", DAY)])
     versions = case.versions()
-    erasure = case.erasure(kept={"3": "hold h1"})
+    erasure = case.erasure(kept={"3": Reason("hold h1", Code.HOLD)})
     foreseen = ERASING.foresee(erasure, case.driver.catalog, case.driver.spark)
     assert (foreseen["2"].fate, foreseen["3"].fate) == (Fate.EXPIRES, Fate.STAYS)
     before = case.ids("3")
@@ -343,10 +344,11 @@ def test_kept_versions_stay_readable_with_all_that_follows_them(make: Make) -> N
 def test_the_floor_of_removed_files_keeps_versions_that_need_such_files_alone(make: Make) -> None:
     floor = "floor:delta.deletedFileRetentionDuration=interval 7 days"
     case = make(properties=FEED)
-    erased = case.erase(case.erasure(kept={"2": floor}))
+    reason = Reason(floor, Code.FLOOR)
+    erased = case.erase(case.erasure(kept={"2": reason}))
     assert (erased.ending, erased.retained) == (("0", "1"), {"version:2": floor})
     head = max(case.versions(), key=int)
-    erased = case.run(case.erasure(kept={head: floor}))
+    erased = case.run(case.erasure(kept={head: reason}))
     assert (erased.retained, case.traces(), case.ids()) == ({}, set(), [1, 2, 3, 4])
 
 

@@ -23,6 +23,7 @@ from ebbtide.formats.iceberg.erase import ERASING
 from ebbtide.formats.iceberg.java import IcebergJavaTable, load_table
 from ebbtide.model.dataset import Catalog, Role, TableHandle
 from ebbtide.model.paths import local_path, normalise
+from ebbtide.model.reasons import Code, Reason
 from ebbtide.model.removal import FileDeletion
 from tests.conformance.driver import Table
 from tests.conformance.drivers.iceberg import IcebergDriver
@@ -279,7 +280,7 @@ def test_a_kept_version_stays_as_it_is_and_is_told(jdbc: IcebergDriver) -> None:
     table = made(jdbc, "held_version")
     before = versions(jdbc, table)
     second = list(before)[1]
-    erasing = asked(jdbc, table, kept={second: "hold 7"})
+    erasing = asked(jdbc, table, kept={second: Reason("hold 7", Code.HOLD)})
     erased = erasing.both()
     assert erased.retained == {"tag:kept": "hold 7"}
     after = versions(jdbc, table)

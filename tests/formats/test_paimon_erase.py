@@ -19,6 +19,7 @@ from ebbtide.formats.paimon.erase import ERASING
 from ebbtide.formats.paimon.java import PaimonRewriter, open_rewriter
 from ebbtide.model.dataset import Catalog, Reading, TableHandle
 from ebbtide.model.paths import normalise
+from ebbtide.model.reasons import Code, Reason
 from ebbtide.model.removal import FileDeletion
 from tests.conformance.driver import Table
 from tests.conformance.drivers.paimon import PaimonDriver
@@ -67,7 +68,7 @@ class Erasing:
     table: Table
     people: Gone = field(default_factory=Gone)
     history: VersionFate = VersionFate.REWRITE
-    kept: Mapping[str, str] = field(default_factory=dict)
+    kept: Mapping[str, Reason] = field(default_factory=dict)
     seen_in: Collection[str] = ()
     named: dict[str, int] = field(default_factory=dict)
 
@@ -253,7 +254,7 @@ def test_a_version_in_which_somebody_was_found_ends_though_an_erasure_came_befor
 
 def test_a_held_version_and_what_comes_after_it_stay_and_are_told_of(driver: PaimonDriver) -> None:
     lake = made(driver, "er_kept")
-    lake.kept = {"main/1": "hold h"}
+    lake.kept = {"main/1": Reason("hold h", Code.HOLD)}
     before = lake.data()
     erased = lake.all()
     assert lake.names() == ["bob", "cy"]

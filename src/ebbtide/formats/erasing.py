@@ -21,6 +21,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 from ebbtide.model.dataset import Catalog, TableHandle
+from ebbtide.model.reasons import Reason
 from ebbtide.model.removal import CheckedFolder, FileDeletion
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ class Erasure:
     files: frozenset[str]
     versions: frozenset[str] = frozenset()
     history: VersionFate = VersionFate.REWRITE
-    kept: Mapping[str, str] = field(default_factory=dict)
+    kept: Mapping[str, Reason] = field(default_factory=dict)
     places: tuple[CheckedFolder, ...] = ()
     in_flight_since: datetime | None = None
 

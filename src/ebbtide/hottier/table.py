@@ -173,8 +173,8 @@ def refuse_unfit(connection: Connection[tuple[Any, ...]], found: ServerTable, *,
             problems.append("the server has wal_level = replica: set it to logical and restart the server")
     known = {"oid": found.oid, "synced": synced}
     problems += [f"{name} {why}" for name, why in connection.execute(statement("preflight"), known)]
-    for right, has, grant in connection.execute(statement("rights"), {"oid": found.oid}):
-        if not has and (synced or right == "ownership of the table"):
+    for right, in_mirror_alone, has, grant in connection.execute(statement("rights"), {"oid": found.oid}):
+        if not has and (synced or not in_mirror_alone):
             problems.append(f"the role lacks {right}: {grant}")
     installed = connection.execute(statement("watchers")).fetchone()
     if installed is None or not installed[0]:

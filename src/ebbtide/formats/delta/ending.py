@@ -36,7 +36,7 @@ _PROVED = frozenset(
         "vacuumProtocolCheck",
     }
 )
-_FILES, _FEED = "floor:delta.deletedFileRetentionDuration", "delta.enableChangeDataFeed"
+_FILES, _FEED = "delta.deletedFileRetentionDuration", "delta.enableChangeDataFeed"
 
 
 def cannot(table: Replayed) -> str | None:
@@ -87,9 +87,12 @@ def course_of(table: Replayed, erasure: Erasure) -> Course:
         return Course(versions[0], (), "the table's versions are left to its retention (history: refuse)")
     if configuration.get("delta.enableExpiredLogCleanup", "").lower() == "false":
         return Course(versions[0], (), "floor:delta.enableExpiredLogCleanup=false")
-    kept = {int(id_): why for id_, why in erasure.kept.items() if id_.isdecimal() and int(id_) in table.commits}
     last = max((version for version in versions if table.commits[version].removes), default=-1)
-    kept = {v: why for v, why in kept.items() if not (why.startswith(_FILES) and _is_as_the_head(table, v, last))}
+    kept = {
+        version: why.text
+        for version, why in ((int(id_), why) for id_, why in erasure.kept.items() if id_.isdecimal())
+        if version in table.commits and not (why.setting == _FILES and _is_as_the_head(table, version, last))
+    }
     if not kept:
         return Course(None, tuple(str(version) for version in versions[:-1]))
     first = min(kept)

@@ -153,8 +153,11 @@ def _history(line: TableSpans, hits: Hits, erasure: Erasure) -> tuple[tuple[str,
     held_by_savepoint = line.saved(hits)
     retained = {f"tag:{id_}": SAVED for id_ in held_by_savepoint}
     for id_ in holding - held_by_savepoint - set(ending) - {line.head}:
+        if (why := erasure.kept.get(id_)) is not None:
+            retained[f"version:{id_}"] = why.text
+            continue
         otherwise = UNCHANGED if erasure.history is VersionFate.REFUSE else prefix.sent_back.get(id_)
-        retained[f"version:{id_}"] = erasure.kept.get(id_) or otherwise or "Hudi ends the oldest versions first"
+        retained[f"version:{id_}"] = otherwise or "Hudi ends the oldest versions first"
     return ending, retained
 
 

@@ -126,7 +126,7 @@ def _end(
     named = refs_now(base.files.table)
     for id_ in sorted(ending):
         if (kept := erasure.kept.get(str(id_))) is not None:
-            return kept
+            return kept.text
         if id_ in named:
             return f"{', '.join(sorted(named[id_]))} names a version that was to end"
     if ending:

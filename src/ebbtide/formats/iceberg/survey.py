@@ -122,7 +122,7 @@ def fates(
         if id_ not in holding:
             found[id_] = ForeseenVersion(Fate.CLEAN)
         elif (why := erasure.kept.get(str(id_))) is not None:
-            found[id_] = ForeseenVersion(Fate.STAYS, why)
+            found[id_] = ForeseenVersion(Fate.STAYS, why.text)
         else:
             found[id_] = _fate(snapshot, survey, erasure.history, id_ in tags, catalog)
             if id_ in staged and found[id_].fate is Fate.EXPIRES:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from ebbtide.formats.erasing import Fate, ForeseenVersion, VersionFate
 from ebbtide.formats.paimon.lines import MAIN, BranchLine, BranchLines
-from ebbtide.model.reasons import Code, code_of
+from ebbtide.model.reasons import Code, Reason, code_of
 
 ERASER = "ebbtide-erasure-"
 """How the commit user of an erasure's own commits begins (`Rewriting.java`)."""
@@ -28,7 +28,7 @@ class EndingRules:
     holding: Collection[str]
     merges: bool
     history: VersionFate = VersionFate.REWRITE
-    kept: Mapping[str, str] = field(default_factory=dict)
+    kept: Mapping[str, Reason] = field(default_factory=dict)
     ahead: bool = False
     """Whether heads are still to be rewritten, and end with what is before them."""
 
@@ -46,7 +46,7 @@ class Ends:
 def ends_of(lines: BranchLines, asked: EndingRules) -> Ends:
     """What ends on every line. What a branch has to keep, main keeps, too: they are one version."""
     found = Ends()
-    left: dict[str, str] = dict(asked.kept)
+    left: dict[str, str] = {id_: why.text for id_, why in asked.kept.items()}
     unsure = not any(_of_eraser(line) for line in lines.lines) and not asked.holding
     for line in sorted(lines.lines, key=lambda line: line.name == MAIN):
         below = _below(line, lines, asked, unsure=unsure)
@@ -122,7 +122,7 @@ def foreseen(lines: BranchLines, asked: EndingRules, ids: Collection[str]) -> di
     for id_ in ids:
         holds = id_ in asked.holding or (asked.merges and id_ not in asked.kept)
         if id_ in asked.kept:
-            found[id_] = ForeseenVersion(Fate.STAYS, asked.kept[id_])
+            found[id_] = ForeseenVersion(Fate.STAYS, asked.kept[id_].text)
         elif id_ in heads:
             found[id_] = ForeseenVersion(Fate.REWRITTEN if holds else Fate.CLEAN)
         elif id_ in tags:

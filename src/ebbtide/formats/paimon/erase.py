@@ -182,7 +182,9 @@ def _rewrite_tags(
                 work.like.setdefault(
                     (commit.number, commit.committed_at), work.rewriter.ask("text", opened[target].state)
                 )
-        elif (why := erasure.kept.get(id_, tag_stays(erasure.history)) or work.unfit(opened[target])) is not None:
+        elif (held := erasure.kept.get(id_)) is not None:
+            retained[_named(target)] = held.text
+        elif (why := tag_stays(erasure.history) or work.unfit(opened[target])) is not None:
             retained[_named(target)] = why
         elif not opened[target].fixed and work.theirs(opened[target]):
             retained[_named(target)] = "only the head has an index of its dynamic buckets"
