@@ -79,17 +79,17 @@ def explain(
 
 def explain_chunk(
     policies: PolicySet, world: World, orders: Orders, *, table: str, chunk: str, now: datetime
-) -> Explanation:
+) -> ObjectExplanation:
     """Plan a hot table. Its own file is the policy of its chunks: those of the lake have no say there."""
     with connection() as engine, tempfile.TemporaryDirectory(prefix="plan-") as folder:
         part = one_dataset(engine, world, orders, table)
         plan_part(engine, policies, part, now=now, limits=Limits(), folder=Path(folder))
         rows = rows_of_objects(Path(folder), "WHERE target = ? AND object = ?", (CHUNKS, chunk))
         planned = next(iter(rows), None)
-    considered = [Considered(policy.name, "ignores", f"it has no target {CHUNKS}") for policy in policies.policies]
+    considered = [PolicyOpinion(policy.name, "ignores", f"it has no target {CHUNKS}") for policy in policies.policies]
     if planned is not None and planned["policy"] is not None:
-        considered.insert(0, Considered(planned["policy"], "owns", planned["because"]))
-    return Explanation(table, CHUNKS, chunk, planned, tuple(considered))
+        considered.insert(0, PolicyOpinion(planned["policy"], "owns", planned["because"]))
+    return ObjectExplanation(table, CHUNKS, chunk, planned, tuple(considered))
 
 
 def _failed(among: DuckDBPyConnection, policies: PolicySet, world: World) -> list[list[str]] | None:

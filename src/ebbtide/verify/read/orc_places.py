@@ -63,13 +63,14 @@ def _message(content: bytes) -> Message:
     while at < len(content):
         tag, at = _varint(content, at)
         if tag & 7 == 0:
-            value, at = _varint(content, at)
+            number, at = _varint(content, at)
+            found.setdefault(tag >> 3, []).append(number)
         else:
             size, at = _varint(content, at) if tag & 7 == 2 else ({1: 8, 5: 4}.get(tag & 7, -1), at)
             if size < 0 or at + size > len(content):
                 raise UnknownContentError("its places cannot be read")
-            value, at = content[at : at + size], at + size
-        found.setdefault(tag >> 3, []).append(value)
+            found.setdefault(tag >> 3, []).append(content[at : at + size])
+            at += size
     return found
 
 
