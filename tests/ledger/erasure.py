@@ -79,7 +79,7 @@ class Erasure:
                 inventory="sha256:" + "ab" * 32,
                 commitments=list(self.opening.commitments()) if commitments is None else commitments,
                 found=found,
-                **more,
+                **{"began_at": self.at(self.minute), **more},
             )
         )
 

@@ -381,6 +381,31 @@ def test_a_search_before_the_last_work_counts_for_nothing(work: dict[str, Any]) 
     assert check(erasure.certificate().encode(), erasure.trust())
 
 
+def test_a_search_that_began_before_the_last_work_ended_counts_for_nothing() -> None:
+    erasure = Erasure()
+    worked = erasure.note(erasure.write("act.outcome", act="a", result="done", request=REQUEST))
+    minute = erasure.minute
+    erasure.verify("lake.app.users", began_at=erasure.at(minute - 1))
+    erasure.close()
+    assert refused(erasure).what.endswith("that began after the last work on the request")
+    for began_at in (read_body(worked.leaf)["at"], erasure.at(minute + 1)):
+        erasure.entries.pop()
+        erasure.verify("lake.app.users", began_at=began_at)
+        erasure.close()
+        assert check(erasure.certificate().encode(), erasure.trust())
+
+
+def test_a_place_that_was_searched_again_only_before_the_last_work_ended_is_not_searched() -> None:
+    erasure = Erasure()
+    erasure.verify("lake.app.events")
+    erasure.note(erasure.write("erase.deleted", request=REQUEST))
+    began_at = erasure.at(erasure.minute - 1)
+    erasure.verify("lake.app.users")
+    erasure.verify("lake.app.events", began_at=began_at)
+    erasure.close()
+    assert "lake.app.events" in refused(erasure).what
+
+
 def test_a_word_about_the_request_is_no_work() -> None:
     erasure = Erasure()
     erasure.note(erasure.write("request.moved", request=REQUEST, state="verified"))
@@ -429,7 +454,17 @@ def test_a_receipt_that_comes_after_something_else_or_is_of_somebody_else_is_ref
 
 
 @pytest.mark.parametrize(
-    "change", [{"inventory": "sha256:ab"}, {"scanner": 1}, {"found": -1}, {"found": True}, {"unread": "1"}]
+    "change",
+    [
+        {"inventory": "sha256:ab"},
+        {"scanner": 1},
+        {"found": -1},
+        {"found": True},
+        {"unread": "1"},
+        {"began_at": 7},
+        {"began_at": "2026-01-31"},
+        {"began_at": "2027-01-31T06:00:00.000000Z"},
+    ],
 )
 def test_a_search_that_does_not_say_what_it_read_is_not_readable(change: dict[str, Any]) -> None:
     erasure = Erasure()
@@ -634,7 +669,7 @@ def test_a_certificate_of_typed_entries_holds() -> None:
         Outcome(at=at, act="a-1", result="done", requests=("r-other", REQUEST)),
         EntryVerified(
             at=at, request=REQUEST, place="lake.app.users", scanner="verify/1", inventory="sha256:" + "0" * 64,
-            commitments=opening.commitments(), found=0,
+            commitments=opening.commitments(), found=0, began_at=at,
         ),
     ]  # fmt: skip
     entries = ledger.append_leaves([entry.encode() for entry in typed])

@@ -107,6 +107,15 @@ def make_overview(project: Project, *, now: datetime) -> Overview:
     )  # fmt: skip
 
 
+def broken_promises(project: Project, *, now: datetime) -> int:
+    """For how many tables a promise is broken, as of the last scan."""
+    policies = some_policies(project)
+    if not policies.promises:
+        return 0
+    _, promises = _governed(project, Inventory.open(project.inventory), policies, now)
+    return sum(promise.breaks is not None for promise in promises)
+
+
 _ANSWERED = (RequestState.CERTIFIED_WITH_EXCEPTIONS,)
 
 

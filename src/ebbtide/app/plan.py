@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ebbtide.app.hot_chunks import when_seen
 from ebbtide.app.world import listing_before, needs_listing, not_read, read_inputs, read_state, some_policies
 from ebbtide.config import Project
 from ebbtide.errors import InputError
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 def make_plan(project: Project, *, now: datetime) -> Plan:
     """Plan the whole project on its last inventory, at `now`."""
-    policies, snapshot = some_policies(project), read_state(project)
+    policies, snapshot = some_policies(project, hot=True), read_state(project)
     inventory = Inventory.open(project.inventory)
     listing = listing_before(project, inventory)
     made = read_inputs(project, policies, snapshot, inventory, listing, now=now).plan(now=now)
@@ -42,7 +43,8 @@ def inventory_age(project: Project, *, now: datetime) -> tuple[str, tuple[str, .
     age = max(0, int((now - scanned_at).total_seconds()))
     hours, minutes = age // 3600, age // 60
     since = f"{hours // 24} d" if hours >= 48 else f"{hours} h" if hours else f"{minutes} min"
-    return f"as scanned at {as_text(scanned_at)}, {since} ago", not_read(project, inventory, now=now)
+    told = [f"as scanned at {as_text(scanned_at)}, {since} ago", when_seen(project)]
+    return "; ".join(filter(None, told)), not_read(project, inventory, now=now)
 
 
 def choice_of(select: Sequence[str], policies: Iterable[str], tables: Collection[str] | None = None) -> Choice:

@@ -55,6 +55,8 @@ class HotTable:
     """The largest share of a chunk that one transaction may delete before a person confirms."""
     max_retained: int = 8 << 30
     """Bytes of the server's log that the mirror may hold back."""
+    file: str = ""
+    """The file that declares it, below the project: what a plan names as the policy of its chunks."""
 
     @property
     def path(self) -> tuple[str, str]:
@@ -114,16 +116,21 @@ def names_of_hot_tables(root: Path) -> tuple[str, ...]:
     )
 
 
-def load_hot_tables(root: Path, environment: Mapping[str, str] = os.environ) -> dict[str, HotTable]:
-    """Every table of `hottier/*.yml` by its id. Two entries for one table, or for one cold table, are refused."""
+def load_hot_tables(root: Path, environment: Mapping[str, str] | None = os.environ) -> dict[str, HotTable]:
+    """Every table of `hottier/*.yml` by its id. Two entries for one table, or for one cold table, are refused.
+
+    Without an environment servers are not asked for: what a table says of itself is the same.
+    """
     found: dict[str, HotTable] = {}
     colds: dict[str, str] = {}
     for path in yaml.files_in(root / "hottier"):
         file, where = yaml.load_with_places(path, _HotTierFile)
-        url = from_environment(file.server, where=where(("server",)), environment=environment)
+        url = file.server
+        if environment is not None:
+            url = from_environment(url, where=where(("server",)), environment=environment)
         for n, said in enumerate(file.tables):
             here = where(("tables", n))
-            table = _checked(said, ServerUrl(SecretStr(url), where(("server",))), here)
+            table = _checked(said, ServerUrl(SecretStr(url), where(("server",))), here, str(path.relative_to(root)))
             if table.id in found:
                 raise InputError(f"{table.name} stands twice", where=here, hint=f"see {found[table.id].where}")
             if table.cold is not None and table.cold in colds:
@@ -135,7 +142,7 @@ def load_hot_tables(root: Path, environment: Mapping[str, str] = os.environ) -> 
     return found
 
 
-def _checked(said: _HotTableSettings, server: ServerUrl, here: str) -> HotTable:
+def _checked(said: _HotTableSettings, server: ServerUrl, here: str, file: str) -> HotTable:
     both = said.tier_after, said.drop_after
     if both[0] is not None and both[1] is not None and as_hours(both[0]) >= as_hours(both[1]):
         raise InputError(
@@ -151,5 +158,5 @@ def _checked(said: _HotTableSettings, server: ServerUrl, here: str) -> HotTable:
     chunk = Duration(int(said.chunk[:-1]), said.chunk[-1])
     return HotTable(
         said.name, said.time, chunk, server, here, said.tier_after, said.drop_after, cold, said.ahead,
-        said.delete_share, said.max_retained,
+        said.delete_share, said.max_retained, file,
     )  # fmt: skip

@@ -32,6 +32,9 @@ from ebbtide.model.durations import Duration, parse_duration
 
 TARGETS = ("transactions", "versions", "partitions", "rows", "orphans", "branches", "tables")
 """The targets in the order in which they are taken inside a policy (spec §2)."""
+CHUNKS = "chunks"
+"""The target of hot tables: their own files are its policies (`config.hottier`)."""
+EVERY_TARGET = (*TARGETS, CHUNKS)
 
 AUTO: Literal["auto"] = "auto"
 

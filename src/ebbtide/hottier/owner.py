@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, ClassVar
 
 import psycopg
@@ -65,16 +65,9 @@ def why_kept(table: HotTable, chunk: ChunkRecord, holds: Collection[Hold], *, ga
     for hold in holds:
         if hold.scope is HoldScope.SUBJECT and not gated:
             return f"hold {hold.id}"
-        if any(name is not None and hold.covers(name, days_of(chunk)) for name in names):
+        if any(name is not None and hold.covers(name, chunk.days) for name in names):
             return f"hold {hold.id}"
     return None
-
-
-def days_of(chunk: ChunkRecord) -> Any:
-    """The first and the last day of its rows; None where an end is open."""
-    if chunk.first is None or chunk.last is None:
-        return None
-    return chunk.first.date(), (chunk.last - timedelta(microseconds=1)).date()
 
 
 @dataclass(slots=True)

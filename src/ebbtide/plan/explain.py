@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ebbtide.config.policies import Policy, PolicySet
+from ebbtide.config.policies import CHUNKS, Policy, PolicySet
 from ebbtide.config.project import Limits
 from ebbtide.kernel.engine import beside, connection
 from ebbtide.model.durations import Duration
@@ -75,6 +75,21 @@ def explain(
         is_late = any(before.outcome == "owns" for before in considered)
         considered.append(_considered(policy, target, keys, planned, is_late=is_late))
     return ObjectExplanation(dataset, target, object_id, planned, tuple(considered))
+
+
+def explain_chunk(
+    policies: PolicySet, world: World, orders: Orders, *, table: str, chunk: str, now: datetime
+) -> ObjectExplanation:
+    """Plan a hot table. Its own file is the policy of its chunks: those of the lake have no say there."""
+    with connection() as engine, tempfile.TemporaryDirectory(prefix="plan-") as folder:
+        part = one_dataset(engine, world, orders, table)
+        plan_part(engine, policies, part, now=now, limits=Limits(), folder=Path(folder))
+        rows = rows_of_objects(Path(folder), "WHERE target = ? AND object = ?", (CHUNKS, chunk))
+        planned = next(iter(rows), None)
+    considered = [PolicyOpinion(policy.name, "ignores", f"it has no target {CHUNKS}") for policy in policies.policies]
+    if planned is not None and planned["policy"] is not None:
+        considered.insert(0, PolicyOpinion(planned["policy"], "owns", planned["because"]))
+    return ObjectExplanation(table, CHUNKS, chunk, planned, tuple(considered))
 
 
 def _failed(among: DuckDBPyConnection, policies: PolicySet, world: World) -> list[list[str]] | None:

@@ -74,7 +74,8 @@ def split(engine: DuckDBPyConnection, world: World, orders: Orders, *, rows: int
         groups[-1].append(table_id)
         size += sizes.get(table_id, 0)
     known = {table_id for group in groups for table_id in group}
-    named = [t["table_id"] for t in (orders.marks, *(t for t in (orphans, world.former) if t is not None))]
+    named = [t["table_id"] for t in (orders.marks, world.chunks)]
+    named += [t["table_id"] for t in (orphans, world.former) if t is not None]
     groups.append(sorted({name for column in named for name in column.to_pylist()} - known))
     for number, group in enumerate(groups):
         ids = pa.array(group, pa.string())

@@ -51,7 +51,7 @@ WITH chosen AS (
            min(grace_until) FILTER (decision = 'marked') AS grace_until
     FROM chosen GROUP BY ALL
 )
-SELECT s.*, CASE WHEN s.target = 'rows' THEN NULL WHEN m.dataset IS NULL THEN 0 ELSE m.rows END AS rows,
+SELECT s.*, CASE WHEN s.target IN ('rows', 'chunks') THEN NULL WHEN m.dataset IS NULL THEN 0 ELSE m.rows END AS rows,
        coalesce(f.files, 0) AS files, coalesce(f.bytes, 0) AS bytes, k.kept_by, t.oldest, t.grace_until
 FROM sums s
 LEFT JOIN most_rows m ON m.policy IS NOT DISTINCT FROM s.policy AND m.dataset = s.dataset AND m.target = s.target
@@ -128,7 +128,7 @@ def _line_of(key: tuple[str, str, str], rows: Iterable[Mapping[str, Any]]) -> Po
         for branch, left in (row["leaves"] or {}).items():
             unknown |= left["rows"] is None
             leaving[branch] += left["rows"] or 0
-    most = None if unknown or key[2] == "rows" else max(leaving.values(), default=0)
+    most = None if unknown or key[2] in ("rows", "chunks") else max(leaving.values(), default=0)
     return PolicySummary(
         key[0] or None, key[1], key[2], dict(counts), most, files, size, dict(kept.most_common()), None, None
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 from ebbtide.acts.abilities import removes_in_any_order
 from ebbtide.acts.act import Act, CommitRemoval, DeleteFiles, NamedFile, ReadReferences, Stage, WatchFiles
-from ebbtide.config.policies import Rows
+from ebbtide.config.policies import CHUNKS, Rows
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.ownership import options_near
 from ebbtide.inventory.renames import called_before
@@ -28,8 +28,12 @@ _OWN_TARGETS = ("branches", "partitions", "rows", "transactions", "versions")
 
 
 def decided(plan: Plan, *decisions: str) -> dict[ObjectKey, dict[str, Any]]:
-    """The plan's objects with one of these decisions."""
-    return {ObjectKey(row["dataset"], row["target"], row["object"]): row for row in plan.rows(*decisions, codes=True)}
+    """The plan's objects with one of these decisions, but for chunks: these only the hot tier drops."""
+    return {
+        ObjectKey(row["dataset"], row["target"], row["object"]): row
+        for row in plan.rows(*decisions, codes=True)
+        if row["target"] != CHUNKS
+    }
 
 
 def going_now(plan: Plan, marks: Mapping[ObjectKey, Mark]) -> list[ExpiringObject]:

@@ -33,13 +33,14 @@ from ebbtide.verify.needles import (
 from ebbtide.verify.neighbours import AROUND, Verdict, is_word, judge
 from ebbtide.verify.read.packed_cells import maybe_packed, unpacked_cells
 from ebbtide.verify.read.pieces import CannotTell, Cells, Piece, Raw
+from ebbtide.verify.read.positions import CHECKSUMS
 from ebbtide.verify.scanner import Pattern, Scanner
 
 _LEAST_INSIDE = 4
 """A value of fewer characters is not looked for inside of other text: it stands in all of it."""
 _MOST_TEXT = 1 << 20
 CHANCE = "a value as short as this may stand inside of other text by chance"
-_COUNTED = ("file info", "index or bloom filter of an HFile", "trailer of an HFile")
+_COUNTED = ("file info", "index or bloom filter of an HFile", "trailer of an HFile", CHECKSUMS)
 """Bytes whose structure is known: places, counts and times, hashes, and keys that stand in data blocks once more."""
 TOO_SHORT = "values of fewer than four characters are not looked for inside of other text"
 BESIDE = "a value beside what may make another one of it, or may not"

@@ -55,6 +55,8 @@ def read_head(stored: ObjectSource) -> AvroHeader:
                 raise UnknownContentError("its head counts more than it holds")
             for _ in range(count):
                 key = exactly(file, number(file), "its head").decode("utf-8", "replace")
+                if key in facts:
+                    raise UnknownContentError("its head says a thing twice")
                 facts[key] = exactly(file, number(file), "its head")
         sync = exactly(file, _SYNC, "its head")
         return AvroHeader(facts, json.loads(facts.get("avro.schema", b"null")), file.tell(), sync)
@@ -71,7 +73,7 @@ def read_container(stored: ObjectSource, head: AvroHeader, record: Record) -> Pi
         return
     gathered = Gathered()
     for key, fact in head.facts.items():
-        if not key.startswith("avro."):
+        if key not in ("avro.schema", "avro.codec"):
             gathered.add("metadata of the file", key)
             gathered.add("metadata of the file", _text(fact))
     gathered.add("schema of the file", _text(head.facts.get("avro.schema", b"")))

@@ -49,13 +49,14 @@ def _block(stored: ObjectSource, file: BinaryIO, end: int) -> Pieces:
     if _int(file) > 1:
         raise UnknownContentError("it is of a newer version")
     kind = _int(file)
-    headers = dict(_headers(file))
+    said = list(_headers(file))
+    headers = dict(said)
     size = int.from_bytes(exactly(file, 8, "a block"), "big", signed=True)
     content = file.tell()
     if content + size > end:
         raise UnknownContentError("its content is longer than the block")
     gathered = Gathered()
-    for header in headers.values():
+    for _, header in said:
         gathered.add("header of a log block", header)
     yield from gathered.take()
     part = stored.part(content, size)
@@ -99,12 +100,20 @@ def _records(part: ObjectSource, schema: str) -> Pieces:
             size = _int(file)
             if size > _RECORD:
                 raise UnknownContentError("a record of it is too large")
-            take(gathered, decode(io.BytesIO(exactly(file, size, "a record"))))
+            take(gathered, _whole(decode, exactly(file, size, "a record")))
             if gathered.full:
                 yield from gathered.take()
         yield from gathered.take()
         if file.tell() != part.size:
             raise UnknownContentError("it has bytes behind its records")
+
+
+def _whole(decode: Callable[[BinaryIO], Any], content: bytes) -> Any:
+    stream = io.BytesIO(content)
+    record = decode(stream)
+    if stream.tell() != len(content):
+        raise UnknownContentError("it has bytes behind a record")
+    return record
 
 
 def _deletions(part: ObjectSource) -> Pieces:
@@ -113,7 +122,7 @@ def _deletions(part: ObjectSource) -> Pieces:
         version, size = _int(file), _int(file)
         if version < 3 or size + 8 != part.size:
             raise UnknownContentError("its deletions are of a version that is not known")
-        record = decoder(_DELETIONS)(io.BytesIO(exactly(file, size, "deletions")))
+        record = _whole(decoder(_DELETIONS), exactly(file, size, "deletions"))
     gathered, take = Gathered(), Everything(_DELETIONS)
     for deletion in record["deleteRecordList"]:
         gathered.add("record key", deletion["recordKey"])

@@ -69,7 +69,7 @@ def read_packed(stored: ObjectSource, inner: Reader) -> Pieces:
     if name == stored.name:  # 00001-….gz.metadata.json
         name = name.replace(".gz.", ".")
     if codec[0] == "gzip":
-        yield from beside.gzip_names(head)
+        yield from beside.gzip_names(stored)
     elif codec[0] in ("zstd", "lz4"):
         yield from beside.skippable_frames(stored)
     yield from _stream(stored, lambda: codec[1](stored), name, most_unpacked(stored.size), inner)
@@ -175,11 +175,11 @@ def _frames(file: BinaryIO) -> Iterator[bytes]:
         size = int.from_bytes(head[1:], "little")
         content = exactly(file, size, "a frame")
         if head[0] == 0:
-            yield _unpacked(content[4:], _snappy_size(content[4:]), "snappy")
+            yield _unpacked(content[4:], snappy_size(content[4:]), "snappy")
         elif head[0] == 1:
             yield content[4:]
-        elif head[0] < 0x80:
-            raise UnknownContentError("it has a frame of a kind that is not known")
+        elif content.strip(b"\0") and content != _SNAPPY[4:]:
+            raise UnknownContentError("it has a frame that is passed over, or is of a kind that is not known")
 
 
 def is_hadoop(packed: bytes, size: int) -> bool:
@@ -199,14 +199,15 @@ def hadoop_blocks(file: BinaryIO, codec: str) -> Iterator[bytes]:
         left = int.from_bytes(head, "big")
         while left > 0:
             packed = exactly(file, int.from_bytes(exactly(file, 4, "a block"), "big"), "a block")
-            part = _unpacked(packed, _snappy_size(packed) if codec == "snappy" else left, codec)
+            part = _unpacked(packed, snappy_size(packed) if codec == "snappy" else left, codec)
             if not part:
                 raise UnknownContentError("a block of it is empty")
             left -= len(part)
             yield part
 
 
-def _snappy_size(packed: bytes) -> int:
+def snappy_size(packed: bytes) -> int:
+    """What a block of snappy unpacks to, as it says first."""
     size = 0
     for n, byte in enumerate(packed[:5]):
         size |= (byte & 0x7F) << 7 * n

@@ -37,7 +37,7 @@ def read_parquet(stored: ObjectSource) -> Pieces:
     footer = read_footer(stored)
     if footer.encrypted:
         yield CannotTell("columns of it are encrypted")
-    for key, value in footer.facts:
+    for key, value in (*footer.facts, (b"created_by", footer.writer)):
         yield from _fact(key, value)
     names = pa.array([leaf.name for leaf in footer.leaves], pa.string())
     yield Cells("names of columns", "row", names)
@@ -200,7 +200,7 @@ def _held_by_none(stored: ObjectSource, name: str, chunk: ColumnChunk) -> Pieces
 
 def _between(stored: ObjectSource, footer: Footer) -> Pieces:
     """Bytes that belong to no column, no index and no footer: nothing has to be there, but something may."""
-    known = [(0, 4), (footer.start, stored.size)]
+    known = [(0, 4), (footer.start, footer.end), (stored.size - 8, stored.size)]
     for _, chunks in footer.groups:
         for chunk in chunks:
             known.append((chunk.start, chunk.start + chunk.packed))

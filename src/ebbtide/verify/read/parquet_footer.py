@@ -74,13 +74,17 @@ class ColumnChunk:
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """`groups` are the row groups, each with a chunk per leaf; `start` is where the footer begins in the file."""
+    """`groups` are the row groups, each with a chunk per leaf; the footer lies between `start` and `end` in the file.
+    `facts` are the key-values of the file and of its chunks.
+    """
 
     leaves: tuple[LeafColumn, ...]
     groups: tuple[tuple[int, tuple[ColumnChunk, ...]], ...]
     facts: tuple[tuple[bytes, bytes], ...]
     encrypted: bool
+    writer: bytes
     start: int
+    end: int
 
 
 def read_footer(stored: ObjectSource) -> Footer:
@@ -93,14 +97,15 @@ def read_footer(stored: ObjectSource) -> Footer:
         if tail[4:] != b"PAR1" or size + 12 > stored.size or size > HELD:
             raise UnknownContentError("it has no Parquet footer")
         file.seek(stored.size - 8 - size)
-        fields = Compact(exactly(file, size, "its footer")).struct()
+        content = Compact(exactly(file, size, "its footer"))
+        fields = content.struct()
     try:
-        return _footer(fields, stored.size - 8 - size)
+        return _footer(fields, stored.size - 8 - size, content.at)
     except (AttributeError, TypeError, LookupError, ValueError) as error:
         raise UnknownContentError(f"its footer is damaged ({type(error).__name__})") from error
 
 
-def _footer(fields: Fields, start: int) -> Footer:
+def _footer(fields: Fields, start: int, size: int) -> Footer:
     leaves = _leaves(fields[2])
     groups = []
     for group in fields.get(4, []):
@@ -108,9 +113,11 @@ def _footer(fields: Fields, start: int) -> Footer:
         if len(chunks) != len(leaves):
             raise UnknownContentError("a row group has not all of the columns")
         groups.append((int(group[3]), chunks))
-    facts = tuple((bytes(fact[1]), bytes(fact.get(2, b""))) for fact in fields.get(5, []))
+    said = [*fields.get(5, []), *(fact for _, chunks in groups for chunk in chunks for fact in chunk.meta.get(8, []))]
+    facts = tuple(dict.fromkeys((bytes(fact[1]), bytes(fact.get(2, b""))) for fact in said))
     hidden = any(chunk.outer.get(8) or chunk.outer.get(9) for _, chunks in groups for chunk in chunks)
-    return Footer(leaves, tuple(groups), facts, bool(fields.get(8)) or hidden, start)
+    encrypted = bool(fields.get(8)) or hidden
+    return Footer(leaves, tuple(groups), facts, encrypted, bytes(fields.get(6, b"")), start, start + size)
 
 
 def _leaves(elements: Sequence[dict[int, Any]]) -> tuple[LeafColumn, ...]:
