@@ -139,6 +139,11 @@ class Act:
     """The people's requests that it serves, where its entries name them."""
 
     @property
+    def told(self) -> str:
+        """As a log names it. A folder that no catalog lists may be called after somebody."""
+        return f"act {self.id} on {'a folder' if '/' in self.dataset else self.dataset}"
+
+    @property
     def removal(self) -> Removal | None:
         """What is asked of the format. None for orphans, which no format owns, and for what an earlier act left."""
         return next((stage.removal for stage in self.stages if isinstance(stage, CommitRemoval)), None)

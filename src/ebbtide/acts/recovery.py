@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection
 
 from sqlalchemy import Column, Connection, select
@@ -16,6 +17,8 @@ from ebbtide.state.lease import Lease
 from ebbtide.state.sweeper import SweepWriter
 from ebbtide.state.tables import ledger_acts
 
+_logger = logging.getLogger(__name__)
+
 
 def close_unfinished(ledger: Ledger, lease: Lease) -> int:
     """Give every act of a run that died an outcome, whoever owns it. What it left is for its owner to plan again.
@@ -26,6 +29,7 @@ def close_unfinished(ledger: Ledger, lease: Lease) -> int:
         paused = step.state.paused_acts()
         died = [found.intent for found in step.log.recover() if found.intent.act not in paused]
         for intent in died:
+            _logger.info("act %s of a run that died is closed: what it left is planned again", intent.act)
             step.append(
                 Outcome(
                     at=ledger.clock.now(),
@@ -38,6 +42,7 @@ def close_unfinished(ledger: Ledger, lease: Lease) -> int:
             )
         for run in step.state.runs(only_unfinished=True):
             if 0 < run.fence < lease.fence:  # who has no lease may be at work beside any sweeper
+                _logger.info("run %s (%s) ended before its end", run.id, run.verb)
                 step.state.finish_run(run.id, exit_code=4, summary="it ended before its end", at=ledger.clock.now())
         step.state.forget_files()  # of marks that a person closed since
     return len(died)

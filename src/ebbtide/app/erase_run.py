@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -47,6 +48,7 @@ from ebbtide.state.erasure import ErasurePlace, OpenErasure, PlaceState
 from ebbtide.state.lease import Lease
 from ebbtide.state.requests import requests_by_id
 
+_logger = logging.getLogger(__name__)
 _STATES = {
     Decision.HELD: PlaceState.HELD,
     Decision.KEEP: PlaceState.RETAINED,
@@ -198,6 +200,9 @@ class _Run:
         look = replace(look, open_acts=tuple(each for each in look.open_acts if each.act not in gone))
         self.looks.append(look)
         acts, resumed = _acts(self.project, self.ledger, look, self.now, only=only)
+        for place in look.plan.places:
+            told = "%s is decided %s for %d requests"
+            _logger.info(told, place.dataset, place.decision, len(place.requests), extra={"run": self.context.run})
         going = [each.id for each in look.plan.requests if each.decision == "erase"]
         with self.ledger.sweeping(self.lease) as step:
             keep_resolved(step, self.ledger.home, {each: look.people[each] for each in going})

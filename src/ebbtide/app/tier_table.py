@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -20,6 +21,8 @@ from ebbtide.hottier.setup import exists
 from ebbtide.hottier.table import ServerTable, find
 from ebbtide.model.durations import is_older
 from ebbtide.state.hottier import ChunkState, HotWriter
+
+_logger = logging.getLogger(__name__)
 
 NOT_ADDED = "it was not added: its policy holds everything until `ebbtide tier add` has synced it"
 
@@ -147,8 +150,11 @@ def _tier(hot: HotRun, told: TierOutcome, found: ServerTable, now: datetime) -> 
         because = gate.shut(record, chunk) if leaf is not None else "it is gone"
         proof = because or gate.compare(connection, mirror.cold, found, leaf, table.time)  # type: ignore[arg-type]
         if isinstance(proof, str):
+            _logger.info("chunk %s of %s waits: %s", chunk.name, table.id, proof, extra={"run": hot.context.run})
             book.waits(chunk, proof)
         else:
+            said = "chunk %s of %s is in the lake, proved by version %s"
+            _logger.info(said, chunk.name, table.id, proof.version, extra={"run": hot.context.run})
             book.set_chunk(
                 chunk.name, state=ChunkState.TIERED, waits_for=(), cold_version=proof.version, rows=proof.digest.rows,
                 digest=str(proof.digest), tiered_at=now,

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
@@ -51,6 +52,9 @@ class Book(Protocol):
     def set_chunk(self, name: str, **values: Any) -> None: ...
 
 
+_logger = logging.getLogger(__name__)
+
+
 class StoppedError(RefusedError):
     """The mirror does not go on. `state` says whether a person's word is enough."""
 
@@ -83,11 +87,13 @@ class Mirror:
             self._read(found, upto)
             self._measure(upto)
         except CannotFollowError as error:
+            _logger.info("mirror of %s: degraded, %s", self.table.id, error.message)
             self.book.set_table(state=MirrorState.DEGRADED, because=error.message)
             raise self._degraded(error.message) from None
         except StoppedError as stopped:
             # What waits to be confirmed waits on, also where the mirror is past going on: a resync asks for it.
             waits = {"confirm": stopped.confirm} if stopped.state is MirrorState.STOPPED else {}
+            _logger.info("mirror of %s: %s, %s", self.table.id, stopped.state, stopped.because)
             self.book.set_table(state=stopped.state, because=stopped.because, **waits)
             raise
         self.book.set_table(state=MirrorState.STREAMING, because="", confirm=None)
@@ -254,6 +260,8 @@ class Mirror:
             values["lateness"] = max(late, record.lateness or 0)
         self.book.set_table(**values)
         log.advance(self.connection, record.slot or "", end)
+        said = "mirror of %s: up to %X, %d rows as they are now, %d chunks truncated"
+        _logger.debug(said, self.table.id, end, effect.appended.num_rows + effect.merged.num_rows, len(truncated))
         return replace(record, **values)
 
     def _commit(
@@ -278,6 +286,7 @@ class Mirror:
         record, slot = self.book.record(), self._slot()
         lag = max(upto - (record.reached or 0), 0)
         self.book.set_table(lag_bytes=lag, retained_bytes=slot[1] if slot else 0)
+        _logger.debug("mirror of %s: %d bytes of the log behind", self.table.id, lag)
 
 
 def _one_at_a_time(batch: ChangeBatch) -> ChangeBatch:

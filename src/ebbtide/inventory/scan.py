@@ -95,6 +95,8 @@ def scan(
             in_place = changed_in_place(Inventory(inventory, before), Inventory(inventory, after))
         # Whoever loaded the state before this scan may still be reading its segments.
         remove_unused(inventory, after.segments | before.segments)
+    for table_id, outcome in sorted(outcomes.items()):
+        _logger.debug("%s: %s", table_id, "read" if outcome.error is None else "could not be read")
     _logger.info("scan %s: %d of %d datasets read", after.scan_id, len(outcomes), len(after.entries))
     read = sorted(table_id for table_id, outcome in outcomes.items() if outcome.error is None)
     return ScanReport(after, tuple(read), tuple(sorted(before.entries.keys() - after.entries.keys())), in_place)

@@ -16,6 +16,7 @@ Invariants:
 
 from __future__ import annotations
 
+import logging
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -49,6 +50,7 @@ _WAITS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 
 WriterT = TypeVar("WriterT", bound=StateWriter)
 T = TypeVar("T")
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +177,7 @@ class Ledger:
                     self._sign(log, old.until, [old.key, new.key])
             if not _signed_by(log.checkpoint(head.size), keys[-1].key):
                 self._sign(log, head.size, [keys[-1].key])
+                _logger.debug("checkpoint of %d entries signed", head.size)
         return self.publish()
 
     def adopt(self, *, up_to: int | None = None) -> Note:

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -21,6 +22,7 @@ from ebbtide.model.removal import CheckedFolder
 from ebbtide.storage.handles import Folders, LinkError
 from ebbtide.storage.s3 import CALLS_AT_ONCE, s3_client
 
+_logger = logging.getLogger(__name__)
 _BATCH = 1000  # what S3 takes in one call
 _MARKER = "only hidden by a delete marker: the bucket keeps versions, and the bytes are still there"
 _NO_ANSWER = "the store did not answer for it"
@@ -48,6 +50,7 @@ def remove_files(
             return _delete_objects(client, bucket, batch)
 
         failed |= _in_batches(keys[bucket], delete, before_batch)
+    _logger.debug("%d objects removed by their paths, %d refused", len(set(paths)) - len(failed), len(failed))
     return failed
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -20,6 +21,7 @@ from ebbtide.state.values import Condemnation, Mark, Marking, ObjectKey, Proposa
 from ebbtide.sweep.act_planning import decided, facts_of
 from ebbtide.sweep.values import ObjectOutcome
 
+_logger = logging.getLogger(__name__)
 _PER_TRANSACTION = 1000
 """Marks per transaction: a person's hold or unmark never waits longer than for these."""
 
@@ -78,6 +80,8 @@ def mark(
                     step.append(entry_of(answer, at, condemned, dated))
                 else:
                     before += 1
+    said = "%d objects marked, %d were marked before, %d are pinned by people"
+    _logger.info(said, len(new), before, len(pinned), extra={"run": run})
     return new, before, pinned
 
 
@@ -108,6 +112,8 @@ def send_back(
                 for mark in some
                 if mark.id in still_open
             ]
+    if results:
+        _logger.info("%d marks sent back: the plan cannot prove what they saw", len(results), extra={"run": run})
     return results
 
 

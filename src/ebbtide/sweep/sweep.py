@@ -6,6 +6,7 @@ Acts that died are closed first; what they left is gathered again. A dry run wal
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -28,6 +29,8 @@ from ebbtide.sweep.leftover import leftovers, sort_out
 from ebbtide.sweep.mark import send_back
 from ebbtide.sweep.owner import Retention
 from ebbtide.sweep.values import ObjectBatch, ObjectOutcome, SweepReport, freed_by
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,10 @@ class Sweeper:
         close_unfinished(self.ledger, self.lease)
         back = send_back(self.ledger, self.lease, run, snapshot, decided(plan, "unmarked", "held"))
         asked = todo(plan, inventory, snapshot.marks, self.catalogs, self.ledger, self.choice)
+        _logger.info(
+            "%d objects in %d batches are due, %d wait", sum(len(batch.objects) for batch in asked.batches),
+            len(asked.batches), len(asked.waiting), extra={"run": run},
+        )  # fmt: skip
         before = [*back, *self._wait(snapshot.marks, asked.waiting)]
         owner = Retention(run, snapshot, rows_targets(policies), self.limits, session)
         executors = {"remove": Remover(session, self._check)}

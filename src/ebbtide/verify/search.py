@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import pickle
 import threading
@@ -33,6 +34,8 @@ from ebbtide.verify.tasks import Work, run_in_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_logger = logging.getLogger(__name__)
 
 IN_PROCESS = 512 << 20
 """Up to so many bytes are read in the process: a session's start would cost more."""
@@ -69,7 +72,10 @@ def search(
         return runner.run(_explain, asked)
 
     bounds = look_at_bounds(listed, looked, places, read)
-    return report_of(listed, looked, bounds, untold, places, spark, matcher, path_key)
+    report = report_of(listed, looked, bounds, untold, places, spark, matcher, path_key)
+    told = "%d values looked for in %d objects with %d bytes: %d finds, %d not to be told"
+    _logger.info(told, len(needles), report.files, report.bytes, len(report.found), len(report.untold))
+    return report
 
 
 @dataclass(frozen=True, slots=True)
