@@ -150,12 +150,15 @@ class ColdTable:
         position: Position,
         replace: Callable[[Iterator[pa.Table]], tuple[list[int], Iterable[pa.Table]]] | None = None,
         spans: Iterable[Span] = (),
+        properties: Mapping[str, str] | None = None,
     ) -> None:
         """Append rows, and let `replace` look at the files of these spans: it says which of them go, and what comes.
 
         One commit with the position, on exactly the head that was read.
         """
         transaction = self.table.transaction()
+        if properties:
+            transaction.set_properties(dict(properties))
         going: list[Any] = []
         parts: Iterable[pa.Table] = [rows]
         if replace is not None:
@@ -188,11 +191,19 @@ class ColdTable:
         finally:
             self.refresh()
 
-    def restate(self) -> None:
-        """Let the head say how far it is where somebody compacted, or removed rows, since: what said so may expire."""
+    def restate(self, properties: Mapping[str, str] | None = None) -> None:
+        """Let the head say how far it is where somebody compacted, or removed rows, since: what said so may expire.
+        With properties of the table, which go into the same commit.
+        """
         position = self.position()
-        if position is not None and needed_for_position(self.table.metadata):
-            self.commit(self.columns.empty_table(), position)
+        if position is not None and (properties or needed_for_position(self.table.metadata)):
+            self.commit(self.columns.empty_table(), position, properties=properties)
+
+    def counted(self) -> int:
+        """How many rows the head has, by its own summary."""
+        head = self.table.current_snapshot()
+        said = head.summary.additional_properties.get("total-records") if head and head.summary else None
+        return int(said or 0)
 
     def delete(self, spans: Iterable[Span], position: Position) -> None:
         """Remove the rows of these spans, and none beside them in the same files: what a person confirmed."""
