@@ -104,7 +104,7 @@ class ColdTable:
                 if field.name in days:
                     unfit.append(f"column {field.name} is called like the partition of the cold table")
                 grown.append(field)
-            elif (here := schema.find_type(field.name)) == wanted or _holds(here, wanted):
+            elif _is_same(here := schema.find_type(field.name), wanted) or _holds(here, wanted):
                 continue
             elif _holds(wanted, here):
                 grown.append(field)
@@ -362,6 +362,15 @@ def _literal(at: datetime, kind: str) -> str:
     return f"{at:%Y-%m-%dT%H:%M:%S.%f}" + ("+00:00" if kind == "timestamptz" else "")
 
 
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two types are one, whatever ids their elements have."""
+    from pyiceberg.types import ListType
+
+    if isinstance(one, ListType) and isinstance(other, ListType):
+        return bool(one.element_type == other.element_type)
+    return bool(one == other)
+
+
 def _holds(wide: Any, narrow: Any) -> bool:
     """Whether every value of the one is one of the other, by a change of type that Iceberg knows."""
     from pyiceberg.types import DecimalType, DoubleType, FloatType, IntegerType, LongType
@@ -375,5 +384,7 @@ def _iceberg_type(field: pa.Field) -> Any:
     import pyarrow as pa
     from pyiceberg.io.pyarrow import pyarrow_to_schema
 
+    if pa.types.is_list(field.type):
+        field = field.with_type(pa.list_(field.type.value_field.with_metadata({"PARQUET:field_id": "2"})))
     schema = pyarrow_to_schema(pa.schema([field.with_metadata({"PARQUET:field_id": "1"})]))
     return schema.fields[0].field_type
