@@ -19,6 +19,7 @@ import pytest
 from ebbtide.verify.matcher import Matcher
 from ebbtide.verify.needles import Needle, byte_forms, is_short
 from ebbtide.verify.read.pieces import Cells, Piece, Raw
+from ebbtide.verify.scanner import Pattern, Scanner
 from tests.verify.people import EMAIL, LONG, NUMBER, UUID, in_bytes, is_found, needle, search
 
 PARSED = uuid.UUID(UUID.value)
@@ -232,6 +233,20 @@ def test_many_people_are_told_apart_in_one_pass() -> None:
     ids = Cells("column id", "row", pa.array([10**9 + n * 7919 + n % 2 for n in range(1000)]))
     found = {n for n, _, _ in matcher.search(iter([cells, ids])).found}
     assert found == {*range(1990, 2000), *range(2000, 3000, 2)}
+
+
+def test_patterns_that_begin_alike_are_each_found_where_they_stand_and_nowhere_else() -> None:
+    alike = [b"absent0007@example.com", b"absent0007%40example.com", b"absent0007&#64;example.com", b"absent0007"]
+    others = [b"absent0008@example.com", b"absent0008%40example.com", b"Absent0007 of both cases"]
+    patterns = [*map(Pattern, (*alike, *others[:2])), Pattern(others[2], fold=True)]
+    text = b"|".join((*others, *alike, b"absent0007\\u0040example.com", b"absent0007@example.org", others[2].upper()))
+    for scanner in (Scanner(patterns), pickle.loads(pickle.dumps(Scanner(patterns)))):  # noqa: S301
+        for number, pattern in enumerate(patterns):
+            among = text.lower() if pattern.fold else text
+            content = pattern.content.lower() if pattern.fold else pattern.content
+            places = [at for at in range(len(text)) if among.startswith(content, at)]
+            assert places
+            assert sorted(start for n, start in scanner.hits(text) if n == number) == places
 
 
 @pytest.mark.parametrize("fits", [True, False])

@@ -18,14 +18,14 @@ from ebbtide.app.tier_opened import HotRun, added, cold_of, hot_run, hot_table, 
 from ebbtide.config import Project
 from ebbtide.config.hottier import HotTable, ServerUrl
 from ebbtide.errors import EbbtideError, InputError, RefusedError, kind_of
-from ebbtide.formats.iceberg.cold import ColdTable, Span
+from ebbtide.formats.iceberg.cold import ColdRange, ColdTable
 from ebbtide.hottier import partitions, setup
 from ebbtide.hottier.chunks import new_records
 from ebbtide.hottier.drift import refuse_unfit_types
 from ebbtide.hottier.log import mark_own
 from ebbtide.hottier.server import connect, identity
 from ebbtide.hottier.statements import build
-from ebbtide.hottier.table import Found, find, refuse_unfit
+from ebbtide.hottier.table import ServerTable, find, refuse_unfit
 from ebbtide.model.ids import DatasetId
 from ebbtide.run import RunContext, quiet
 from ebbtide.state.hottier import ChunkState, HotRecord, HotWriter, MirrorState
@@ -113,7 +113,7 @@ def _undo(hot: HotRun, table: HotTable, publication: str | None) -> None:
             HotWriter(state.connection).remove(table.id)
 
 
-def _fit(connection: Session, table: HotTable) -> Found:
+def _fit(connection: Session, table: HotTable) -> ServerTable:
     found = find(connection, table)
     if not found.partitioned:
         raise InputError(
@@ -125,12 +125,12 @@ def _fit(connection: Session, table: HotTable) -> Found:
     return found
 
 
-def _statements(table: HotTable, found: Found, publication: str | None, *, now: Any) -> list[Composed]:
+def _statements(table: HotTable, found: ServerTable, publication: str | None, *, now: Any) -> list[Composed]:
     made = [] if publication is None else setup.publish(found, publication)
     return [*made, *partitions.ahead(table, found, publication, now=now)]
 
 
-def _new_cold(project: Project, table: HotTable, found: Found, slot: str | None) -> ColdTable | None:
+def _new_cold(project: Project, table: HotTable, found: ServerTable, slot: str | None) -> ColdTable | None:
     """An empty cold table. One that has rows belongs to somebody: it is not taken over."""
     if table.cold is None:
         return None
@@ -140,12 +140,12 @@ def _new_cold(project: Project, table: HotTable, found: Found, slot: str | None)
         return ColdTable.create(project.catalogs[dataset.catalog], dataset, found.columns.schema, table.time)
     if cold.source not in (None, slot):
         raise RefusedError(f"{table.cold} is another mirror's already", hint="give this table a cold table of its own")
-    if cold.version is not None and cold.rows(Span(table.time, None, None, found.time_kind)):
+    if cold.version is not None and cold.rows(ColdRange(table.time, None, None, found.time_kind)):
         raise RefusedError(f"{table.cold} has rows already", hint="name a table that does not exist yet")
     return cold
 
 
-def _register(hot: HotRun, table: HotTable, found: Found, publication: str | None, *, now: Any) -> None:
+def _register(hot: HotRun, table: HotTable, found: ServerTable, publication: str | None, *, now: Any) -> None:
     del found
     here = identity(hot.session(table))
     state = MirrorState.OFF if publication is None else MirrorState.STARTING
@@ -158,7 +158,7 @@ def _register(hot: HotRun, table: HotTable, found: Found, publication: str | Non
         HotWriter(state_writer.connection).add(record)
 
 
-def _register_chunks(hot: HotRun, table: HotTable) -> Found:
+def _register_chunks(hot: HotRun, table: HotTable) -> ServerTable:
     found = find(hot.session(table), table)
     with hot.ledger.database.sweeper(hot.lease) as state:
         writer = HotWriter(state.connection)
@@ -236,7 +236,7 @@ def _prove_again(hot: HotRun, table: HotTable, there: set[int]) -> None:
             book.set_chunk(chunk.name, state=state, sealed=None, changed=None, tiered_at=None, digest=None)
 
 
-def _start_over(connection: Session, found: Found, name: str) -> None:
+def _start_over(connection: Session, found: ServerTable, name: str) -> None:
     setup.drop_slot(connection, name)
     with connection.transaction():
         mark_own(connection)

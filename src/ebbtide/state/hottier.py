@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -91,6 +91,13 @@ class ChunkRecord:
     """1 where a person brought it back from the lake: it stays until a person drops it."""
     act: str | None = None
     waits_for: tuple[str, ...] = ()
+
+    @property
+    def days(self) -> tuple[date, date] | None:
+        """The first and the last day of its rows; None where an end is open."""
+        if self.first is None or self.last is None:
+            return None
+        return self.first.date(), (self.last - timedelta(microseconds=1)).date()
 
 
 class HotReader:
