@@ -102,12 +102,12 @@ class StateWriter(RunWriter):
 
     def release_unmark(self, dataset: str, native_id: str, *, actor: str, at: datetime) -> tuple[Unmark, ...]:
         """Let policies act on an object again; gives the pins that this released."""
-        ids = [pin.id for pin in self.unmarks(dataset=dataset) if pin.object == native_id and pin.active(at)]
+        ids = [pin.id for pin in self.unmarks([dataset]) if pin.object == native_id and pin.active(at)]
         if not ids:
             raise InputError("the object is not unmarked", hint="`history` shows the state of each transaction")
         values = {"released_at": at, "released_by": actor}
         self.connection.execute(update(tables.unmarks).where(tables.unmarks.c.id.in_(ids)).values(values))
-        return tuple(pin for pin in self.unmarks(dataset=dataset) if pin.id in ids)
+        return tuple(pin for pin in self.unmarks([dataset]) if pin.id in ids)
 
     def hold_dataset(self, dataset: str, *, owner: str, reason: str, at: datetime) -> Hold:
         """Hold a whole dataset (spec §3)."""
