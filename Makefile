@@ -75,12 +75,14 @@ test-cluster: setup
 	@$(PYTEST) $(TIMED) -m cluster --cluster
 
 HISTORIES ?= 10000
+KILLS ?= 200
 SEED ?= $(shell date +%Y%m%d)
 
 .PHONY: nightly
-nightly: setup ## Sweep 10,000 random histories (HISTORIES=600 for fewer, SEED=…) and write benchmarks/PROPERTY.md
+nightly: setup ## Sweep 10,000 random histories (HISTORIES=600 for fewer, SEED=…), benchmarks/PROPERTY.md, and 200 kills (KILLS=…)
 	@EBBTIDE_HISTORIES=$(HISTORIES) EBBTIDE_SEED=$(SEED) EBBTIDE_RECORD=benchmarks/PROPERTY.md \
 	PYTEST_DEBUG_TEMPROOT=$(or $(TMPDIR),/tmp) $(PYTEST) -s -W ignore tests/property
+	@EBBTIDE_KILLS=$(KILLS) EBBTIDE_SEED=$(SEED) $(PYTEST) -W ignore tests/hottier/test_random_kills.py
 
 .PHONY: test-spark41
 test-spark41: setup-spark41 ## Run the marked subset on Spark 4.1 (Iceberg and Delta)

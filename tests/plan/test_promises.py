@@ -90,6 +90,7 @@ CASES: list[tuple[str, dict[str, object], dict[str, str], int | None, str | None
      "floor:history.expire.min-snapshots-to-keep=5"),
     (TARGETS, {}, {"history.expire.min-snapshots-to-keep": "1"}, 109, None),
     (TARGETS, {}, {"consumer:c": "main/3"}, None, "floor:consumer:c"),
+    (TARGETS, {}, {"versions:p": "7"}, None, "floor:versions:p"),
     (TARGETS, {}, {"delta.deletedFileRetentionDuration": "interval 1 week"}, 109, None),
     (TARGETS, {}, {"delta.deletedFileRetentionDuration": "interval 100 days"}, 202,
      "versions: floor:delta.deletedFileRetentionDuration=interval 100 days makes it 202 d, 92 d more than promised"),

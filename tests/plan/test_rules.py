@@ -92,6 +92,7 @@ def lake() -> list[Table]:
     consumer = Table("lake.v.consumer", floors={"consumer:job": "main/2"})
     for n in range(4):
         consumer.commit(f"main/{n}", 100 - n)
+    mirrored = line("lake.v.mirrored", 100, 90, 80, 70, floors={"versions:ebbtide.hot.position": "T3,T2"})
     monthly = Table("lake.newest.monthly", extra={"schedule": "1m", "time_grain": "+1m"}, partitions=tuple(
         replace(day(0), id=f"0/d={d}", date=d, first_day=d, last_day=d) for d in (date(2026, 7, 1), date(2026, 8, 1))
     )).commit("1", 1, adds=[])  # fmt: skip
@@ -104,7 +105,7 @@ def lake() -> list[Table]:
         line("lake.v.min", 100, 90, 80, 70, floors={"history.expire.min-snapshots-to-keep": "3"}),
         line("lake.v.gc", 100, 90, 80, floors={"gc.enabled": "false"}),
         line("lake.v.floored", 100, 90, 80),
-        forked, replaced, rolled, paimon, time_kept, odd_floor, consumer, branch_kept,
+        forked, replaced, rolled, paimon, time_kept, odd_floor, consumer, mirrored, branch_kept,
         line("lake.vmin.t", 9, 8, 7, 6, 5), line("lake.vmax.t", 9, 8, 7, 6), line("lake.vlimit.t", 9, 8, 7, 6, 5),
         rewritten, border, in_use, shared, sharing, views, wap,
         line("lake.staged.t", 50).commit("S", 40, parent="T1", staged=True),
@@ -222,6 +223,9 @@ def test_settings_of_the_formats_are_floors_and_are_named(found: Any) -> None:
     assert goes(found, "lake.v.time_kept") == ["T1"]
     assert goes(found, "lake.v.consumer") == ["main/0", "main/1"]
     assert kept_by(found, "v.consumer#versions:main/2") == ["floor:consumer:job"]
+    assert goes(found, "lake.v.mirrored") == ["T1"]
+    for kept in ("T2", "T3"):
+        assert kept_by(found, f"v.mirrored#versions:{kept}") == ["floor:versions:ebbtide.hot.position"]
 
 
 def test_settings_of_a_branch_keep_what_that_branch_has(found: Any) -> None:

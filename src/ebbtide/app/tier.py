@@ -4,6 +4,7 @@
 2. The mirror reads the log. Chunks past `tier_after` are sealed, and it reads on, past their seals.
 3. Where the gate is open and digests are equal, a chunk is `tiered`.
 4. Chunks past `drop_after` are dropped by acts: intent, fence, everything proven once more, drop, outcome.
+5. The cold table's small files are joined where that is due.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from ebbtide.app.results.tier import TierResult, exit_code
 from ebbtide.app.round import sweeper
 from ebbtide.app.runs import recorded
 from ebbtide.app.tier_cold import refuse_outlived
+from ebbtide.app.tier_compact import compact_if_due
 from ebbtide.app.tier_drop import drop_due, due_to_drop
 from ebbtide.app.tier_opened import HotRun, added, hot_run, hot_table, hot_tables
 from ebbtide.app.tier_table import NOT_ADDED, TierOutcome, bring_up, guarded, look, mirrored, within_the_ceiling
@@ -64,6 +66,9 @@ def run_tier(
                 guarded(each, lambda each=each: refuse_outlived(project, each.table))
         if not sync_only:
             drop_due(hot, {n: t for n, t in told.items() if n in known and not t.errors}, now)
+            for name, each in told.items():
+                if name in known:
+                    guarded(each, lambda each=each: compact_if_due(hot, each, now))
         results = tuple(_result(hot, name, each) for name, each in told.items())
         if only is None:
             results += _forgotten(project, known)

@@ -16,7 +16,8 @@ from psycopg import Connection
 from ebbtide.app.tier_opened import HotRun
 from ebbtide.config.hottier import HotTable
 from ebbtide.errors import RefusedError
-from ebbtide.formats.iceberg.cold import ColdRange, ColdTable, Position, outside
+from ebbtide.formats.iceberg.cold import ColdRange, ColdTable, outside
+from ebbtide.formats.iceberg.position import Position
 from ebbtide.hottier import setup
 from ebbtide.hottier.copy import rows_of, seen_by
 from ebbtide.hottier.drift import begin_with

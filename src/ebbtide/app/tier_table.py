@@ -50,9 +50,14 @@ def guarded(told: TierOutcome, work: object) -> None:
         raise
     except Exception as error:
         keep_trace(error)
-        ours = _ours(told.table, error)
-        told.errors.append(f"{ours.message} ({ours.hint})" if ours.hint else ours.message)
-        told.refused = told.refused or isinstance(ours, RefusedError)
+        tell(told, error)
+
+
+def tell(told: TierOutcome, error: Exception) -> None:
+    """What went wrong with a table, as a row of its result."""
+    ours = _ours(told.table, error)
+    told.errors.append(f"{ours.message} ({ours.hint})" if ours.hint else ours.message)
+    told.refused = told.refused or isinstance(ours, RefusedError)
 
 
 def _ours(table: HotTable, error: Exception) -> EbbtideError:

@@ -57,6 +57,8 @@ class HotTable:
     """Bytes of the server's log that the mirror may hold back."""
     file: str = ""
     """The file that declares it, below the project: what a plan names as the policy of its chunks."""
+    compact: Duration | None = None
+    """How often the cold table's small files are joined, at the most; None is never."""
 
     @property
     def path(self) -> tuple[str, str]:
@@ -92,6 +94,9 @@ class _HotTableSettings(BaseModel):
     delete_share: float = Field(0.3, strict=True, ge=0, le=1, description="most of a chunk that one DELETE may take")
     max_retained: int = Field(
         8 << 30, strict=True, ge=1 << 20, description="most bytes of log that a mirror holds back"
+    )
+    compact: Hours | None = Field(
+        Duration(1, "d"), description="how often small files of the cold table are joined; `null` is never"
     )
 
     @field_validator("chunk")
@@ -158,5 +163,5 @@ def _checked(said: _HotTableSettings, server: ServerUrl, here: str, file: str) -
     chunk = Duration(int(said.chunk[:-1]), said.chunk[-1])
     return HotTable(
         said.name, said.time, chunk, server, here, said.tier_after, said.drop_after, cold, said.ahead,
-        said.delete_share, said.max_retained, file,
+        said.delete_share, said.max_retained, file, said.compact,
     )  # fmt: skip

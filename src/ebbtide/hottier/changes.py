@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ebbtide.hottier.arrays import to_arrow
 from ebbtide.hottier.columns import Columns
 from ebbtide.hottier.pgoutput import ChangeBatch, RowChanges
-from ebbtide.hottier.values import CannotFollowError, Field, to_arrow
+from ebbtide.hottier.values import CannotFollowError, Field
 
 _ORDER, _HOLES = "__order", "__holes"
 

@@ -22,7 +22,8 @@ from psycopg import Connection
 
 from ebbtide.config.hottier import HotTable
 from ebbtide.errors import RefusedError
-from ebbtide.formats.iceberg.cold import ColdRange, ColdTable, Position
+from ebbtide.formats.iceberg.cold import ColdRange, ColdTable
+from ebbtide.formats.iceberg.position import Position
 from ebbtide.hottier import adopt, drift, log
 from ebbtide.hottier.changes import Effect, effect_of, fill_from, rows_with_keys
 from ebbtide.hottier.pgoutput import ChangeBatch
@@ -147,6 +148,7 @@ class Mirror:
         assert reached is not None
         if slot[0] > reached:
             raise self._degraded("the server has forgotten log that the cold table does not have")
+        self.cold.restate()
         self.book.set_table(position=position.at)
         if slot[0] < reached:
             log.advance(self.connection, record.slot or "", reached)

@@ -58,8 +58,8 @@ def integers(buffer: Bytes, at: Ints, size: int) -> Ints:
     return raw.view(f">i{size}").ravel().astype(np.int64)
 
 
-def to_arrow(buffer: Bytes, field: Field, column: ServerColumn) -> pa.Array:
-    """The values of one column."""
+def plain_to_arrow(buffer: Bytes, field: Field, column: ServerColumn) -> pa.Array:
+    """The values of one column that has no arrays."""
     kind, there = column.kind, field.there
     mask = None if there.all() else ~there
     at = np.where(there, field.start, 0)

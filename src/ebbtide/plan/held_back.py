@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 
 from ebbtide.config.policies import Policy, PolicySet, Select, Versions
 from ebbtide.kernel.engine import connection
@@ -40,7 +40,9 @@ class Statute:
 
 @dataclass(frozen=True, slots=True)
 class HeldBack:
-    """What keeps an erasure from one dataset. `kept` are versions that may neither be rewritten nor end, with why."""
+    """What keeps an erasure from one dataset. `kept` are versions that may neither be rewritten nor end, with why;
+    `ages` settings of the format that keep what was superseded, each with how long; None where that is not understood.
+    """
 
     blocks: tuple[str, ...] = ()
     holds: tuple[str, ...] = ()
@@ -48,6 +50,7 @@ class HeldBack:
     settings: tuple[str, ...] = ()
     rows: int | None = None
     kept: Mapping[str, Reason] = field(default_factory=dict)
+    ages: Mapping[str, timedelta | None] = field(default_factory=dict)
 
 
 def held_back(
@@ -68,9 +71,14 @@ def held_back(
             settings=tuple(row["settings"] or ()),
             rows=row["rows"],
             kept=kept.get(row["table_id"], {}),
+            ages={rule["text"]: _age(rule["micros"]) for rule in row["times"]},
         )
         for row in rows
     }
+
+
+def _age(micros: int | None) -> timedelta | None:
+    return None if micros is None else timedelta(microseconds=micros)
 
 
 def _statutes(policies: PolicySet, numbers: Collection[int], last_day: date | None, now: datetime) -> list[Statute]:
