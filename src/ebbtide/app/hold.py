@@ -11,7 +11,6 @@ from ebbtide.app.state import open_state
 from ebbtide.config import Project
 from ebbtide.errors import InputError
 from ebbtide.ledger.entries import HoldPlaced, HoldReleased, salted
-from ebbtide.ledger.redaction import dataset_in_ledger
 from ebbtide.model.ids import written
 from ebbtide.model.times import as_text
 from ebbtide.run import RunContext, quiet
@@ -49,7 +48,7 @@ def add_hold(
         step.append(
             HoldPlaced(
                 at=now, hold=hold.id, scope=str(hold.scope), owner=who,
-                reason=salted(hold.salt, reason), dataset=dataset_in_ledger(step.state.condemned(), table_id),
+                reason=salted(hold.salt, reason), dataset=step.dataset_in_ledger(table_id),
                 first_day=first_day, last_day=last_day,
             )
         )  # fmt: skip

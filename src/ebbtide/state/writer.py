@@ -102,12 +102,12 @@ class StateWriter(RunWriter):
 
     def release_unmark(self, dataset: str, native_id: str, *, actor: str, at: datetime) -> tuple[Unmark, ...]:
         """Let policies act on an object again; gives the pins that this released."""
-        ids = [pin.id for pin in self.unmarks(dataset=dataset) if pin.object == native_id and pin.active(at)]
+        ids = [pin.id for pin in self.unmarks([dataset]) if pin.object == native_id and pin.active(at)]
         if not ids:
             raise InputError("the object is not unmarked", hint="`history` shows the state of each transaction")
         values = {"released_at": at, "released_by": actor}
         self.connection.execute(update(tables.unmarks).where(tables.unmarks.c.id.in_(ids)).values(values))
-        return tuple(pin for pin in self.unmarks(dataset=dataset) if pin.id in ids)
+        return tuple(pin for pin in self.unmarks([dataset]) if pin.id in ids)
 
     def hold_dataset(self, dataset: str, *, owner: str, reason: str, at: datetime) -> Hold:
         """Hold a whole dataset (spec §3)."""
@@ -218,11 +218,11 @@ class StateWriter(RunWriter):
 
     def move_request(self, request_id: str, state: RequestState, *, at: datetime) -> Request:
         """The next step in the life of a request; steps that do not follow are refused."""
-        found = self.get_request(request_id)
-        if state not in NEXT_STATES[found.state]:
-            allowed = ", ".join(sorted(NEXT_STATES[found.state])) or "nothing more"
+        request = self.get_request(request_id)
+        if state not in NEXT_STATES[request.state]:
+            allowed = ", ".join(sorted(NEXT_STATES[request.state])) or "nothing more"
             raise RefusedError(
-                f"request {request_id} is {found.state} and cannot become {state}", hint=f"it may become {allowed}"
+                f"request {request_id} is {request.state} and cannot become {state}", hint=f"it may become {allowed}"
             )
         if not NEXT_STATES[state]:
             drop_lookups(self.connection, request_id)
@@ -230,11 +230,11 @@ class StateWriter(RunWriter):
 
     def extend_request(self, request_id: str, *, until: datetime, at: datetime) -> Request:
         """A later deadline, as the law allows; the caller knows the law."""
-        found = self.get_request(request_id)
-        if found.closed_at is not None or until <= found.deadline:
+        request = self.get_request(request_id)
+        if request.closed_at is not None or until <= request.deadline:
             raise RefusedError(
                 f"request {request_id} cannot be extended to {until:%Y-%m-%d}",
-                hint=f"it is {found.state}, due on {found.deadline:%Y-%m-%d}",
+                hint=f"it is {request.state}, due on {request.deadline:%Y-%m-%d}",
             )
         return self._set_request(request_id, extended_to=until, updated_at=at)
 
