@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from ebbtide.cli.subject import pairs_of
-from ebbtide.config.subjects import Match, Place, Subject
+from ebbtide.config.subjects import IdentityColumn, Match, Subject
 from ebbtide.erasure.subjects import PeopleFile, _types_of, person_of
-from ebbtide.erasure.values import Declared, canonical, types_in
+from ebbtide.erasure.values import DeclaredIdentity, canonical, types_in
 from ebbtide.errors import InputError
 from ebbtide.ledger.commitment import Identifier
 
@@ -17,9 +17,9 @@ UUID_TEXT = "8841302a-0000-4000-8000-00000000abcd"
 SECRET = "8841302"
 
 
-def declared(*types: str, name: str = "user_id", match: Match = "exact") -> Declared:
-    subject = Subject(name, "subjects.yml:2", (Place("lake.app.users", name),), match=match)
-    return Declared(subject, frozenset(types))
+def declared(*types: str, name: str = "user_id", match: Match = "exact") -> DeclaredIdentity:
+    subject = Subject(name, "subjects.yml:2", (IdentityColumn("lake.app.users", name),), match=match)
+    return DeclaredIdentity(subject, frozenset(types))
 
 
 DECLARED = {"user_id": declared("bigint", "string"), "email": declared("string", name="email", match="casefold")}
@@ -140,8 +140,8 @@ def test_a_value_in_a_nested_column_has_those_of_its_types_that_can_hold_it() ->
         ("profile", {"bigint", "date"}),
         ("ids", {"bigint"}),
     ):
-        assert _types_of(Place("l.d.t", column), types, (), "subjects.yml") == (frozenset(around), True)
-    nested = Declared(declared("string").subject, frozenset(), frozenset({"bigint", "date"}))
+        assert _types_of(IdentityColumn("l.d.t", column), types, (), "subjects.yml") == (frozenset(around), True)
+    nested = DeclaredIdentity(declared("string").subject, frozenset(), frozenset({"bigint", "date"}))
     assert nested.types_of("8841302") == {"bigint"}
     assert nested.types_of("anna@x.de") == frozenset()
     assert canonical(nested, "anna@x.de") == "anna@x.de"

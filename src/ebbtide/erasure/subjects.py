@@ -12,9 +12,9 @@ from pathlib import Path
 from sys import intern
 from typing import IO
 
-from ebbtide.config.subjects import Identities, Place, Subject
+from ebbtide.config.subjects import Identities, IdentityColumn, Subject
 from ebbtide.config.yaml import nearest
-from ebbtide.erasure.values import Declared, canonical, types_in
+from ebbtide.erasure.values import DeclaredIdentity, canonical, types_in
 from ebbtide.errors import InputError
 from ebbtide.governance.carriers import enclosing
 from ebbtide.inventory.information_schema import Inventory
@@ -26,7 +26,7 @@ _FILE_HINT = "write CSV with a line of identities first, or a JSON object a line
 
 
 @dataclass(frozen=True, slots=True)
-class BadLine:
+class RefusedLine:
     """A line of a file of people from which nothing was filed. It never says what stood there."""
 
     line: int
@@ -34,7 +34,7 @@ class BadLine:
     hint: str | None
 
 
-def declared_identities(identities: Identities, inventory: Inventory) -> Mapping[str, Declared]:
+def declared_identities(identities: Identities, inventory: Inventory) -> Mapping[str, DeclaredIdentity]:
     """Each identity with the types of its own columns, as the last scan saw them."""
     if not identities.subjects:
         raise InputError(
@@ -44,13 +44,13 @@ def declared_identities(identities: Identities, inventory: Inventory) -> Mapping
     return {name: _declared(subject, types, former) for name, subject in identities.subjects.items()}
 
 
-def _declared(subject: Subject, types: Mapping[str, Mapping[str, str]], former: Collection[str]) -> Declared:
+def _declared(subject: Subject, types: Mapping[str, Mapping[str, str]], former: Collection[str]) -> DeclaredIdentity:
     own, around = set[str](), set[str]()
     for place in subject.columns:
         among, is_nested = _types_of(place, types, former, subject.where)
         (around if is_nested else own).update(among)
     more = any(place.table_id in former or types.get(place.table_id) == {} for place in subject.columns)
-    return Declared(subject, frozenset(own), frozenset(around), more)
+    return DeclaredIdentity(subject, frozenset(own), frozenset(around), more)
 
 
 def column_types(inventory: Inventory) -> Mapping[str, Mapping[str, str]]:
@@ -63,7 +63,7 @@ def column_types(inventory: Inventory) -> Mapping[str, Mapping[str, str]]:
 
 
 def _types_of(
-    place: Place, types: Mapping[str, Mapping[str, str]], former: Collection[str], where: str
+    place: IdentityColumn, types: Mapping[str, Mapping[str, str]], former: Collection[str], where: str
 ) -> tuple[frozenset[str], bool]:
     """The types of a declared column, or those inside of the nested one that it is, or lies in."""
     if place.table_id in former:  # it was dropped: what its other columns hold is asked for as before
@@ -82,7 +82,7 @@ def _types_of(
     return types_in(known[column]), column != place.column or "<" in known[column]
 
 
-def person_of(values: Iterable[tuple[str, str]], declared: Mapping[str, Declared]) -> tuple[Identifier, ...]:
+def person_of(values: Iterable[tuple[str, str]], declared: Mapping[str, DeclaredIdentity]) -> tuple[Identifier, ...]:
     """One person, each identifier once, in the order in which they were written."""
     found: dict[Identifier, None] = {}
     for name, text in values:
@@ -102,9 +102,9 @@ def shown_name(name: str) -> str:
 class PeopleFile:
     """Many people: CSV with the identities in its first line, or a JSON object a line. `bad` fills while it is read."""
 
-    def __init__(self, path: Path, declared: Mapping[str, Declared]) -> None:
+    def __init__(self, path: Path, declared: Mapping[str, DeclaredIdentity]) -> None:
         self.path, self.declared = path, declared
-        self.bad: list[BadLine] = []
+        self.bad: list[RefusedLine] = []
 
     def people(self) -> Iterator[tuple[Identifier, ...]]:
         """Everyone who can be read, as a line of the file says; never all of them in memory."""
@@ -120,7 +120,7 @@ class PeopleFile:
                         yield person_of(found, self.declared)
                     except InputError as error:
                         # A million of them may be bad in the same way.
-                        self.bad.append(BadLine(number, intern(error.message), error.hint and intern(error.hint)))
+                        self.bad.append(RefusedLine(number, intern(error.message), error.hint and intern(error.hint)))
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror}", where=str(self.path), hint=_FILE_HINT) from None
 

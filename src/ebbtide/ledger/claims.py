@@ -49,7 +49,7 @@ class Closing(NamedTuple):
     exceptions: dict[str, set[str]]
 
 
-class Search(NamedTuple):
+class SearchClaim(NamedTuple):
     """Where somebody was searched for, since when, what was found, and what could not be read: of that, places as a
     whole.
     """
@@ -102,11 +102,11 @@ def _check_receipt(own: Sequence[Body], closing: Closing) -> None:
         raise ProofError("commitments", expected=", ".join(received), found=", ".join(sorted(closing.commitments)))
 
 
-def last_searches(own: Sequence[Body], commitments: Sequence[str]) -> dict[tuple[str, str], Search]:
+def last_searches(own: Sequence[Body], commitments: Sequence[str]) -> dict[tuple[str, str], SearchClaim]:
     """The last search by commitment and place, after the last work on the request; refused where one is missing."""
     work = max((at for at, body in enumerate(own) if is_work(body)), default=-1)
     worked = max((parse_timestamp(str(body["at"])) for body in own if is_work(body)), default=None)
-    last: dict[tuple[str, str], Search] = {}
+    last: dict[tuple[str, str], SearchClaim] = {}
     ever: dict[tuple[str, str], None] = {}
     for at, body in enumerate(own):
         if body["kind"] == VERIFIED:
@@ -125,7 +125,7 @@ def last_searches(own: Sequence[Body], commitments: Sequence[str]) -> dict[tuple
     return last
 
 
-def _check_clean(last: dict[tuple[str, str], Search], closing: Closing) -> None:
+def _check_clean(last: dict[tuple[str, str], SearchClaim], closing: Closing) -> None:
     for (commitment, place), search in last.items():
         if search.found or search.unread:
             raise ProofError(
@@ -139,7 +139,7 @@ def _check_clean(last: dict[tuple[str, str], Search], closing: Closing) -> None:
         )
 
 
-def _check_excepted(last: dict[tuple[str, str], Search], closing: Closing) -> None:
+def _check_excepted(last: dict[tuple[str, str], SearchClaim], closing: Closing) -> None:
     if not closing.exceptions:
         raise ProofError(f"exceptions of a request that is {WITH_EXCEPTIONS}", expected="at least one", found="none")
     for (_, place), search in last.items():
@@ -157,7 +157,7 @@ def is_work(body: Body) -> bool:
     return body["kind"] not in _WORDS
 
 
-def _search(body: Body) -> Search:
+def _search(body: Body) -> SearchClaim:
     """Where a verification searched, for whom, and how much it found and could not read."""
     counts = [body.get("found"), body.get("unread", 0), body.get("unlisted", 0)]
     match body:
@@ -172,7 +172,7 @@ def _search(body: Body) -> Search:
             began = parse_timestamp(began_at)
             is_known = min(found, unread, unlisted) >= 0 and unlisted <= unread and is_digest(inventory)
             if is_known and began <= parse_timestamp(str(body["at"])):
-                return Search(place, _texts(commitments), began, found, unread, unlisted)
+                return SearchClaim(place, _texts(commitments), began, found, unread, unlisted)
     raise InputError(
         f"a {VERIFIED} entry without place, scanner, inventory, commitments, began_at and found",
         hint="`found` and `unread` count from 0, `unlisted` is of the latter, the inventory is a digest, and it began "

@@ -54,7 +54,7 @@ _NOT_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
 
 
 @dataclass(slots=True)
-class Findings:
+class ObjectFindings:
     """What one object holds, needles by their numbers. `untold` has None for all of them; `unknown_bytes` says that
     there were bytes of no known structure, from which no short value can be told.
     """
@@ -104,9 +104,9 @@ class Matcher:
         _ = self._text.scanner
         return self
 
-    def search(self, pieces: Iterator[Piece]) -> Findings:
+    def search(self, pieces: Iterator[Piece]) -> ObjectFindings:
         """All that the pieces of one object hold."""
-        findings, ends = Findings(), _Ends(self._longest)
+        findings, ends = ObjectFindings(), _Ends(self._longest)
         for piece in pieces:
             if isinstance(piece, CannotTell):
                 findings.untold.add((None, piece.because))
@@ -122,12 +122,12 @@ class Matcher:
 
     def holds(self, text: str) -> bool:
         """Whether a text, such as a path, may hold a value of anybody: then it is not to be shown."""
-        findings = Findings()
+        findings = ObjectFindings()
         values = pa.array([text.encode("utf-8", "replace").decode()])  # a name on disk need not be UTF-8
         self._search_text(Cells("", "path", values), values, findings)
         return bool(findings.found) or any(n is not None for n, because in findings.untold if because != TOO_SHORT)
 
-    def _search_cells(self, cells: Cells, findings: Findings) -> None:
+    def _search_cells(self, cells: Cells, findings: ObjectFindings) -> None:
         values = _plain(cells.values)
         if cells.cut is not None:
             findings.suspicions.update(self._cut.suspicions(cells, values))
@@ -145,10 +145,10 @@ class Matcher:
                 findings.found.update((n, cells.how, cells.where) for n in known.found(values))
             if pt.is_fixed_size_binary(values.type):
                 whole = values.cast(pa.binary(values.type.byte_width)).cast(pa.binary())
-                self._scan(self._raw, whole, lambda: _Seen(cells, findings, self.needles, is_text=False))
+                self._scan(self._raw, whole, lambda: _PieceHits(cells, findings, self.needles, is_text=False))
 
-    def _search_text(self, cells: Cells, values: pa.Array, findings: Findings) -> None:
-        self._scan(self._text, values, lambda: _Seen(cells, findings, self.needles, is_text=True))
+    def _search_text(self, cells: Cells, values: pa.Array, findings: ObjectFindings) -> None:
+        self._scan(self._text, values, lambda: _PieceHits(cells, findings, self.needles, is_text=True))
         if not self._tiny or not len(values):
             return
         lowered = pc.utf8_lower(values) if any(form.fold for _, form in self._tiny) else values
@@ -163,7 +163,9 @@ class Matcher:
             elif pc.any(pc.greater(pc.binary_length(values), len(form.content))).as_py():
                 findings.untold.add((n, TOO_SHORT))
 
-    def _search_binary(self, cells: Cells, values: pa.Array, findings: Findings, *, is_unpacked: bool = False) -> None:
+    def _search_binary(
+        self, cells: Cells, values: pa.Array, findings: ObjectFindings, *, is_unpacked: bool = False
+    ) -> None:
         if is_unpacked and cells.how == "row" and maybe_packed(values):
             findings.untold.add((None, PACKED))
         if _is_text(values):
@@ -178,25 +180,25 @@ class Matcher:
         wanted = pa.array(list(self._binary), values.type)
         for each in pc.unique(values.filter(pc.is_in(values, wanted))).to_pylist():
             findings.found.update((n, cells.how, cells.where) for n in self._binary.get(each, ()))
-        self._scan(self._raw, values, lambda: _Seen(cells, findings, self.needles, is_text=False))
+        self._scan(self._raw, values, lambda: _PieceHits(cells, findings, self.needles, is_text=False))
         # A bound is one value, and was compared as a whole.
         findings.unknown_bytes |= cells.how != "bound" and cells.where not in _COUNTED
 
-    def _search_bytes(self, data: bytes, begin: int, until: int, where: str, findings: Findings) -> None:
+    def _search_bytes(self, data: bytes, begin: int, until: int, where: str, findings: ObjectFindings) -> None:
         """What ends in this range: what ends before it was judged, what ends behind it is, once it is known whole."""
-        seen = _Seen(Cells(where, "bytes", pa.nulls(0)), findings, self.needles, is_text=False)
+        seen = _PieceHits(Cells(where, "bytes", pa.nulls(0)), findings, self.needles, is_text=False)
         for number, start in self._raw.scanner.hits(data):
             n, form = self._raw.forms[number]
             if begin < start + len(form.content) <= until:
                 seen.hit(n, form, memoryview(data), start, (0, len(data)), is_cell=False)
         self._search_broken(self._raw, data, lambda: seen)
 
-    def _scan(self, known: _Known, values: pa.Array, seen: Callable[[], _Seen]) -> None:
+    def _scan(self, known: _Known, values: pa.Array, seen: Callable[[], _PieceHits]) -> None:
         """Look through the buffer that all values of the array stand in, one after the other."""
         offsets, data = _buffers(values)
         if not len(data):
             return
-        look: _Seen | None = None
+        look: _PieceHits | None = None
         for number, start in known.scanner.hits(data):
             look = look or seen()
             n, form = known.forms[number]
@@ -210,7 +212,7 @@ class Matcher:
         self._search_broken(known, data, seen)
 
     @staticmethod
-    def _search_broken(known: _Known, data: bytes | memoryview, seen: Callable[[], _Seen]) -> None:
+    def _search_broken(known: _Known, data: bytes | memoryview, seen: Callable[[], _PieceHits]) -> None:
         """What stands across the lines of base64, hex or a mail: in pieces it is found nowhere else."""
         for run in unbroken(data):
             for number, start in known.scanner.hits(run):
@@ -218,11 +220,11 @@ class Matcher:
 
 
 @dataclass(slots=True)
-class _Seen:
+class _PieceHits:
     """What hits in one piece come to."""
 
     cells: Cells
-    findings: Findings
+    findings: ObjectFindings
     needles: Sequence[Needle]
     is_text: bool
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -217,7 +218,7 @@ def test_json_that_unpacks_to_more_than_can_be_held_is_read_line_by_line(monkeyp
 
 def test_counts_that_a_format_writes_as_texts_are_no_values_and_other_texts_beside_them_are() -> None:
     digits = "8841302"
-    iceberg = {
+    iceberg: dict[str, Any] = {
         "snapshots": [{"summary": {"added-files-size": digits, "total-records": digits}}],
         "statistics": [{"blob-metadata": [{"properties": {"ndv": digits}}]}],
     }
@@ -229,7 +230,7 @@ def test_counts_that_a_format_writes_as_texts_are_no_values_and_other_texts_besi
         assert not places(pieces_of(json.dumps(document).encode(), name), digits)
         assert places(pieces_of(json.dumps(document).encode(), "t/other.json"), digits)
     iceberg["snapshots"][0]["summary"] |= {"partitions.user=8841302": "1", "note": digits}
-    iceberg["properties"] = {"total-records": digits}  # type: ignore[assignment]
+    iceberg["properties"] = {"total-records": digits}
     found = places(pieces_of(json.dumps(iceberg).encode(), "t/metadata/v1.metadata.json"), digits)
     assert found == {
         "Iceberg metadata: key in snapshots.summary",

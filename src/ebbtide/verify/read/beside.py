@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 from ebbtide.storage.unpack import most_unpacked
 from ebbtide.verify.read.pieces import Pieces
-from ebbtide.verify.read.stored import CHUNK, Stored, UnknownContentError, as_bytes, bytes_of, exactly
+from ebbtide.verify.read.stored import CHUNK, ObjectSource, UnknownContentError, as_bytes, bytes_of, exactly
 
 _SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18(?s:....)")
 """Both of zstd and lz4: a magic number and a size, and so many bytes of anybody's."""
@@ -29,7 +29,7 @@ _STREAMED, _DESCRIPTOR = 8, 24
 """What may stand behind an entry of a zip that was written as a stream: sizes and a checksum."""
 
 
-def gzip_names(stored: Stored) -> Pieces:
+def gzip_names(stored: ObjectSource) -> Pieces:
     """Names, comments and what else stands in the heads of a gzip file, as `gzip` writes the name of what it packs.
 
     Any number of streams may follow each other, and each has a head.
@@ -38,7 +38,7 @@ def gzip_names(stored: Stored) -> Pieces:
         yield from as_bytes(stored, "head of a gzip file", start + len(head), _end_of_head(stored, start, head[3]))
 
 
-def _end_of_head(stored: Stored, start: int, flags: int) -> int:
+def _end_of_head(stored: ObjectSource, start: int, flags: int) -> int:
     with stored.open() as file:
         file.seek(start + _GZIP_FIXED)
         size = 2 + int.from_bytes(file.read(2), "little") if flags & _EXTRA else 0
@@ -50,7 +50,7 @@ def _end_of_head(stored: Stored, start: int, flags: int) -> int:
     return start + _GZIP_FIXED + size + end
 
 
-def skippable_frames(stored: Stored) -> Pieces:
+def skippable_frames(stored: ObjectSource) -> Pieces:
     """Frames that whoever unpacks passes over."""
     for at, found in _matches(stored, _SKIPPABLE):
         start, size = at + len(found), int.from_bytes(found[4:], "little")
@@ -59,7 +59,7 @@ def skippable_frames(stored: Stored) -> Pieces:
             yield from as_bytes(stored, "skippable frame", start, start + size)
 
 
-def _matches(stored: Stored, pattern: re.Pattern[bytes]) -> Iterator[tuple[int, bytes]]:
+def _matches(stored: ObjectSource, pattern: re.Pattern[bytes]) -> Iterator[tuple[int, bytes]]:
     """Where something stands that is no longer than `_LONGEST`, also across two chunks."""
     with stored.open() as file:
         at, rest, told = 0, b"", -1
@@ -99,7 +99,7 @@ def streams(file: BinaryIO, new: Callable[[], Any]) -> Iterator[bytes]:
         rest = decompressor.unused_data if decompressor.eof else b""
 
 
-def between_entries(stored: Stored, archive: zipfile.ZipFile) -> Pieces:
+def between_entries(stored: ObjectSource, archive: zipfile.ZipFile) -> Pieces:
     """Bytes of a zip that belong to no entry of its directory, such as entries that were taken out of it."""
     at = 0
     entries = sorted(archive.infolist(), key=lambda each: each.header_offset)
@@ -150,7 +150,7 @@ def _descriptor(found: bytes, entry: zipfile.ZipInfo) -> int:
     return 0
 
 
-def _end_of_zip(stored: Stored, comment: int) -> int:
+def _end_of_zip(stored: ObjectSource, comment: int) -> int:
     """Where the record ends that ends an archive: the last one is meant."""
     start = max(0, stored.size - _MOST_BEHIND)
     with stored.open() as file:
@@ -159,6 +159,6 @@ def _end_of_zip(stored: Stored, comment: int) -> int:
     return stored.size if at < 0 else start + at + _ZIP_END_BYTES + comment
 
 
-def _gap(stored: Stored, start: int, end: int) -> Pieces:
+def _gap(stored: ObjectSource, start: int, end: int) -> Pieces:
     if start < end:
         yield from as_bytes(stored, "bytes between the entries of an archive", start, end)

@@ -22,7 +22,7 @@ from ebbtide.verify.read.delta import gather_stats
 from ebbtide.verify.read.gather import Gathered
 from ebbtide.verify.read.pieces import CannotTell, Cells, Pieces
 from ebbtide.verify.read.repeated import all_values
-from ebbtide.verify.read.stored import Stored, UnknownContentError, bytes_of, whole
+from ebbtide.verify.read.stored import ObjectSource, UnknownContentError, bytes_of, whole
 from ebbtide.verify.read.text import is_plain, parts_of, read_text
 
 _MOST = 32 << 20
@@ -99,7 +99,7 @@ _TOTALS = frozenset(
 _FILE_ACTIONS = ("add", "remove", "cdc")
 
 
-def read_json(stored: Stored) -> Pieces:
+def read_json(stored: ObjectSource) -> Pieces:
     """A document, or one per line; what is neither is text."""
     kind = _kind_of(stored)
     with io.BufferedReader(stored.open()) as file:  # type: ignore[type-var] # Arrow's files know no lines
@@ -120,7 +120,7 @@ def read_json(stored: Stored) -> Pieces:
     yield from gathered.take()
 
 
-def read_json_stream(stored: Stored) -> Pieces:
+def read_json_stream(stored: ObjectSource) -> Pieces:
     """What is too large to be held, and can be read once: documents a line, or a text that looks like one."""
     with stored.open() as stream, io.BufferedReader(_Once(stream), 1 << 20) as file:
         first = file.readline(_MOST)
@@ -129,7 +129,7 @@ def read_json_stream(stored: Stored) -> Pieces:
             yield from _lines(lines, _kind_of(stored))  # type: ignore[arg-type]
             return
         told = False
-        text = Stored(stored.name, stored.size, lambda: lines, stored.depth)  # type: ignore[arg-type, return-value]
+        text = ObjectSource(stored.name, stored.size, lambda: lines, stored.depth)  # type: ignore[arg-type, return-value]
         for piece in read_text(text):
             yield piece
             if not told and isinstance(piece, Cells) and pc.any(pc.match_substring(piece.values, "\\")).as_py():
@@ -137,7 +137,7 @@ def read_json_stream(stored: Stored) -> Pieces:
                 yield CannotTell(_ESCAPES)
 
 
-def _kind_of(stored: Stored) -> str | None:
+def _kind_of(stored: ObjectSource) -> str | None:
     return next((label for part, label in _KINDS if part in f"/{stored.name}"), None)
 
 
@@ -180,7 +180,7 @@ class _Before:
         pass
 
 
-def _as_text(stored: Stored) -> Pieces:
+def _as_text(stored: ObjectSource) -> Pieces:
     """No JSON, or too large for it. A text can be searched as it stands, unless it has escapes."""
     with stored.open() as file:
         escapes = any(b"\\" in chunk for chunk in iter(lambda: file.read(1 << 20), b""))

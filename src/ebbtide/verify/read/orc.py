@@ -12,10 +12,10 @@ from pyarrow import orc
 from ebbtide.verify.read.flat import leaves, names_in
 from ebbtide.verify.read.orc_places import gaps
 from ebbtide.verify.read.pieces import Cells, Pieces
-from ebbtide.verify.read.stored import HELD, Stored, as_bytes, failed
+from ebbtide.verify.read.stored import HELD, ObjectSource, as_bytes, failed
 
 
-def _between(stored: Stored) -> Pieces:
+def _between(stored: ObjectSource) -> Pieces:
     """Bytes before, between and within the stripes that belong to none of them, and to no footer."""
     try:
         places = list(gaps(stored))
@@ -28,7 +28,7 @@ def _between(stored: Stored) -> Pieces:
                 yield piece
 
 
-def read_orc(stored: Stored) -> Pieces:
+def read_orc(stored: ObjectSource) -> Pieces:
     with stored.open() as file:
         read = orc.ORCFile(file)
         yield Cells("names of columns", "row", pa.array(list(names_in(read.schema)), pa.string()))

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from ebbtide.verify.read.packed import snappy_size
-from ebbtide.verify.read.stored import HELD, Stored, UnknownContentError, exactly
+from ebbtide.verify.read.stored import HELD, ObjectSource, UnknownContentError, exactly
 
 Message = dict[int, list[Any]]
 _LETTERS = len(b"ORC")
@@ -23,7 +23,7 @@ _BLOCK = 256 << 10
 """What a block unpacks to at the most where the file does not say it."""
 
 
-def gaps(stored: Stored) -> Iterator[tuple[int, int]]:
+def gaps(stored: ObjectSource) -> Iterator[tuple[int, int]]:
     """The ranges before, between and within the stripes that belong to nothing."""
     with stored.open() as file:
         file.seek(max(0, stored.size - 256))

@@ -24,8 +24,8 @@ from ebbtide.verify.read.stored import (
     CHUNK,
     DEEPEST,
     HELD,
+    ObjectSource,
     Reader,
-    Stored,
     UnknownContentError,
     as_bytes,
     bytes_of,
@@ -50,7 +50,7 @@ def is_packed(head: bytes, name: str) -> bool:
     return head.startswith(_ZIP) or _codec(head, name) is not None
 
 
-def read_packed(stored: Stored, inner: Reader) -> Pieces:
+def read_packed(stored: ObjectSource, inner: Reader) -> Pieces:
     """Reads what is in a container by `inner`, which takes anything."""
     if stored.depth >= DEEPEST:
         yield CannotTell(f"containers lie in each other more than {DEEPEST} deep")
@@ -75,7 +75,7 @@ def read_packed(stored: Stored, inner: Reader) -> Pieces:
     yield from _stream(stored, lambda: codec[1](stored), name, most_unpacked(stored.size), inner)
 
 
-def _stream(stored: Stored, open_: Callable[[], Any], name: str, most: int, inner: Reader) -> Pieces:
+def _stream(stored: ObjectSource, open_: Callable[[], Any], name: str, most: int, inner: Reader) -> Pieces:
     """What a stream unpacks to: as an object where it can be held, else part by part."""
     with closing(open_()) as stream:
         content = _read(stream, min(most, HELD) + 1)
@@ -85,7 +85,7 @@ def _stream(stored: Stored, open_: Callable[[], Any], name: str, most: int, inne
     with closing(open_()) as stream:
         counted = _Counted(stream, most)
         if is_text(content[:4096]):
-            large = Stored(name, most, lambda: counted, stored.depth + 1)  # type: ignore[arg-type, return-value]
+            large = ObjectSource(name, most, lambda: counted, stored.depth + 1)  # type: ignore[arg-type, return-value]
             yield from (read_json_stream if content.lstrip()[:1] in (b"{", b"[") else read_text)(large)
         else:
             yield CannotTell(f"it unpacks to more than {HELD >> 20} MiB, and cannot be read in parts")
@@ -134,21 +134,23 @@ def _read(stream: Any, most: int) -> bytes:
     return bytes(content)
 
 
-def _codec(head: bytes, name: str) -> tuple[str, Callable[[Stored], Any]] | None:
+def _codec(head: bytes, name: str) -> tuple[str, Callable[[ObjectSource], Any]] | None:
     for magic, codec, _ in _STREAMS:
         if head.startswith(magic):
             return codec, _OPEN[codec]
     if name.endswith((".snappy", ".lz4")) and _is_blocks(head):
         codec = "snappy" if name.endswith(".snappy") else "lz4_raw"
-        return ("snappy" if codec == "snappy" else "lz4"), lambda stored: _Parts(hadoop_blocks(stored.open(), codec))
+        return ("snappy" if codec == "snappy" else "lz4"), lambda stored: _PartStream(
+            hadoop_blocks(stored.open(), codec)
+        )
     return None
 
 
-def _arrow(codec: str) -> Callable[[Stored], Any]:
+def _arrow(codec: str) -> Callable[[ObjectSource], Any]:
     return lambda stored: pa.CompressedInputStream(stored.open(), codec)
 
 
-class _Parts:
+class _PartStream:
     """Parts that come one after another, as a stream."""
 
     def __init__(self, parts: Iterator[bytes]) -> None:
@@ -220,17 +222,17 @@ def _unpacked(packed: bytes, size: int, codec: str) -> bytes:
     return bytes(pa.decompress(packed, decompressed_size=size, codec=codec, asbytes=True))
 
 
-_OPEN: dict[str, Callable[[Stored], Any]] = {
+_OPEN: dict[str, Callable[[ObjectSource], Any]] = {
     "gzip": _arrow("gzip"),
     "zstd": _arrow("zstd"),
     "lz4": _arrow("lz4"),
-    "bz2": lambda stored: _Parts(beside.streams(stored.open(), bz2.BZ2Decompressor)),
-    "xz": lambda stored: _Parts(beside.streams(stored.open(), lzma.LZMADecompressor)),
-    "snappy": lambda stored: _Parts(_frames(stored.open())),
+    "bz2": lambda stored: _PartStream(beside.streams(stored.open(), bz2.BZ2Decompressor)),
+    "xz": lambda stored: _PartStream(beside.streams(stored.open(), lzma.LZMADecompressor)),
+    "snappy": lambda stored: _PartStream(_frames(stored.open())),
 }
 
 
-def _zip(stored: Stored, inner: Reader) -> Pieces:
+def _zip(stored: ObjectSource, inner: Reader) -> Pieces:
     with stored.open() as file, zipfile.ZipFile(file) as archive:
         entries = archive.infolist()
         if len(entries) > _MOST_ENTRIES:

@@ -11,9 +11,9 @@ from decimal import Decimal, localcontext
 
 import pyarrow as pa
 
-from ebbtide.verify.read.parquet_footer import BYTE_ARRAY, DOUBLE, FIXED, FLOAT, INT32, INT64, INT96, Footer, Leaf
+from ebbtide.verify.read.parquet_footer import BYTE_ARRAY, DOUBLE, FIXED, FLOAT, INT32, INT64, INT96, Footer, LeafColumn
 from ebbtide.verify.read.pieces import Cells, Piece
-from ebbtide.verify.read.stored import HELD, Stored, UnknownContentError, exactly, failed
+from ebbtide.verify.read.stored import HELD, ObjectSource, UnknownContentError, exactly, failed
 from ebbtide.verify.read.thrift import Compact
 
 _SHORTEST_CUT = 16
@@ -24,7 +24,7 @@ _DATE, _DECIMAL, _MILLIS, _MICROS = 6, 5, 9, 10
 _DATE_TYPE, _TIME, _INSTANT, _OLD_TIMES = 6, 7, 8, (7, 8)
 
 
-def statistics(stored: Stored, footer: Footer, skipped: frozenset[int]) -> Iterator[Piece]:
+def statistics(stored: ObjectSource, footer: Footer, skipped: frozenset[int]) -> Iterator[Piece]:
     """Least and greatest values: of the chunks, by the footer, and of the pages, by their indexes."""
     for n, leaf in enumerate(footer.leaves):
         if n in skipped:
@@ -43,7 +43,7 @@ def statistics(stored: Stored, footer: Footer, skipped: frozenset[int]) -> Itera
         yield failed("its page index cannot be read", error)
 
 
-def _page_indexes(stored: Stored, footer: Footer, skipped: frozenset[int]) -> Iterator[Cells]:
+def _page_indexes(stored: ObjectSource, footer: Footer, skipped: frozenset[int]) -> Iterator[Cells]:
     places = [
         (n, chunk.outer[6], chunk.outer[7])
         for _, chunks in footer.groups
@@ -69,7 +69,9 @@ def _page_indexes(stored: Stored, footer: Footer, skipped: frozenset[int]) -> It
         yield from _cells("page index", footer.leaves[n], values, stored.name, upper=upper, whole=False)
 
 
-def _cells(what: str, leaf: Leaf, values: list[bytes], describes: str, *, upper: bool, whole: bool) -> Iterator[Cells]:
+def _cells(
+    what: str, leaf: LeafColumn, values: list[bytes], describes: str, *, upper: bool, whole: bool
+) -> Iterator[Cells]:
     array = typed(leaf, values)
     text = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
     cut = None if whole or not text else _SHORTEST_CUT
@@ -77,7 +79,7 @@ def _cells(what: str, leaf: Leaf, values: list[bytes], describes: str, *, upper:
         yield Cells(f"{what} of column {leaf.name}", "bound", array, cut, upper and cut is not None, describes)
 
 
-def typed(leaf: Leaf, values: Iterable[bytes]) -> pa.Array:
+def typed(leaf: LeafColumn, values: Iterable[bytes]) -> pa.Array:
     """Bounds as values of the column's type; as bytes where they are not of its length, or the type is not known."""
     values = list(values)
     numbers = {INT32: pa.int32(), INT64: pa.int64(), FLOAT: pa.float32(), DOUBLE: pa.float64()}
@@ -101,11 +103,11 @@ def typed(leaf: Leaf, values: Iterable[bytes]) -> pa.Array:
     return pa.array(values, pa.large_binary())
 
 
-def _is_text(leaf: Leaf) -> bool:
+def _is_text(leaf: LeafColumn) -> bool:
     return leaf.element.get(6) in _TEXTS or bool(_LOGICAL_TEXTS & set(leaf.element.get(10) or {}))
 
 
-def _scale(leaf: Leaf) -> int | None:
+def _scale(leaf: LeafColumn) -> int | None:
     logical = (leaf.element.get(10) or {}).get(5)
     if logical is None and leaf.element.get(6) != _DECIMAL:
         return None
@@ -113,7 +115,7 @@ def _scale(leaf: Leaf) -> int | None:
     return scale if 0 <= scale <= 76 else None
 
 
-def is_time(leaf: Leaf) -> bool:
+def is_time(leaf: LeafColumn) -> bool:
     """Whether its values are instants or times of a day: no value of a person is one."""
     logical, old = leaf.element.get(10) or {}, leaf.element.get(6)
     return leaf.physical == INT96 or _TIME in logical or _INSTANT in logical or old in (*_OLD_TIMES, _MILLIS, _MICROS)

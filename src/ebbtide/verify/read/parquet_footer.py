@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ebbtide.verify.read.stored import HELD, Stored, UnknownContentError, exactly
+from ebbtide.verify.read.stored import HELD, ObjectSource, UnknownContentError, exactly
 from ebbtide.verify.read.thrift import Compact, Fields
 
 BOOLEAN, INT32, INT64, INT96, FLOAT, DOUBLE, BYTE_ARRAY, FIXED = range(8)
@@ -20,7 +20,7 @@ _DEEPEST = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class LeafColumn:
     """One leaf column. `element` is the schema's own entry, with the types' parameters."""
 
     path: tuple[str, ...]
@@ -35,7 +35,7 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class ColumnChunk:
     """One column of one row group: `meta` is its `ColumnMetaData`, `outer` its `ColumnChunk`."""
 
     meta: Fields
@@ -78,8 +78,8 @@ class Footer:
     `facts` are the key-values of the file and of its chunks.
     """
 
-    leaves: tuple[Leaf, ...]
-    groups: tuple[tuple[int, tuple[Chunk, ...]], ...]
+    leaves: tuple[LeafColumn, ...]
+    groups: tuple[tuple[int, tuple[ColumnChunk, ...]], ...]
     facts: tuple[tuple[bytes, bytes], ...]
     encrypted: bool
     writer: bytes
@@ -87,7 +87,7 @@ class Footer:
     end: int
 
 
-def read_footer(stored: Stored) -> Footer:
+def read_footer(stored: ObjectSource) -> Footer:
     with stored.open() as file:
         file.seek(max(0, stored.size - 8))
         tail = exactly(file, 8, "its footer")
@@ -109,7 +109,7 @@ def _footer(fields: Fields, start: int, size: int) -> Footer:
     leaves = _leaves(fields[2])
     groups = []
     for group in fields.get(4, []):
-        chunks = tuple(Chunk(chunk.get(3) or {}, chunk) for chunk in group[1])
+        chunks = tuple(ColumnChunk(chunk.get(3) or {}, chunk) for chunk in group[1])
         if len(chunks) != len(leaves):
             raise UnknownContentError("a row group has not all of the columns")
         groups.append((int(group[3]), chunks))
@@ -120,9 +120,9 @@ def _footer(fields: Fields, start: int, size: int) -> Footer:
     return Footer(leaves, tuple(groups), facts, encrypted, bytes(fields.get(6, b"")), start, start + size)
 
 
-def _leaves(elements: Sequence[dict[int, Any]]) -> tuple[Leaf, ...]:
+def _leaves(elements: Sequence[dict[int, Any]]) -> tuple[LeafColumn, ...]:
     """The leaves of the schema, which lists its tree from the root, every node before its children."""
-    found: list[Leaf] = []
+    found: list[LeafColumn] = []
     open_: list[tuple[str, int]] = [("", elements[0].get(5, 0))]
     for element in elements[1:]:
         while open_ and open_[-1][1] == 0:
@@ -136,5 +136,5 @@ def _leaves(elements: Sequence[dict[int, Any]]) -> tuple[Leaf, ...]:
             open_.append((own, children))
         else:
             path = (*(each for each, _ in open_[1:]), own)
-            found.append(Leaf(path, element.get(1, -1), element.get(2, 0), element.get(9), element))
+            found.append(LeafColumn(path, element.get(1, -1), element.get(2, 0), element.get(9), element))
     return tuple(found)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from ebbtide.verify.read.gather import Gathered
 from ebbtide.verify.read.pieces import CannotTell, Cells, Pieces
 from ebbtide.verify.read.repeated import all_values
-from ebbtide.verify.read.stored import HELD, Stored, UnknownContentError, as_bytes, exactly, whole
+from ebbtide.verify.read.stored import HELD, ObjectSource, UnknownContentError, as_bytes, exactly, whole
 
 CRC = b"crc\0"
 CHECKSUMS = "checksums of a file"
@@ -28,7 +28,7 @@ _BLOB_COUNTS = ("cardinality", "ndv")
 _SKETCHES = ("apache-datasketches-theta-v1",)
 
 
-def read_crc(stored: Stored) -> Pieces:
+def read_crc(stored: ObjectSource) -> Pieces:
     """Checksums of a file beside this one, four bytes for each so many bytes of it."""
     content = whole(stored)
     if not 0 < int.from_bytes(content[4:8], "big") <= 1 << 30 or len(content) % 4:
@@ -36,7 +36,7 @@ def read_crc(stored: Stored) -> Pieces:
     yield Cells(CHECKSUMS, "bytes", pa.array([content], pa.large_binary()))
 
 
-def read_vectors(stored: Stored) -> Pieces:
+def read_vectors(stored: ObjectSource) -> Pieces:
     """Deletion vectors one after another, behind a version, as Delta and Paimon write them."""
     with stored.open() as file:
         if exactly(file, 1) != b"\x01":
@@ -55,7 +55,7 @@ def _vector(file: BinaryIO) -> None:
         raise UnknownContentError("a deletion vector is not what its checksum says")
 
 
-def read_puffin(stored: Stored) -> Pieces:
+def read_puffin(stored: ObjectSource) -> Pieces:
     """Blobs by their types: vectors are places, sketches are hashes, and of others nothing is known."""
     footer, start = _puffin_footer(stored)
     gathered = Gathered()
@@ -89,7 +89,7 @@ def _words(into: Gathered, footer: Mapping[str, Any]) -> None:
             into.add(place, value)
 
 
-def _blob(stored: Stored, blob: Mapping[str, Any], start: int, size: int) -> Pieces:
+def _blob(stored: ObjectSource, blob: Mapping[str, Any], start: int, size: int) -> Pieces:
     kind = blob.get("type")
     if kind == "deletion-vector-v1":
         with stored.part(start, size).open() as file:
@@ -104,13 +104,13 @@ def _blob(stored: Stored, blob: Mapping[str, Any], start: int, size: int) -> Pie
     yield from as_bytes(stored, "blob", start, start + size)
 
 
-def _between(stored: Stored, start: int, end: int) -> Pieces:
+def _between(stored: ObjectSource, start: int, end: int) -> Pieces:
     for piece in as_bytes(stored, "bytes between the blobs", start, end):
         if piece.data.strip(b"\0"):
             yield piece
 
 
-def _puffin_footer(stored: Stored) -> tuple[dict[str, Any], int]:
+def _puffin_footer(stored: ObjectSource) -> tuple[dict[str, Any], int]:
     with stored.open() as file:
         file.seek(max(0, stored.size - 12))
         tail = exactly(file, 12, "its footer")
