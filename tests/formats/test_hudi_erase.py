@@ -199,6 +199,7 @@ def test_what_a_writer_makes_of_a_persons_key_or_of_a_neighbour_meanwhile_stays(
     assert [tuple(row) for row in driver.rows(case.table)] == [*theirs, C]
 
 
+@pytest.mark.deep
 def test_a_delete_that_is_cancelled_leaves_nothing_that_blocks_the_table(
     driver: HudiDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -398,6 +399,7 @@ INDEXED = {
 }
 
 
+@pytest.mark.deep
 def test_indexes_are_made_anew_beside_nobody_and_after_a_run_that_died_without_them(
     driver: HudiDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
