@@ -22,7 +22,7 @@ def to_arrow(buffer: Bytes, field: Field, column: Column) -> pa.Array:
 
 
 def _lists(buffer: Bytes, field: Field, column: Column) -> pa.Array:
-    raw = memoryview(buffer)
+    raw = buffer.data
     starts: list[int] = []
     sizes: list[int] = []
     counts = np.zeros(len(field.start), np.int64)
