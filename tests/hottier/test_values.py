@@ -10,7 +10,7 @@ import pytest
 
 from ebbtide.app.tier_opened import hot_tables
 from ebbtide.errors import RefusedError
-from ebbtide.formats.iceberg.cold import Span
+from ebbtide.formats.iceberg.cold import ColdRange
 from ebbtide.hottier.digest import cold_digest, hot_digest
 from ebbtide.hottier.server import connect
 from ebbtide.hottier.table import find
@@ -90,7 +90,7 @@ def test_every_type_has_the_same_digest_here_and_in_the_lake(hot: Hot) -> None:
     cold = cold_of(project, table)
     assert cold is not None
     assert here.rows == 2 * (2 + max(len(values) for _, values in _TYPES.values()))
-    whole = Span("at", None, None, "timestamptz")
+    whole = ColdRange("at", None, None, "timestamptz")
     assert cold_digest(cold.batches(whole), found.columns) == here
     for column in found.columns.columns:  # a difference in one column alone would show
         alone = type(found.columns)((column,))

@@ -21,7 +21,7 @@ from ebbtide.app.tier_cold import refuse_outlived
 from ebbtide.app.tier_compact import compact_if_due
 from ebbtide.app.tier_drop import drop_due, due_to_drop
 from ebbtide.app.tier_opened import HotRun, added, hot_run, hot_table, hot_tables
-from ebbtide.app.tier_table import NOT_ADDED, Told, bring_up, guarded, look, mirrored, within_the_ceiling
+from ebbtide.app.tier_table import NOT_ADDED, TierOutcome, bring_up, guarded, look, mirrored, within_the_ceiling
 from ebbtide.config import Project
 from ebbtide.config.hottier import HotTable
 from ebbtide.errors import ConflictError, InputError
@@ -55,7 +55,7 @@ def run_tier(
         hot_run(project, ledger, lease, run.context) as hot,
     ):
         close_unfinished(ledger, lease)
-        told = {name: Told(table) for name, table in tables.items()}
+        told = {name: TierOutcome(table) for name, table in tables.items()}
         for name, each in told.items():
             if name not in known:
                 each.notices.append(NOT_ADDED)
@@ -115,7 +115,7 @@ def drop_chunks(
         hot_run(project, ledger, lease, run.context) as hot,
     ):
         close_unfinished(ledger, lease)
-        told = Told(table)
+        told = TierOutcome(table)
         if chunk is not None:
             _refuse_unknown(hot, table, chunk)
             hot.book(table).set_chunk(chunk, pinned=0)
@@ -162,7 +162,7 @@ def _forgotten(project: Project, known: Mapping[str, HotRecord]) -> tuple[TierRe
     )  # fmt: skip
 
 
-def _result(hot: HotRun, name: str, told: Told) -> TierResult:
+def _result(hot: HotRun, name: str, told: TierOutcome) -> TierResult:
     with hot.ledger.database.reader() as state:
         record = HotReader(state.connection).table(name)
     mirror = str(record.state if record else MirrorState.OFF)

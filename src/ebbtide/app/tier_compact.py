@@ -10,7 +10,7 @@ from datetime import datetime
 
 from ebbtide.app.scan import start_session
 from ebbtide.app.tier_opened import HotRun
-from ebbtide.app.tier_table import Told
+from ebbtide.app.tier_table import TierOutcome
 from ebbtide.errors import SetupError
 from ebbtide.formats.iceberg.small_files import compacted_at, has_small_files, join_small_files
 from ebbtide.model.durations import is_older
@@ -18,7 +18,7 @@ from ebbtide.model.ids import DatasetId
 from ebbtide.state.hottier import MirrorState
 
 
-def compact_if_due(hot: HotRun, told: Told, now: datetime) -> None:
+def compact_if_due(hot: HotRun, told: TierOutcome, now: datetime) -> None:
     """Nothing where it is young, or where nothing is to be joined."""
     table, record, mirror = told.table, hot.book(told.table).record(), hot.mirror(told.table)
     if table.cold is None or table.compact is None or mirror is None or record.state is not MirrorState.STREAMING:

@@ -8,7 +8,7 @@ from datetime import datetime
 from ebbtide.acts.act import Act
 from ebbtide.acts.engine import Engine, Lake
 from ebbtide.app.tier_opened import HotRun
-from ebbtide.app.tier_table import Told, tell
+from ebbtide.app.tier_table import TierOutcome, tell
 from ebbtide.config.hottier import HotTable
 from ebbtide.errors import LeaseError, keep_trace
 from ebbtide.hottier.owner import KIND, ChunkDropper, ChunkOwner, act_of, why_kept
@@ -45,7 +45,7 @@ def due_to_drop(
 
 
 def drop_due(
-    hot: HotRun, told: dict[str, Told], now: datetime, *, only: str | None = None, force: bool = False
+    hot: HotRun, told: dict[str, TierOutcome], now: datetime, *, only: str | None = None, force: bool = False
 ) -> None:
     acts: list[Act] = []
     with hot.ledger.database.reader() as state:
@@ -77,7 +77,7 @@ def drop_due(
         _guarded(hot, told, of_server, forced=force)
 
 
-def _guarded(hot: HotRun, told: dict[str, Told], acts: Sequence[Act], *, forced: bool) -> None:
+def _guarded(hot: HotRun, told: dict[str, TierOutcome], acts: Sequence[Act], *, forced: bool) -> None:
     """The acts of one server. Where it goes away under them the next run closes them, by what it sees there; tables of
     other servers have their run.
     """
@@ -92,7 +92,7 @@ def _guarded(hot: HotRun, told: dict[str, Told], acts: Sequence[Act], *, forced:
             tell(each, error)
 
 
-def _carry_out(hot: HotRun, told: dict[str, Told], acts: Sequence[Act], *, forced: bool) -> None:
+def _carry_out(hot: HotRun, told: dict[str, TierOutcome], acts: Sequence[Act], *, forced: bool) -> None:
     owner = ChunkOwner(
         {name: each.table for name, each in told.items()}, lambda table: find(hot.session(table), table), forced
     )

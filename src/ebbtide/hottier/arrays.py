@@ -10,18 +10,18 @@ import struct
 import numpy as np
 import pyarrow as pa
 
-from ebbtide.hottier.columns import Column
+from ebbtide.hottier.columns import ServerColumn
 from ebbtide.hottier.values import Bytes, Field, UnfitValueError, plain_to_arrow
 
 _HEAD, _DIMENSION, _LENGTH = struct.Struct("!iii"), struct.Struct("!ii"), struct.Struct("!i")
 
 
-def to_arrow(buffer: Bytes, field: Field, column: Column) -> pa.Array:
+def to_arrow(buffer: Bytes, field: Field, column: ServerColumn) -> pa.Array:
     """The values of one column."""
     return _lists(buffer, field, column) if column.array else plain_to_arrow(buffer, field, column)
 
 
-def _lists(buffer: Bytes, field: Field, column: Column) -> pa.Array:
+def _lists(buffer: Bytes, field: Field, column: ServerColumn) -> pa.Array:
     raw = buffer.data
     starts: list[int] = []
     sizes: list[int] = []

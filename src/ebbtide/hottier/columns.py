@@ -27,7 +27,7 @@ _LONGEST_SCALE = 38
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ServerColumn:
     """A column by its base type. `kind` is a type's name, or `enum`; precision and scale are a numeric's."""
 
     name: str
@@ -43,7 +43,7 @@ class Column:
     """Whether its values are arrays of that type: of one dimension, counted from 1."""
 
     @property
-    def element(self) -> Column:
+    def element(self) -> ServerColumn:
         """One value of an array."""
         return replace(self, array=False)
 
@@ -95,7 +95,7 @@ def _canonical(name: Composable, kind: str, scale: int) -> Composable:
 class Columns:
     """All columns that can be mirrored, and what is wrong with the others."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[ServerColumn, ...]
     problems: tuple[str, ...] = ()
 
     @property
@@ -103,14 +103,14 @@ class Columns:
         return pa.schema([column.field for column in self.columns])
 
     @property
-    def keys(self) -> tuple[Column, ...]:
+    def keys(self) -> tuple[ServerColumn, ...]:
         return tuple(column for column in self.columns if column.key)
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
 
-    def __getitem__(self, name: str) -> Column:
+    def __getitem__(self, name: str) -> ServerColumn:
         return next(column for column in self.columns if column.name == name)
 
 
@@ -132,11 +132,11 @@ def read_columns(connection: Connection[tuple[Any, ...]], oid: int) -> Columns:
     return Columns(tuple(found), tuple(problems))
 
 
-def _column(name: str, type_: str, category: str, modifier: int, *, key: bool) -> Column | None:
+def _column(name: str, type_: str, category: str, modifier: int, *, key: bool) -> ServerColumn | None:
     if category == "e":
-        return Column(name, "enum", key)
+        return ServerColumn(name, "enum", key)
     if type_ == "numeric":
         precision, scale = (modifier - 4) >> 16, (modifier - 4) & 0x7FF
         fits = modifier >= 4 and precision <= _WIDEST and 0 <= scale <= min(precision, _LONGEST_SCALE)
-        return Column(name, "numeric", key, precision, scale) if fits else None
-    return Column(name, type_, key) if category == "b" and type_ in _PLAIN else None
+        return ServerColumn(name, "numeric", key, precision, scale) if fits else None
+    return ServerColumn(name, type_, key) if category == "b" and type_ in _PLAIN else None

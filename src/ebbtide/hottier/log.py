@@ -13,7 +13,7 @@ import psycopg
 from psycopg import Connection
 from psycopg.sql import SQL, Literal
 
-from ebbtide.hottier.pgoutput import Batch, joined
+from ebbtide.hottier.pgoutput import ChangeBatch, joined
 from ebbtide.hottier.setup import lsn_of
 from ebbtide.hottier.statements import build
 
@@ -41,7 +41,7 @@ ORDER BY (n - 1) / {group}
 
 def peek(
     connection: Connection[tuple[Any, ...]], slot: str, publication: str, *, upto: int, changes: int = CHANGES
-) -> Generator[Batch]:
+) -> Generator[ChangeBatch]:
     """Whole transactions from where the slot is on, part by part; nothing moves by it. What an earlier part described
     comes again with every later one, and after a server's limit that was met, everything from the first on.
     """
@@ -62,7 +62,7 @@ def peek(
 
 def _peek(
     connection: Connection[tuple[Any, ...]], slot: str, publication: str, upto: int, changes: int, group: int
-) -> Generator[Batch]:
+) -> Generator[ChangeBatch]:
     query = SQL(_PEEK).format(
         slot=Literal(slot), upto=Literal(lsn_of(upto)), changes=Literal(changes), publication=Literal(publication),
         group=Literal(group),
@@ -100,7 +100,7 @@ class _Held:
     def is_due(self) -> bool:
         return self._ends and (self._count >= _MESSAGES or self._size >= _BYTES)
 
-    def take(self, *, more: bool) -> Batch:
+    def take(self, *, more: bool) -> ChangeBatch:
         """The transactions that have ended. What they described, and the beginning of the next one, is kept."""
         batch = joined(b"".join(self._messages), b"".join(self._lengths), more=more)
         whole, messages, lengths = batch.split()

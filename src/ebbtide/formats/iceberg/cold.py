@@ -30,7 +30,7 @@ _CANNOT = "a cold table lies in a catalog of type jdbc, rest, hive or glue"
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class ColdRange:
     """A time range of the cold table, `[first, last)`; a missing end is open."""
 
     column: str
@@ -149,7 +149,7 @@ class ColdTable:
         rows: pa.Table,
         position: Position,
         replace: Callable[[Iterator[pa.Table]], tuple[list[int], Iterable[pa.Table]]] | None = None,
-        spans: Iterable[Span] = (),
+        spans: Iterable[ColdRange] = (),
         properties: Mapping[str, str] | None = None,
     ) -> None:
         """Append rows, and let `replace` look at the files of these spans: it says which of them go, and what comes.
@@ -205,22 +205,22 @@ class ColdTable:
         said = head.summary.additional_properties.get("total-records") if head and head.summary else None
         return int(said or 0)
 
-    def delete(self, spans: Iterable[Span], position: Position) -> None:
+    def delete(self, spans: Iterable[ColdRange], position: Position) -> None:
         """Remove the rows of these spans, and none beside them in the same files: what a person confirmed."""
         spans = list(spans)
         self.commit(self.columns.empty_table(), position, lambda files: outside(files, spans), spans)
 
-    def batches(self, span: Span, *, version: str | None = None) -> Iterator[pa.RecordBatch]:
+    def batches(self, span: ColdRange, *, version: str | None = None) -> Iterator[pa.RecordBatch]:
         """The rows of a span, of a version; the head's with every column, also one that came after it."""
         past = None if version in (None, self.version) else int(version or 0)
         scan = self.table.scan(row_filter=_filter(span), snapshot_id=past)
         yield from scan.to_arrow_batch_reader()
 
-    def rows(self, span: Span) -> int:
+    def rows(self, span: ColdRange) -> int:
         """How many rows of a span the head has."""
         return int(self.table.scan(row_filter=_filter(span)).count())
 
-    def _tasks(self, spans: Iterable[Span]) -> list[Any]:
+    def _tasks(self, spans: Iterable[ColdRange]) -> list[Any]:
         from pyiceberg.expressions import AlwaysFalse, Or
 
         wanted: BooleanExpression = AlwaysFalse()
@@ -294,7 +294,7 @@ def _by_day(rows: pa.Table, time: str) -> Iterator[tuple[int, pa.Table]]:
         yield int(day), rows.filter(pa.array(days == day))
 
 
-def outside(files: Iterator[pa.Table], spans: Sequence[Span]) -> tuple[list[int], list[pa.Table]]:
+def outside(files: Iterator[pa.Table], spans: Sequence[ColdRange]) -> tuple[list[int], list[pa.Table]]:
     """Which files hold rows of these spans, and their other rows."""
     import pyarrow as pa
 
@@ -308,7 +308,7 @@ def outside(files: Iterator[pa.Table], spans: Sequence[Span]) -> tuple[list[int]
     return going, kept
 
 
-def _inside(times: pa.ChunkedArray, spans: Iterable[Span]) -> Any:
+def _inside(times: pa.ChunkedArray, spans: Iterable[ColdRange]) -> Any:
     import numpy as np
     import pyarrow as pa
 
@@ -342,7 +342,7 @@ def _service(catalog: Catalog) -> Service:
     return SqlCatalog(catalog.name, uri=url, warehouse=catalog.warehouse, **more)
 
 
-def _filter(span: Span) -> BooleanExpression:
+def _filter(span: ColdRange) -> BooleanExpression:
     from pyiceberg.expressions import AlwaysTrue, And, GreaterThanOrEqual, LessThan
 
     # How pyiceberg is called does not show in its types.

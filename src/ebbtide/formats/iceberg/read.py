@@ -12,7 +12,7 @@ from pyiceberg.types import StructType
 from ebbtide.formats.base import Depth
 from ebbtide.formats.iceberg.files import files_of
 from ebbtide.formats.iceberg.metadata import MetadataFiles
-from ebbtide.formats.iceberg.partitions import PartitionNames, partitions_of
+from ebbtide.formats.iceberg.partitions import IcebergPartitionNames, partitions_of
 from ebbtide.formats.iceberg.position import POSITION, needed_for_position
 from ebbtide.formats.iceberg.transactions import refs_of, transactions_of
 from ebbtide.model.dataset import Catalog, Column, FileRef, Reading, Role, TableHandle
@@ -44,7 +44,7 @@ def read(found: TableHandle, catalog: Catalog, depth: Depth) -> Reading:
         )  # fmt: skip
     short = list(_short_lists(files))
     unknown += short
-    names = PartitionNames(table)
+    names = IcebergPartitionNames(table)
     referenced = files_of(files, refs, transactions, names, open_store(files.location, catalog.options))
     partitions = partitions_of(referenced, names, transactions, _of_main(referenced, refs, transactions))
     return Reading(
