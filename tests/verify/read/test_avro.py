@@ -24,7 +24,7 @@ from ebbtide.verify.read.avro import read_head
 from ebbtide.verify.read.gather import Unscaled
 from ebbtide.verify.read.paimon import fields_of_row
 from ebbtide.verify.read.pieces import Cells
-from ebbtide.verify.read.stored import Stored
+from ebbtide.verify.read.stored import ObjectSource
 from tests.verify.read.search import pieces_of, places, reasons, whole_numbers
 
 _ANY = {
@@ -274,7 +274,7 @@ def test_bytes_behind_what_a_block_unpacks_to_are_read() -> None:
     content = _avro(
         {"type": "record", "name": "r", "fields": [{"name": "a", "type": "string"}]}, [{"a": "x"}], "deflate"
     )
-    head = read_head(Stored("x.avro", len(content), lambda: io.BytesIO(content)))
+    head = read_head(ObjectSource("x.avro", len(content), lambda: io.BytesIO(content)))
     packed = content[head.blocks + 2 : -16] + b"alice@example.com"
     hidden = content[: head.blocks + 1] + bytes([2 * len(packed)]) + packed + head.sync
     assert reasons(pieces_of(content, "x.avro")) == []

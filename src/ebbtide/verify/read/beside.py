@@ -121,7 +121,7 @@ def between_entries(stored: ObjectSource, archive: zipfile.ZipFile) -> Pieces:
     yield from as_bytes(stored, "bytes behind an archive", _end_of_zip(stored, len(archive.comment)))
 
 
-def _behind_packed(stored: Stored, start: int, end: int) -> Pieces:
+def _behind_packed(stored: ObjectSource, start: int, end: int) -> Pieces:
     """Bytes of an entry that is packed by deflate behind the end of what is packed: zipfile passes over them."""
     decompressor, made, at = zlib.decompressobj(wbits=-15), 0, start
     with stored.open() as file:
