@@ -14,7 +14,7 @@ from ebbtide.erasure.costs import Ends, Schedule
 from ebbtide.erasure.found import Held, TableHits
 from ebbtide.erasure.places import NotReachable
 from ebbtide.erasure.plan import Asking, DatasetFacts, Decision, PlaceStep, plan_erasure
-from ebbtide.formats.erasing import Fate, Foreseen, History
+from ebbtide.formats.erasing import Fate, ForeseenVersion, VersionFate
 from ebbtide.formats.versions import Retained
 from ebbtide.model.dataset import TableHandle
 from ebbtide.model.ids import DatasetId
@@ -38,7 +38,7 @@ def hits(*people: int) -> TableHits:
 
 FACTS = DatasetFacts(
     dataset=TABLE, hits=hits(0), sizes={"a": 10, "b": 20}, rows=100,
-    foreseen={"1": Foreseen(Fate.REWRITTEN), "2": Foreseen(Fate.REWRITTEN)},
+    foreseen={"1": ForeseenVersion(Fate.REWRITTEN), "2": ForeseenVersion(Fate.REWRITTEN)},
 )  # fmt: skip
 
 
@@ -134,14 +134,14 @@ def test_of_floors_that_without_an_end_counts() -> None:
 
 
 def test_what_only_old_versions_hold_that_stay_waits_and_says_for_what() -> None:
-    stays = {"1": Foreseen(Fate.STAYS, "floor:snapshot.num-retained.min=10")}
+    stays = {"1": ForeseenVersion(Fate.STAYS, "floor:snapshot.num-retained.min=10")}
     plan = plan_erasure([ADA], {0: HELD[1:]}, [replace(FACTS, foreseen=stays)], now=NOW)
     (place,) = plan.places
     assert (place.decision, place.waits_for) == (Decision.WAIT, ("floor:snapshot.num-retained.min=10",))
 
 
 def test_a_head_is_rewritten_whatever_stays_of_what_it_showed() -> None:
-    stays = {"1": Foreseen(Fate.STAYS, "floor:x"), "2": Foreseen(Fate.EXPIRES)}
+    stays = {"1": ForeseenVersion(Fate.STAYS, "floor:x"), "2": ForeseenVersion(Fate.EXPIRES)}
     place = decided(replace(FACTS, foreseen=stays))
     assert place.decision is Decision.ERASE
     assert [(each.ref, each.fate) for each in place.refs] == [
@@ -240,9 +240,9 @@ def test_bytes_end_with_the_first_run_after_readers_in_flight() -> None:
         ({"terms": ErasureTerms("keep", basis="law", until=date(2026, 3, 9))}, 10, ""),
         ({"busy": "an erasure", "free_from": NOW + timedelta(hours=30)}, 3, ""),
         ({"shared": ("lake.db.clone",)}, None, "files stay for lake.db.clone, which reference them"),
-        ({"foreseen": {"1": Foreseen(Fate.STAYS, "a tag")}}, None, "a tag"),
+        ({"foreseen": {"1": ForeseenVersion(Fate.STAYS, "a tag")}}, None, "a tag"),
         (
-            {"foreseen": {"1": Foreseen(Fate.STAYS, "floor:kept, for now")},
+            {"foreseen": {"1": ForeseenVersion(Fate.STAYS, "floor:kept, for now")},
              "back": HeldBack(ages={"floor:kept": timedelta(days=7)})},
             7, "floor:kept",
         ),
@@ -284,4 +284,4 @@ def test_what_is_only_estimated_is_no_part_of_a_digest() -> None:
 
 
 def test_less_history_than_the_format_has_is_what_the_table_asks_for() -> None:
-    assert decided(replace(FACTS, terms=ErasureTerms(history="expire"))).history is History.EXPIRE
+    assert decided(replace(FACTS, terms=ErasureTerms(history="expire"))).history is VersionFate.EXPIRE

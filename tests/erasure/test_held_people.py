@@ -13,7 +13,7 @@ import pytest
 from ebbtide.app.ebbtide import Ebbtide
 from ebbtide.app.ledger import open_ledger
 from ebbtide.config import load_project
-from ebbtide.erasure.found import Held, Search, TableHits
+from ebbtide.erasure.found import DatasetSearch, Held, TableHits
 from ebbtide.erasure.held_people import held_people, with_people_held
 from ebbtide.errors import InputError
 from ebbtide.formats.versions import Retained
@@ -23,7 +23,7 @@ from ebbtide.plan.held_back import HeldBack
 from ebbtide.state.erasure import OpenErasure
 from ebbtide.state.values import Hold, HoldScope, ObjectKey
 from ebbtide.sweep.owner import _still_going
-from ebbtide.sweep.values import Batch, ExpiringObject
+from ebbtide.sweep.values import ExpiringObject, ObjectBatch
 from tests.cli.command import ebbtide
 from tests.erasure.test_erase_request import PROJECT
 from tests.inventory.lakes import SmallLake
@@ -122,7 +122,7 @@ def test_a_hold_that_comes_between_a_plan_and_a_sweep_stops_it_everywhere(tide: 
     with ledger.database.reader() as state:
         before = state.snapshot()
     objects: tuple[Any, ...] = (ExpiringObject(ObjectKey("lake.db.logs", "versions", "1"), {}, None),)
-    batch = Batch(id="a", dataset="lake.db.logs", catalog=tide.project.catalogs["lake"], objects=objects)
+    batch = ObjectBatch(id="a", dataset="lake.db.logs", catalog=tide.project.catalogs["lake"], objects=objects)
     hold(tide)
     with ledger.writing() as step:
         now: Any = step
@@ -151,7 +151,7 @@ HOLD = Hold(
 
 def test_an_erasure_is_kept_from_where_a_held_person_is_and_goes_on_elsewhere() -> None:
     place = Held("lake.db.t", "version:1", 1, ("who",))
-    found = Search({0: (place,), 1: (replace(place, dataset="lake.db.u"),)}, ())
+    found = DatasetSearch({0: (place,), 1: (replace(place, dataset="lake.db.u"),)}, ())
     back = {"lake.db.t": HeldBack(settings=("x",)), "lake.db.u": HeldBack(holds=("hold:a",))}
     after = with_people_held(back, found, {1: HOLD}, [], timedelta(hours=1))
     assert after == {"lake.db.t": back["lake.db.t"], "lake.db.u": HeldBack(holds=("hold:a", "hold:counsel"))}
@@ -162,7 +162,7 @@ def test_an_erasure_is_kept_from_where_a_held_person_is_and_goes_on_elsewhere() 
 )
 def test_files_that_were_replaced_before_a_hold_may_be_theirs(free_from: timedelta, held: bool) -> None:
     act = OpenErasure(act="a", dataset="lake.db.t", requests=frozenset(), free_from=NOW + free_from, files={})
-    after = with_people_held({}, Search({}, ()), {1: HOLD}, [act], timedelta(hours=1))
+    after = with_people_held({}, DatasetSearch({}, ()), {1: HOLD}, [act], timedelta(hours=1))
     assert after == ({"lake.db.t": HeldBack(holds=("hold:counsel",))} if held else {})
 
 
@@ -170,5 +170,7 @@ def test_a_search_of_the_first_few_knows_of_nobody_else() -> None:
     retained = Retained(TABLE, ["1"], 1, {}, {"a": 1, "b": 1}, 0)
     both = TableHits(retained, {"a": frozenset({0, 1}), "b": frozenset({1})})
     held = Held("lake.db.t", "version:1", 1, ("who",))
-    search = Search({0: (held,), 1: (held,)}, (), tables={"t": both, "u": TableHits(retained, {"a": frozenset({1})})})
-    assert search.first(1) == Search({0: (held,)}, (), tables={"t": TableHits(retained, {"a": frozenset({0})})})
+    search = DatasetSearch(
+        {0: (held,), 1: (held,)}, (), tables={"t": both, "u": TableHits(retained, {"a": frozenset({1})})}
+    )
+    assert search.first(1) == DatasetSearch({0: (held,)}, (), tables={"t": TableHits(retained, {"a": frozenset({0})})})

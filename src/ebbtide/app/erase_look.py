@@ -20,7 +20,7 @@ from ebbtide.erasure.costs import Schedule
 from ebbtide.erasure.exceptions import may_be_over
 from ebbtide.erasure.filing import ENDS_BY_ITSELF
 from ebbtide.erasure.find import Finder
-from ebbtide.erasure.found import Search
+from ebbtide.erasure.found import DatasetSearch
 from ebbtide.erasure.gather import Gathering
 from ebbtide.erasure.held_people import held_people, with_people_held
 from ebbtide.erasure.identities import resolve
@@ -52,13 +52,13 @@ ASKING = (
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ErasureLook:
     """One look at the lake for a batch of requests. `open_acts` are earlier acts whose files are not gone yet."""
 
     gathering: Gathering
     people: Mapping[str, tuple[Identifier, ...]]
     numbers: Mapping[str, int]
-    search: Search
+    search: DatasetSearch
     plan: ErasurePlan
     holds: tuple[Hold, ...]
     open_acts: tuple[OpenErasure, ...]
@@ -118,7 +118,7 @@ def look_for(
     at_once: bool = False,
     most_share: float | None = None,
     again: bool = False,
-) -> Look:
+) -> ErasureLook:
     """Scan, find these people everywhere, and plan what becomes of every place. `again` also tries where an act left
     files that a person has to remove: whoever names a request may have done so.
     """
@@ -177,7 +177,7 @@ def look_for(
         for request, dataset in over - begun
         if not any(held.dataset == dataset for held in search.held.get(numbers[request], ()))
     )
-    return Look(gathering, people, numbers, search, plan, snapshot.holds, open_acts, paused, over)
+    return ErasureLook(gathering, people, numbers, search, plan, snapshot.holds, open_acts, paused, over)
 
 
 def _schedule(project: Project) -> Schedule:
@@ -199,7 +199,7 @@ def _terms(labelled: Labelled, now: datetime) -> dict[str, ErasureTerms]:
     return {table_id: settings.erasure.on(now.date()) for table_id, settings in labelled.settings.items()}
 
 
-def _looked_through(places: Places, search: Search) -> frozenset[str]:
+def _looked_through(places: Places, search: DatasetSearch) -> frozenset[str]:
     """The datasets of which every column and version that could show these people was looked at."""
     missed = {each.place for each in search.not_reachable}
     return frozenset(

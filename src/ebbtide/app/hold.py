@@ -92,7 +92,7 @@ def _held(project: Project, dataset: str) -> str:
     from ebbtide.config.hottier import load_hot_tables
 
     if (project.root / "hottier").is_dir():
-        for table in load_hot_tables(project.root).values():
+        for table in load_hot_tables(project.root, None).values():
             if written(dataset) in (table.id, table.cold):
                 return table.cold or table.id
     from ebbtide.inventory.information_schema import Inventory  # with pyarrow, which the other verbs do without

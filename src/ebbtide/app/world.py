@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
+from ebbtide.app.hot_chunks import chunks_of, has_hot_tables, on_both_tiers, who_drops
 from ebbtide.app.orphans import tasks_of, with_orphans
 from ebbtide.config import Project
 from ebbtide.config.policies import PolicySet, load_policies
@@ -45,6 +46,7 @@ class Inputs:
     declared: tuple[str, ...] = ()
     """What people said that lifts a protection: every plan shows it."""
     labelled: Labelled | None = None
+    warnings: tuple[str, ...] = ()
 
     def dated(self) -> frozenset[str]:
         """The tables whose partitions the ledger may name by their dates."""
@@ -65,7 +67,8 @@ class Inputs:
             tasks=tasks_of(project),
         )  # fmt: skip
         mislabelled = [] if self.labelled is None else self.labelled.mislabelled(self.inventory)
-        return replace(made, warnings=(*made.warnings, *self.declared, *mislabelled))
+        due = who_drops(made) if self.world.chunks.num_rows else ()
+        return replace(made, warnings=(*made.warnings, *self.declared, *mislabelled, *self.warnings, *due))
 
 
 def read_inputs(
@@ -86,9 +89,13 @@ def read_inputs(
     world = replace(world_of(labelled, inventory), unread=waits_for)
     if listing is not None:
         world = with_orphans(world, project, inventory, labelled, listing, now=now)
+    warnings: tuple[str, ...] = ()
+    if has_hot_tables(project):
+        chunks, warnings = chunks_of(project, snapshot.holds)
+        world = replace(world, chunks=chunks)
     policies = derive_auto(policies, world, tick=tick_of(project))
     declared = tuple(declarations(project.catalogs, project.ignore, now=now))
-    return Inputs(project, policies, inventory, snapshot, world, declared, labelled)
+    return Inputs(project, policies, inventory, snapshot, world, declared, labelled, warnings)
 
 
 def in_doubt(project: Project, inventory: Inventory, *, now: datetime) -> tuple[Doubt, ...]:
@@ -117,10 +124,10 @@ def tick_of(project: Project) -> Duration:
     return parse_duration(project.tick, hours=True)
 
 
-def some_policies(project: Project) -> PolicySet:
-    """The project's policies, of which there must be one."""
+def some_policies(project: Project, *, hot: bool = False) -> PolicySet:
+    """The project's policies, of which there must be one. `hot`: those of hot tables, in their own files, will do."""
     policies = load_policies(project.root, unsafe=project.unsafe)
-    if not policies.policies:
+    if not policies.policies and not (hot and has_hot_tables(project)):
         raise InputError("there are no policies", hint=f"write one into {project.root / 'policies'}/retention.yml")
     return policies
 
@@ -174,7 +181,7 @@ def read_state(project: Project) -> Snapshot:
     with open_state(project).reader() as state:
         found = state.snapshot()
         named = tuple(replace(hold, owner=state.actor_name(hold.owner)) for hold in found.holds)
-        return replace(found, holds=named)
+    return replace(found, holds=on_both_tiers(project, named))
 
 
 def orders_of(project: Project, snapshot: Snapshot, inventory: Inventory) -> Orders:

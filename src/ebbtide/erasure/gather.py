@@ -13,13 +13,13 @@ import pyarrow.compute as pc
 
 from ebbtide.config.subjects import Identities
 from ebbtide.config.tables import ErasureTerms
-from ebbtide.erasure.batch import Batch
+from ebbtide.erasure.batch import PeopleBatch
 from ebbtide.erasure.costs import files_of
-from ebbtide.erasure.found import Search, TableHits
+from ebbtide.erasure.found import DatasetSearch, TableHits
 from ebbtide.erasure.places import Places
 from ebbtide.erasure.plan import DatasetFacts
 from ebbtide.formats.base import supports
-from ebbtide.formats.erasing import Erasure, Foreseen, History
+from ebbtide.formats.erasing import Erasure, ForeseenVersion, VersionFate
 from ebbtide.formats.registry import load_erasing, load_format
 from ebbtide.governance.carriers import enclosing
 from ebbtide.governance.reading import fault_of
@@ -29,7 +29,7 @@ from ebbtide.ledger.commitment import Identifier
 from ebbtide.model.capabilities import Capability
 from ebbtide.model.dataset import Catalog, Role
 from ebbtide.model.ids import DatasetId
-from ebbtide.model.removal import Place
+from ebbtide.model.removal import CheckedFolder
 from ebbtide.model.times import as_text
 from ebbtide.plan.held_back import HeldBack
 from ebbtide.spark.session import activate
@@ -59,7 +59,7 @@ class Gathering:
         people: Collection[Collection[Identifier]],
         files: frozenset[str],
         versions: frozenset[str],
-        places: tuple[Place, ...] = (),
+        places: tuple[CheckedFolder, ...] = (),
     ) -> Erasure:
         """What a format is asked for of one dataset."""
         found = self.inventory.found(dataset)
@@ -69,10 +69,10 @@ class Gathering:
         columns = self.places.columns.get(dataset, {})
         return Erasure(
             found=found,
-            people=Batch(self.session(), people, columns, self.identities, redact),
+            people=PeopleBatch(self.session(), people, columns, self.identities, redact),
             files=files,
             versions=versions,
-            history=History(terms.history),
+            history=VersionFate(terms.history),
             kept=self.back[dataset].kept if dataset in self.back else {},
             places=places,
         )
@@ -80,7 +80,7 @@ class Gathering:
     def facts(
         self,
         people: Collection[Collection[Identifier]],
-        search: Search,
+        search: DatasetSearch,
         traced: Mapping[str, frozenset[str]],
         busy: Mapping[str, datetime],
     ) -> list[DatasetFacts]:
@@ -108,7 +108,7 @@ class Gathering:
 
     def _foresee(
         self, name: str, people: Collection[Collection[Identifier]], hits: TableHits | None
-    ) -> tuple[Mapping[str, Foreseen], str | None, str | None]:
+    ) -> tuple[Mapping[str, ForeseenVersion], str | None, str | None]:
         """What becomes of its versions; or why its format cannot; or why that cannot be told now."""
         activate(spark := self.session())
         catalog = self.catalogs.get(DatasetId.parse(name).catalog)
@@ -145,7 +145,7 @@ class Gathering:
             )
         return None
 
-    def _sizes(self, search: Search) -> dict[str, dict[str, int]]:
+    def _sizes(self, search: DatasetSearch) -> dict[str, dict[str, int]]:
         """The bytes of the data files that hold somebody, by dataset; of versions that only a reader can merge, all."""
         paths = {name: files_of(hits, hits.people) for name, hits in search.tables.items()}
         files = self.inventory.table("files").select(["table_id", "path", "bytes"])
@@ -157,7 +157,7 @@ class Gathering:
                 sizes.setdefault(row["table_id"], {})[row["path"]] = row["bytes"] or 0
         return sizes
 
-    def _shared(self, search: Search) -> dict[str, tuple[str, ...]]:
+    def _shared(self, search: DatasetSearch) -> dict[str, tuple[str, ...]]:
         """By dataset, who else references files of it in which somebody was found, and holds nobody by its own rows."""
         named = [(name, path) for name, hits in search.tables.items() for path in sorted(hits.files)]
         if not named:

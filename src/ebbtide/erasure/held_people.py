@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 from ebbtide.config.copies import Copy
 from ebbtide.config.subjects import Identities
 from ebbtide.erasure.copies import with_clones
-from ebbtide.erasure.found import Search
+from ebbtide.erasure.found import DatasetSearch
 from ebbtide.erasure.places import places_of
 from ebbtide.errors import EbbtideError
 from ebbtide.inventory.information_schema import Inventory
@@ -124,7 +124,7 @@ def datasets_of_people(
 
 def with_people_held(
     back: Mapping[str, HeldBack],
-    found: Search,
+    found: DatasetSearch,
     held: Mapping[int, Hold],
     acts: Iterable[OpenErasure],
     window: timedelta,

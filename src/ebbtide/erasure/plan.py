@@ -19,7 +19,7 @@ from ebbtide.erasure.copies import CopyStep
 from ebbtide.erasure.costs import Ends, Schedule, StoreRequests, day_after, ends_after, files_of, latest, shown_by
 from ebbtide.erasure.found import Held, TableHits
 from ebbtide.erasure.places import NotReachable
-from ebbtide.formats.erasing import Fate, Foreseen, History
+from ebbtide.formats.erasing import Fate, ForeseenVersion, VersionFate
 from ebbtide.model.times import as_text
 from ebbtide.plan.held_back import HeldBack
 
@@ -66,7 +66,7 @@ class DatasetFacts:
     hits: TableHits | None = None
     sizes: Mapping[str, int] = field(default_factory=dict)
     rows: int | None = None
-    foreseen: Mapping[str, Foreseen] = field(default_factory=dict)
+    foreseen: Mapping[str, ForeseenVersion] = field(default_factory=dict)
     cannot: str | None = None
     busy: str | None = None
     trouble: str | None = None
@@ -109,7 +109,7 @@ class PlaceStep:
     bytes_read: int = 0
     waits_for: tuple[str, ...] = ()
     until: date | None = None
-    history: History = History.REWRITE
+    history: VersionFate = VersionFate.REWRITE
     left: bool = False
     """Whether a person has to see to it: what it waits for ends by no time, or its format erases nobody."""
     store: StoreRequests
@@ -129,7 +129,7 @@ class PlaceStep:
 
 
 @dataclass(frozen=True, slots=True)
-class RequestStep:
+class PlannedRequest:
     """A request: whether it goes on now, and why not. `early` where somebody passed its cool-off. `ends` is an
     estimate, of its last place; None where it has none.
     """
@@ -155,7 +155,7 @@ class ErasurePlan:
     """Everything that a run would do, and everything that it would not, each with why."""
 
     as_of: datetime
-    requests: tuple[RequestStep, ...]
+    requests: tuple[PlannedRequest, ...]
     places: tuple[PlaceStep, ...]
     not_reachable: tuple[NotReachable, ...]
     copies: tuple[CopyStep, ...] = ()
@@ -172,7 +172,7 @@ class ErasurePlan:
         return replace(self, requests=told, copies=copies)
 
     @property
-    def over(self) -> tuple[RequestStep, ...]:
+    def over(self) -> tuple[PlannedRequest, ...]:
         """Requests that a limit leaves out."""
         return tuple(each for each in self.requests if each.decision == "refused")
 
@@ -245,15 +245,15 @@ def plan_erasure(
 
 def _request(
     asked: Asking, held: Sequence[Held], about: Mapping[str, DatasetFacts], now: datetime, most: float, at_once: bool
-) -> RequestStep:
+) -> PlannedRequest:
     over = _over(held, about, most)
     if over is not None:
-        return RequestStep(asked.id, "refused", over, asked.due_at)
+        return PlannedRequest(asked.id, "refused", over, asked.due_at)
     if now < asked.ready_from and not at_once:
-        return RequestStep(asked.id, "wait", f"its cool-off ends at {as_text(asked.ready_from)}", asked.due_at)
+        return PlannedRequest(asked.id, "wait", f"its cool-off ends at {as_text(asked.ready_from)}", asked.due_at)
     said = f"due at {as_text(asked.due_at)}" if now < asked.due_at else f"overdue since {as_text(asked.due_at)}"
     early = now < asked.ready_from
-    return RequestStep(asked.id, "erase", f"{said}, {NOT_AWAITED}" if early else said, asked.due_at, early)
+    return PlannedRequest(asked.id, "erase", f"{said}, {NOT_AWAITED}" if early else said, asked.due_at, early)
 
 
 def _over(held: Sequence[Held], about: Mapping[str, DatasetFacts], most: float) -> str | None:
@@ -302,7 +302,7 @@ def _place(
     return PlaceStep(
         dataset=facts.dataset, decision=decision, method=facts.terms.method, because=because, until=until,
         waits_for=waits_for, requests=tuple(sorted(requests)), refs=refs, files=len(files),
-        bytes_read=sum(facts.sizes.get(path, 0) for path in files), history=History(facts.terms.history),
+        bytes_read=sum(facts.sizes.get(path, 0) for path in files), history=VersionFate(facts.terms.history),
         left=decision is Decision.CANNOT or (decision is Decision.WAIT and _is_stuck(facts)),
         store=StoreRequests.of(len(files), len(refs)), ends=_ends(facts, refs, kept, begin, schedule),
     )  # fmt: skip
@@ -384,7 +384,7 @@ def _ref_of(facts: DatasetFacts, ref: str, rows: int, going: Mapping[int, str]) 
     return replace(step, files=len(files), bytes=sum(facts.sizes.get(path, 0) for path in files))
 
 
-def _ref(ref: str, rows: int, foreseen: Foreseen | None) -> RefStep:
+def _ref(ref: str, rows: int, foreseen: ForeseenVersion | None) -> RefStep:
     if foreseen is None or (ref.startswith("branch:") and foreseen.fate is not Fate.STAYS):
         # Heads get a new version, whatever becomes of the one that they show now.
         return RefStep(ref, rows, Fate.REWRITTEN if ref.startswith("branch:") else Fate.EXPIRES)
