@@ -161,20 +161,25 @@ def _instant(connection: Connection[tuple[Any, ...]], name: str, text: str, open
     return row[0].astimezone(UTC)  # type: ignore[no-any-return]
 
 
-def refuse_unfit(connection: Connection[tuple[Any, ...]], found: Found, *, synced: bool) -> tuple[str, ...]:
+def refuse_unfit(
+    connection: Connection[tuple[Any, ...]], found: Found, *, synced: bool, streamed: bool
+) -> tuple[str, ...]:
     """Every reason why it cannot be tiered. Named rights come with the statement that grants them."""
     problems = []
     if identity(connection).version < OLDEST:
         problems.append(f"the server is older than PostgreSQL {OLDEST}")
     if synced:
         problems += found.columns.problems
+    if streamed:
         level = connection.execute("SELECT current_setting('wal_level')").fetchone()
         if level is None or level[0] != "logical":
-            problems.append("the server has wal_level = replica: set it to logical and restart the server")
+            problems.append(
+                "the server has wal_level = replica: set it to logical and restart the server, or say `mirror: batch`"
+            )
     known = {"oid": found.oid, "synced": synced}
     problems += [f"{name} {why}" for name, why in connection.execute(statement("preflight"), known)]
     for right, has, grant in connection.execute(statement("rights"), {"oid": found.oid}):
-        if not has and (synced or right == "ownership of the table"):
+        if not has and (streamed or right == "ownership of the table"):
             problems.append(f"the role lacks {right}: {grant}")
     installed = connection.execute(statement("watchers")).fetchone()
     if installed is None or not installed[0]:
