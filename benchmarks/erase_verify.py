@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -150,7 +151,8 @@ def measure(root: Path, *, size: int, rounds: int) -> Iterator[Result]:
     forms = [form.content for each in few for form in byte_forms(each) if not is_short(form.content)]
     patterns.write_bytes(b"".join(form + b"\n" for form in forms if b"\n" not in form and b"\0" not in form))
     named = f"{bytes_ / 2**30:.2f} GiB of Parquet and metadata"
-    with ProcessPoolExecutor(CORES) as pool:
+    # A child that is forked beside threads of pyarrow may wait for good for a lock that one of them held.
+    with ProcessPoolExecutor(CORES, mp_context=get_context("spawn")) as pool:
         ours, theirs, quarter = in_turns(
             rounds, partial(look, large, few), partial(side_by_side, read_all, large, pool), partial(look, small, few)
         )

@@ -26,7 +26,7 @@ from benchmarks.results import Result
 from ebbtide import Ebbtide
 from ebbtide.app.tier_opened import cold_of, hot_tables
 from ebbtide.config.hottier import HotTable
-from ebbtide.formats.iceberg.cold import Span
+from ebbtide.formats.iceberg.cold import ColdRange
 from ebbtide.hottier.digest import cold_digest, hot_digest
 from ebbtide.hottier.partitions import leaf_at
 from ebbtide.hottier.server import connect
@@ -113,7 +113,7 @@ def _digests(tide: Ebbtide, table: HotTable, session: psycopg.Connection[Any]) -
     here, ours = _timed(lambda: hot_digest(session, leaf, found.columns))
     _, theirs = _timed(lambda: session.execute(hashed).fetchone())
     yield Result(f"hot digest of {here.rows:,} rows", ours, "count and hashtext", theirs, 0.5)
-    span = Span(table.time, leaf.first, leaf.last, found.time_kind)
+    span = ColdRange(table.time, leaf.first, leaf.last, found.time_kind)
     there, spent = _timed(lambda: cold_digest(cold.batches(span), found.columns))
     assert here == there
     yield Result(f"cold digest of {there.rows:,} rows", spent, "the hot one", ours, 0)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ebbtide.state.database import Database
-from ebbtide.state.values import Run
+from ebbtide.state.values import RunRecord
 from tests.cli.command import ebbtide
 from tests.cli.test_commands import PROJECT
 from tests.cli.test_retention import POLICY
@@ -61,7 +61,7 @@ def _child(project: Path, *arguments: str, at: str, **more: str) -> subprocess.P
     return subprocess.Popen(command, cwd=project, env=env, stdout=pipe, stderr=pipe, text=True)
 
 
-def _runs(project: Path) -> tuple[Run, ...]:
+def _runs(project: Path) -> tuple[RunRecord, ...]:
     database = Database(f"sqlite:///{project}/.ebbtide/state.db")
     with database.reader() as state:
         lease = state.lease()
@@ -130,7 +130,7 @@ def test_a_signal_ends_a_verb_that_writes_before_it_wrote_anything_or_after_all_
     assert err == "error: terminated: nothing is half done; the next run goes on from here\n"
     assert _written(marked) == before
 
-    child = _child(marked, *WRITES[verb], at="ebbtide.ledger.log:Log.append", SIGNAL=str(int(signal.SIGINT)))
+    child = _child(marked, *WRITES[verb], at="ebbtide.ledger.log:LedgerLog.append", SIGNAL=str(int(signal.SIGINT)))
     _, err = child.communicate(timeout=60)
     assert "Traceback" not in err
     assert child.returncode == (130 if verb == "erase request" else 0), "one has a boundary after each batch"

@@ -13,10 +13,10 @@ from pyiceberg.types import NestedField, StringType, StructType
 from ebbtide.app.erase_look import _looked_through, _over, _terms, _traced
 from ebbtide.app.scan import run_scan
 from ebbtide.config import load_project
-from ebbtide.config.subjects import Identities, Place, Subject
+from ebbtide.config.subjects import Identities, IdentityColumn, Subject
 from ebbtide.config.tables import ErasureTerms
 from ebbtide.erasure import gather
-from ebbtide.erasure.found import Search
+from ebbtide.erasure.found import DatasetSearch
 from ebbtide.erasure.owner import DATASET
 from ebbtide.erasure.places import NotReachable, Places
 from ebbtide.erasure.progress import ELSEWHERE
@@ -123,10 +123,10 @@ def test_a_redaction_that_would_erase_nobody_is_none(
     nobody: Any = None
     catalogs = {"lake": Catalog("lake", "iceberg", "there")}
     terms = {"lake.db.kept": ErasureTerms("redact", columns)}
-    known = Identities({"user": Subject("user", "subjects.yml:2", (Place("lake.db.kept", identity),))})
+    known = Identities({"user": Subject("user", "subjects.yml:2", (IdentityColumn("lake.db.kept", identity),))})
     places = Places({"lake.db.kept": {identity: ("user",)}}, ())
     gathering = gather.Gathering(lambda: nobody, catalogs, inventory, known, places, {}, terms)
-    (facts,) = gathering.facts([], Search({}, ()), {"lake.db.kept": frozenset({"r1"})}, {})
+    (facts,) = gathering.facts([], DatasetSearch({}, ()), {"lake.db.kept": frozenset({"r1"})}, {})
     assert (facts.cannot is None) == (unknown is None)
     assert unknown is None or unknown in (facts.cannot or "")
 
@@ -134,7 +134,7 @@ def test_a_redaction_that_would_erase_nobody_is_none(
 def test_what_could_not_be_read_was_not_looked_through() -> None:
     columns = {f"lake.db.{name}": {"id": ("user",)} for name in ("t", "unread", "half", "version")}
     missed = ("lake.db.unread", "lake.db.half.id", "lake.db.version@7")
-    search = Search({}, tuple(NotReachable(each, "why") for each in missed), {}, {})
+    search = DatasetSearch({}, tuple(NotReachable(each, "why") for each in missed), {}, {})
     assert _looked_through(Places(columns, ()), search) == {"lake.db.t"}
 
 
@@ -151,5 +151,5 @@ def test_a_catalog_that_left_the_project_is_told_of_its_tables_alone(
     monkeypatch.setattr(gather, "activate", lambda _: None)  # there is no session here
     nobody: Any = None
     gathering = gather.Gathering(lambda: nobody, {}, inventory, Identities({}), Places({}, ()), {}, {})
-    (facts,) = gathering.facts([], Search({}, ()), {"lake.db.kept": frozenset({"r1"})}, {})
+    (facts,) = gathering.facts([], DatasetSearch({}, ()), {"lake.db.kept": frozenset({"r1"})}, {})
     assert facts.trouble == "its catalog is in ebbtide.yml no more"

@@ -25,7 +25,7 @@ from ebbtide.formats.base import Depth, supports
 from ebbtide.formats.hudi import FORMAT
 from ebbtide.model.capabilities import Capability
 from ebbtide.model.dataset import Catalog, FileRef, NotFound, Reading, Role, TableHandle
-from ebbtide.model.history import Kind, RefKind
+from ebbtide.model.history import RefKind, TransactionKind
 from ebbtide.model.paths import normalise
 from tests.conformance.driver import Table
 from tests.conformance.drivers.hudi import DRIVER, HudiDriver
@@ -80,24 +80,24 @@ def _mor(driver: HudiDriver) -> Table:
 
 KINDS = {
     "cow": [
-        (Kind.APPEND, True),
-        (Kind.APPEND, False),
-        (Kind.UPDATE, False),
-        (Kind.REWRITE, True),
-        (Kind.SNAPSHOT, True),
-        (Kind.DELETE, True),
-        (Kind.APPEND, False),
-        (Kind.METADATA, False),
+        (TransactionKind.APPEND, True),
+        (TransactionKind.APPEND, False),
+        (TransactionKind.UPDATE, False),
+        (TransactionKind.REWRITE, True),
+        (TransactionKind.SNAPSHOT, True),
+        (TransactionKind.DELETE, True),
+        (TransactionKind.APPEND, False),
+        (TransactionKind.METADATA, False),
     ],
     "mor": [
-        (Kind.APPEND, True),
-        (Kind.APPEND, False),
-        (Kind.DELETE, False),
-        (Kind.UPDATE, False),
-        (Kind.REWRITE, True),
-        (Kind.DELETE, False),
-        (Kind.REWRITE, True),
-        (Kind.UPDATE, False),
+        (TransactionKind.APPEND, True),
+        (TransactionKind.APPEND, False),
+        (TransactionKind.DELETE, False),
+        (TransactionKind.UPDATE, False),
+        (TransactionKind.REWRITE, True),
+        (TransactionKind.DELETE, False),
+        (TransactionKind.REWRITE, True),
+        (TransactionKind.UPDATE, False),
     ],
 }
 
@@ -411,7 +411,13 @@ def test_tables_of_the_layout_before_hudi_1_are_read_alike(driver: HudiDriver) -
     driver.fold_logs(table)
     driver.update(table, "name = 'y'", "id = 2")
     reading = read(driver, table)
-    assert [t.kind for t in reading.transactions] == [Kind.APPEND, Kind.DELETE, Kind.UPDATE, Kind.REWRITE, Kind.UPDATE]
+    assert [t.kind for t in reading.transactions] == [
+        TransactionKind.APPEND,
+        TransactionKind.DELETE,
+        TransactionKind.UPDATE,
+        TransactionKind.REWRITE,
+        TransactionKind.UPDATE,
+    ]
     assert [t.id for t in reading.transactions] == driver.native_ids(table)
     assert set(row_files(reading)) == fs_view(driver, table)
     assert {f.path for f in reading.files} == on_disk(table)

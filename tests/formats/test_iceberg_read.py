@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from ebbtide.formats.base import Depth
 from ebbtide.formats.iceberg import FORMAT
 from ebbtide.model.dataset import Catalog, NotFound, Reading, Role, TableHandle
-from ebbtide.model.history import Kind, RefKind
+from ebbtide.model.history import RefKind, TransactionKind
 from ebbtide.model.ids import DatasetId
 from ebbtide.model.paths import local_path
 from tests.conformance.driver import Table
@@ -105,14 +105,14 @@ def test_a_branch_on_an_empty_table_leaves_main_without_a_head(jdbc: IcebergDriv
     heads = {r.name: r.head for r in reading.refs}
     assert heads["main"] is None
     assert heads["dev"] == reading.transactions[0].id
-    assert reading.transactions[0].kind is Kind.METADATA
+    assert reading.transactions[0].kind is TransactionKind.METADATA
 
 
 def test_an_insert_of_nothing_is_metadata(jdbc: IcebergDriver) -> None:
     table = jdbc.create("no_rows")
     jdbc.append(table, [(1, "a", DAY)])
     jdbc.spark.sql(f"INSERT INTO {table.sql} SELECT * FROM {table.sql} WHERE id < 0")
-    assert [t.kind for t in read(jdbc, table).transactions] == [Kind.APPEND, Kind.METADATA]
+    assert [t.kind for t in read(jdbc, table).transactions] == [TransactionKind.APPEND, TransactionKind.METADATA]
 
 
 def test_statistics_of_both_kinds_are_referenced(jdbc: IcebergDriver) -> None:
@@ -160,7 +160,7 @@ def test_deletion_vectors_and_delete_files_have_their_roles(jdbc: IcebergDriver)
         jdbc.delete(table, "id = 1")
         reading = read(jdbc, table)
         assert len(paths(reading, role)) == 1
-        assert [t.kind for t in reading.transactions] == [Kind.APPEND, Kind.DELETE]
+        assert [t.kind for t in reading.transactions] == [TransactionKind.APPEND, TransactionKind.DELETE]
         assert reading.transactions[1].rows_removed == 1
 
 
@@ -170,7 +170,7 @@ def test_a_compaction_takes_the_removed_rows_of_delete_files_along(jdbc: Iceberg
     jdbc.delete(table, "id = 1")
     jdbc._call("rewrite_data_files", "table => 'db.compacted', options => map('rewrite-all', 'true')")
     last = read(jdbc, table).transactions[-1]
-    assert (last.kind, last.rows_added, last.files_removed) == (Kind.REWRITE, 2, 1)
+    assert (last.kind, last.rows_added, last.files_removed) == (TransactionKind.REWRITE, 2, 1)
 
 
 def test_older_metadata_files_than_the_log_names_are_still_referenced(jdbc: IcebergDriver) -> None:

@@ -19,7 +19,7 @@ from pyspark.sql import Row, SparkSession
 from ebbtide.errors import ConflictError, LeaseError, RefusedError
 from ebbtide.formats.base import Depth
 from ebbtide.formats.iceberg import FORMAT
-from ebbtide.formats.iceberg.java import JavaTable
+from ebbtide.formats.iceberg.java import IcebergJavaTable
 from ebbtide.model.dataset import Catalog, FileRef, Reading, Role, TableHandle
 from ebbtide.model.paths import local_path, normalise
 from ebbtide.model.removal import Committed, Drop, FileDeletion, Removal, RowDelete
@@ -383,15 +383,15 @@ def test_a_branch_that_is_written_to_in_the_last_moment_is_not_dropped(
     table = jdbc.create("branches_race")
     jdbc.append(table, [(1, "a", DAY)])
     jdbc.create_branch(table, "old")
-    removal, remove = Removal(found=find(jdbc, table), branches=("old",)), JavaTable.remove_branch
+    removal, remove = Removal(found=find(jdbc, table), branches=("old",)), IcebergJavaTable.remove_branch
     late = [(2, "b", DAY)]
 
-    def written_first(self: JavaTable, *asked: Any) -> None:
+    def written_first(self: IcebergJavaTable, *asked: Any) -> None:
         if late:
             jdbc.append(table, [late.pop()], branch="old")
         remove(self, *asked)
 
-    monkeypatch.setattr(JavaTable, "remove_branch", written_first)
+    monkeypatch.setattr(IcebergJavaTable, "remove_branch", written_first)
     outcome = commit(jdbc, removal)
     assert not late
     assert set(outcome.sent_back) == {"old"}
@@ -528,18 +528,18 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], None]],
     """Let a real writer commit each time after the table was looked at and before the commit is made."""
 
     def arrange(write: Callable[[], None]) -> None:
-        remove, delete = JavaTable.remove_snapshots, JavaTable.delete_files
+        remove, delete = IcebergJavaTable.remove_snapshots, IcebergJavaTable.delete_files
 
-        def removing(self: JavaTable, *given: Any) -> None:
+        def removing(self: IcebergJavaTable, *given: Any) -> None:
             write()
             remove(self, *given)
 
-        def deleting(self: JavaTable, *given: Any) -> None:
+        def deleting(self: IcebergJavaTable, *given: Any) -> None:
             write()
             delete(self, *given)
 
-        monkeypatch.setattr(JavaTable, "remove_snapshots", removing)
-        monkeypatch.setattr(JavaTable, "delete_files", deleting)
+        monkeypatch.setattr(IcebergJavaTable, "remove_snapshots", removing)
+        monkeypatch.setattr(IcebergJavaTable, "delete_files", deleting)
 
     return arrange
 

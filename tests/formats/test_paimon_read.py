@@ -21,7 +21,7 @@ from ebbtide.errors import UnreadableError
 from ebbtide.formats.base import Depth
 from ebbtide.formats.paimon import FORMAT
 from ebbtide.model.dataset import Catalog, NotFound, Reading, Role, TableHandle
-from ebbtide.model.history import Kind, RefKind, build_history
+from ebbtide.model.history import RefKind, TransactionKind, build_history
 from ebbtide.model.paths import normalise
 from ebbtide.spark.session import quote_text
 from tests.conformance.driver import Table
@@ -573,4 +573,4 @@ def test_a_branch_is_quoted_like_any_other_name(driver: PaimonDriver) -> None:
     driver.append(table, [A])
     driver._call("create_tag", table, tag=quote_text("it's v1.0"))
     assert heads(read(driver, table), RefKind.TAG) == {"it's v1.0": "main/1"}
-    assert Kind.APPEND in {t.kind for t in read(driver, table).transactions}
+    assert TransactionKind.APPEND in {t.kind for t in read(driver, table).transactions}

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from ebbtide.hottier.pgoutput import Batch, joined
+from ebbtide.hottier.pgoutput import ChangeBatch, joined
 from ebbtide.hottier.values import CannotFollowError
 
 
@@ -23,11 +23,11 @@ def _commit(end: int) -> bytes:
     return b"C\0" + struct.pack("!QQq", end - 8, end, 0)
 
 
-def _batch(*messages: bytes) -> Batch:
+def _batch(*messages: bytes) -> ChangeBatch:
     return joined(b"".join(messages), b"".join(struct.pack("!i", len(each)) for each in messages))
 
 
-def _places(batch: Batch) -> list[int]:
+def _places(batch: ChangeBatch) -> list[int]:
     return [int(n) for changes in batch.changes() for n in changes.order]
 
 

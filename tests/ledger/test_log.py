@@ -16,7 +16,7 @@ from ebbtide.ledger.audit import audit
 from ebbtide.ledger.codec import Entry
 from ebbtide.ledger.entries import Files, Intent, parse_entry
 from ebbtide.ledger.ledger import Clock, Home, Ledger, Step
-from ebbtide.ledger.log import Log
+from ebbtide.ledger.log import LedgerLog
 from ebbtide.ledger.note import Checkpoint
 from ebbtide.ledger.request_entries import Verified
 from ebbtide.state import tables
@@ -72,9 +72,9 @@ def test_the_tree_is_the_one_of_rfc_6962_whatever_the_batches(ledger: Ledger) ->
 
 def test_a_proof_reads_and_hashes_little_more_than_it_holds(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     read = hashed = 0
-    stored, node_hash = Log._stored, tree.node_hash
+    stored, node_hash = LedgerLog._stored, tree.node_hash
 
-    def reading(self: Log, height: int, start: int, end: int) -> list[bytes]:
+    def reading(self: LedgerLog, height: int, start: int, end: int) -> list[bytes]:
         nonlocal read
         hashes = stored(self, height, start, end)
         read += len(hashes)
@@ -85,7 +85,7 @@ def test_a_proof_reads_and_hashes_little_more_than_it_holds(ledger: Ledger, monk
         hashed += 1
         return node_hash(left, right)
 
-    monkeypatch.setattr(Log, "_stored", reading)
+    monkeypatch.setattr(LedgerLog, "_stored", reading)
     monkeypatch.setattr(tree, "node_hash", hashing)
     for size in (1_000, 20_001):
         with ledger.writing() as step:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ebbtide.errors import EbbtideError
 from ebbtide.ledger.certificate import MAX_BYTES, Certificate
-from ebbtide.ledger.check import Report, check
+from ebbtide.ledger.check import CheckReport, check
 from ebbtide.ledger.keys import Trust
 from ebbtide.ledger.note import COSIGNATURE, Note, Signer
 from tests.ledger.erasure import closed
@@ -34,7 +34,7 @@ GOOD = certificate().encode()
 TRUST = ERASURE.trust(WITNESS)
 
 
-def refused(data: bytes) -> Report:
+def refused(data: bytes) -> CheckReport:
     report = check(data, TRUST, opening=ERASURE.opening)
     assert not report
     assert isinstance(report.failed, EbbtideError)

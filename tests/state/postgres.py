@@ -64,11 +64,15 @@ class Server:
     def _url(self, database: str) -> str:
         return f"postgresql://postgres@/{database}?host={self.folder}"
 
-    def stop(self) -> None:
-        """Stop at once: nothing in it is kept. Stopping twice changes nothing."""
+    def kill(self) -> None:
+        """An immediate shutdown, as of `pg_ctl stop -m immediate`: what is not in its log is lost."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGQUIT)
             self.process.wait(timeout=_START_SECONDS)
+
+    def stop(self) -> None:
+        """Stop at once: nothing in it is kept. Stopping twice changes nothing."""
+        self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _dsn(self) -> str:
@@ -100,6 +104,12 @@ def start_server(*more: str, install: str = "pginstall") -> Server:
     return _serving(folder, binaries, user, *more)
 
 
+def start_again(killed: Server, *more: str) -> Server:
+    """The same server once more, on the data that it has left."""
+    assert killed.process.poll() is not None, "it still runs"
+    return _serving(killed.folder, killed.binaries, _user(), *more)
+
+
 def start_replica(primary: Server, *more: str) -> Server:
     """A server that follows another one, until somebody promotes it."""
     folder, user = _new_folder()
@@ -111,10 +121,14 @@ def start_replica(primary: Server, *more: str) -> Server:
 def _new_folder() -> tuple[Path, int | None]:
     """A folder, and who works in it: the server refuses to run as root."""
     folder = Path(tempfile.mkdtemp(prefix="ebbtide-pg-"))
-    user = _UNPRIVILEGED if os.getuid() == 0 else None
+    user = _user()
     if user is not None:
         os.chown(folder, user, user)
     return folder, user
+
+
+def _user() -> int | None:
+    return _UNPRIVILEGED if os.getuid() == 0 else None
 
 
 def _run(user: int | None, folder: Path, *command: str | Path) -> None:

@@ -13,10 +13,10 @@ from ebbtide.config import Project
 from ebbtide.config.policies import load_policies
 from ebbtide.config.yaml import nearest
 from ebbtide.errors import InputError
-from ebbtide.governance.contracts import Repair, contracts, create, drift, refuse_existing, repair
+from ebbtide.governance.contracts import DriftRepair, contracts, create, drift, refuse_existing, repair
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.lineage.labelled import Labelled, label_inventory
-from ebbtide.model.contract import Aspect, Drift
+from ebbtide.model.contract import Aspect, ContractDrift
 from ebbtide.model.ids import DatasetId
 
 
@@ -90,7 +90,7 @@ def _named(tables: Sequence[str], known: list[str]) -> set[str]:
     return found
 
 
-def drift_row(one: Drift) -> dict[str, Any]:
+def drift_row(one: ContractDrift) -> dict[str, Any]:
     """A drift as JSON shows it."""
     return {
         "table_id": one.table_id, "aspect": one.aspect.value, "found": one.found, "wanted": one.wanted,
@@ -98,5 +98,5 @@ def drift_row(one: Drift) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _repair_row(one: Repair) -> dict[str, Any]:
+def _repair_row(one: DriftRepair) -> dict[str, Any]:
     return {**drift_row(one.drift), "done": one.done, "because": one.because}

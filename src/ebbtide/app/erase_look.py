@@ -16,10 +16,11 @@ from ebbtide.config.policies import load_policies
 from ebbtide.config.subjects import Identities, load_identities
 from ebbtide.config.tables import ErasureTerms
 from ebbtide.erasure.copies import copy_steps, with_clones, with_hot_tables
+from ebbtide.erasure.costs import Schedule
 from ebbtide.erasure.exceptions import may_be_over
 from ebbtide.erasure.filing import ENDS_BY_ITSELF
 from ebbtide.erasure.find import Finder
-from ebbtide.erasure.found import Search
+from ebbtide.erasure.found import DatasetSearch
 from ebbtide.erasure.gather import Gathering
 from ebbtide.erasure.identities import resolve
 from ebbtide.erasure.keyring import open_sealed
@@ -33,7 +34,6 @@ from ebbtide.ledger.commitment import Identifier
 from ebbtide.ledger.ledger import Ledger
 from ebbtide.lineage.labelled import Labelled, label_inventory
 from ebbtide.model.durations import add, parse_duration
-from ebbtide.model.times import as_text
 from ebbtide.plan.held_back import HeldBack, held_back
 from ebbtide.run import RunContext
 from ebbtide.state import erasure as rows
@@ -51,13 +51,13 @@ ASKING = (
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ErasureLook:
     """One look at the lake for a batch of requests. `open_acts` are earlier acts whose files are not gone yet."""
 
     gathering: Gathering
     people: Mapping[str, tuple[Identifier, ...]]
     numbers: Mapping[str, int]
-    search: Search
+    search: DatasetSearch
     plan: ErasurePlan
     holds: tuple[Hold, ...]
     open_acts: tuple[OpenErasure, ...]
@@ -117,7 +117,7 @@ def look_for(
     at_once: bool = False,
     most_share: float | None = None,
     again: bool = False,
-) -> Look:
+) -> ErasureLook:
     """Scan, find these people everywhere, and plan what becomes of every place. `again` also tries where an act left
     files that a person has to remove: whoever names a request may have done so.
     """
@@ -148,22 +148,19 @@ def look_for(
     policies, world = load_policies(project.root, unsafe=True), world_of(labelled, inventory)
     back = held_back(policies, world, orders_of(snapshot, inventory), touched, now=now)
     gathering = Gathering(session, project.catalogs, inventory, identities, places, back, _terms(labelled, now))
-    busy = {
-        each.dataset: f"an erasure that was begun: its files go from {as_text(each.free_from)}"
-        for each in open_acts
-        if each.act in paused
-    }
+    busy = {each.dataset: each.free_from for each in open_acts if each.act in paused}
     facts = gathering.facts(resolved.people, search, traced, busy)
     plan = plan_erasure(
         [_asking(each, n, who, project, identities) for n, (each, who) in enumerate(asked)],
         search.held, facts, search.not_reachable,
         now=now, at_once=at_once, most_share=project.limits.erase_share if most_share is None else most_share,
+        schedule=_schedule(project),
     )  # fmt: skip
     people = {request.id: person for (request, _), person in zip(asked, resolved.people, strict=True)}
     going = {each.id for each in plan.requests if each.decision == "erase"}
     carrying = _carrying(places, {request: who for request, who in people.items() if request in going})
     holding = {step.dataset: step.requests for step in plan.places}
-    plan = replace(plan, copies=copy_steps(copies, carrying, holding, stated, now=now))
+    plan = plan.with_copies(copy_steps(copies, carrying, holding, stated, now=now))
     numbers = {request.id: number for number, request in enumerate(requests)}
     begun = {(request, act.dataset) for act in open_acts for request in act.requests}
     over = frozenset(
@@ -171,7 +168,12 @@ def look_for(
         for request, dataset in over - begun
         if not any(held.dataset == dataset for held in search.held.get(numbers[request], ()))
     )
-    return Look(gathering, people, numbers, search, plan, snapshot.holds, open_acts, paused, over)
+    return ErasureLook(gathering, people, numbers, search, plan, snapshot.holds, open_acts, paused, over)
+
+
+def _schedule(project: Project) -> Schedule:
+    times = (parse_duration(text, hours=True).exact for text in (project.tick, project.erasure.reader_window))
+    return Schedule(*times)
 
 
 def _carrying(places: Places, people: Mapping[str, Collection[Identifier]]) -> dict[str, tuple[str, ...]]:
@@ -188,7 +190,7 @@ def _terms(labelled: Labelled, now: datetime) -> dict[str, ErasureTerms]:
     return {table_id: settings.erasure.on(now.date()) for table_id, settings in labelled.settings.items()}
 
 
-def _looked_through(places: Places, search: Search) -> frozenset[str]:
+def _looked_through(places: Places, search: DatasetSearch) -> frozenset[str]:
     """The datasets of which every column and version that could show these people was looked at."""
     missed = {each.place for each in search.not_reachable}
     return frozenset(

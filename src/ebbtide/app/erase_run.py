@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -17,7 +18,7 @@ from typing import Any
 from ebbtide.acts.act import ActResult
 from ebbtide.acts.engine import Engine, Lake
 from ebbtide.acts.recovery import close_unfinished
-from ebbtide.app.erase_look import ASKING, Look, asked_for, look_for, still_asking
+from ebbtide.app.erase_look import ASKING, ErasureLook, asked_for, look_for, still_asking
 from ebbtide.app.erase_marks import marked_partitions, rebind
 from ebbtide.app.ledger import Ledger, open_for_writing
 from ebbtide.app.observed import observed
@@ -47,6 +48,7 @@ from ebbtide.state.erasure import ErasurePlace, OpenErasure, PlaceState
 from ebbtide.state.lease import Lease
 from ebbtide.state.requests import requests_by_id
 
+_logger = logging.getLogger(__name__)
 _STATES = {
     Decision.HELD: PlaceState.HELD,
     Decision.KEEP: PlaceState.RETAINED,
@@ -104,7 +106,7 @@ def _run_erasure(
     ledger, now = open_for_writing(project, context)
     asked = [each.id for each in asked_for(ledger, requests, now)]
 
-    def look(context: RunContext) -> Look | None:
+    def look(context: RunContext) -> ErasureLook | None:
         if not (found := still_asking(ledger, asked)):
             return None
         return look_for(project, ledger, found, context, now=now, at_once=at_once, most_share=most_share,
@@ -143,7 +145,7 @@ def _nothing(now: datetime) -> ErasurePlan:
     return ErasurePlan(now, (), (), ())
 
 
-def _left(look: Look) -> list[str]:
+def _left(look: ErasureLook) -> list[str]:
     """The datasets in which something was left that neither a hold nor a term keeps, and no time alone ends."""
     stopped = {
         act.dataset
@@ -185,10 +187,10 @@ class _Run:
     lease: Lease
     context: RunContext
     now: datetime
-    looks: list[Look] = field(default_factory=list)
+    looks: list[ErasureLook] = field(default_factory=list)
     results: dict[str, ActResult] = field(default_factory=dict)
 
-    def carry_out(self, look: Look, *, only: frozenset[str] | None = None) -> frozenset[str]:
+    def carry_out(self, look: ErasureLook, *, only: frozenset[str] | None = None) -> frozenset[str]:
         """Do what a look asks for; of some datasets where it is the second one. Gives the datasets that another look
         is to be had at: an act of before ended there, and others are to go.
         """
@@ -198,6 +200,9 @@ class _Run:
         look = replace(look, open_acts=tuple(each for each in look.open_acts if each.act not in gone))
         self.looks.append(look)
         acts, resumed = _acts(self.project, self.ledger, look, self.now, only=only)
+        for place in look.plan.places:
+            told = "%s is decided %s for %d requests"
+            _logger.info(told, place.dataset, place.decision, len(place.requests), extra={"run": self.context.run})
         going = [each.id for each in look.plan.requests if each.decision == "erase"]
         with self.ledger.sweeping(self.lease) as step:
             keep_resolved(step, self.ledger.home, {each: look.people[each] for each in going})
@@ -270,7 +275,7 @@ class _Run:
 
 
 def _acts(
-    project: Project, ledger: Ledger, look: Look, now: datetime, *, only: frozenset[str] | None = None
+    project: Project, ledger: Ledger, look: ErasureLook, now: datetime, *, only: frozenset[str] | None = None
 ) -> tuple[Acts, set[str]]:
     """The acts of a look, and the datasets of those that go on; none where nobody can tell now who is in a dataset."""
     untold = {each.place for each in look.search.not_reachable if each.failed}
@@ -291,7 +296,7 @@ def _acts(
     return acts, resumed
 
 
-def _going_on(ledger: Ledger, look: Look, now: datetime) -> Iterator[tuple[OpenErasure, set[str]]]:
+def _going_on(ledger: Ledger, look: ErasureLook, now: datetime) -> Iterator[tuple[OpenErasure, set[str]]]:
     """Acts whose readers are done, with those of their requests that are open: all of these have to be in this run, for
     what is left of them is looked for by who they are. Not where by now something keeps every erasure from the dataset.
     """
@@ -305,7 +310,7 @@ def _going_on(ledger: Ledger, look: Look, now: datetime) -> Iterator[tuple[OpenE
             yield each, set(going)
 
 
-def _unacted(look: Look, going: Sequence[str], at: datetime) -> list[ErasurePlace]:
+def _unacted(look: ErasureLook, going: Sequence[str], at: datetime) -> list[ErasurePlace]:
     """Places that no act works on now, and what could not be reached, for every request that goes on."""
     begun = {(act.dataset, each) for act in look.open_acts if act.act in look.paused for each in act.requests}
     found = [
@@ -330,7 +335,7 @@ def _unacted(look: Look, going: Sequence[str], at: datetime) -> list[ErasurePlac
     return found
 
 
-def _unacted_place(look: Look, step: PlaceStep, request: str, at: datetime) -> ErasurePlace:
+def _unacted_place(look: ErasureLook, step: PlaceStep, request: str, at: datetime) -> ErasurePlace:
     state, because, until = _STATES[step.decision], step.because, step.until
     if (request, step.dataset) in look.over and step.decision in (Decision.KEEP, Decision.CANNOT):
         state, because, until = PlaceState.REMOVED, "no row of theirs is left there", None
@@ -339,7 +344,7 @@ def _unacted_place(look: Look, step: PlaceStep, request: str, at: datetime) -> E
     )
 
 
-def _stopped(look: Look, at: datetime) -> Iterator[ErasurePlace]:
+def _stopped(look: ErasureLook, at: datetime) -> Iterator[ErasurePlace]:
     """Acts that were begun and that something keeps from going on: no reader sees these people, but files are there."""
     for act in look.open_acts:
         if act.act in look.paused and (kept := look.kept(act.dataset)) is not None:

@@ -18,7 +18,7 @@ from ebbtide.app.results.erasure import (
     RequestStatus,
     VerifyResult,
 )
-from ebbtide.app.results.shown import Rows
+from ebbtide.app.results.shown import ResultRows
 from ebbtide.app.verb import verb
 from ebbtide.config import Project
 from ebbtide.model.times import in_utc
@@ -79,7 +79,7 @@ class EraseVerbs:
         return built(RequestsFiled, row)
 
     @verb
-    def list(self, *, only_open: bool = False) -> Rows[RequestRow]:
+    def list(self, *, only_open: bool = False) -> ResultRows[RequestRow]:
         """Every request with its deadline, the next one first. Nobody is named."""
         from ebbtide.app.erase_request import list_requests
 
@@ -92,7 +92,7 @@ class EraseVerbs:
         subject: Subject | None = None,
         rows: str | Path | None = None,
         context: RunContext | None = None,
-    ) -> Rows[FindResult]:
+    ) -> ResultRows[FindResult]:
         """What is held of the people of these requests, or of one person without any. `rows` is a new file for the
         person's own rows, a JSON object a line.
         """
@@ -155,7 +155,7 @@ class EraseVerbs:
         dry_run: bool = False,
         as_of: datetime | None = None,
         context: RunContext | None = None,
-    ) -> Rows[VerifyResult]:
+    ) -> ResultRows[VerifyResult]:
         """Read every object that lies in storage and search it for these people: a grade each, and what was found."""
         from ebbtide.app.erase_verify import verify_requests
 

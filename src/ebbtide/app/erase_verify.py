@@ -27,7 +27,7 @@ from ebbtide.storage.files import open_store
 
 if TYPE_CHECKING:
     from ebbtide.erasure.identities import Resolved
-    from ebbtide.erasure.values import Declared
+    from ebbtide.erasure.values import DeclaredIdentity
     from ebbtide.inventory.information_schema import Inventory
     from ebbtide.ledger.commitment import Identifier
     from ebbtide.verify.needles import Needle
@@ -104,7 +104,7 @@ def _resolved(
 
 
 def needles_of(
-    requests: Sequence[str], people: Sequence[Sequence[Identifier]], declared: Mapping[str, Declared]
+    requests: Sequence[str], people: Sequence[Sequence[Identifier]], declared: Mapping[str, DeclaredIdentity]
 ) -> Iterator[Needle]:
     """What is searched for: every identifier of every person, in all types of its identity's columns, and in any where
     not all of these are known.

@@ -19,7 +19,7 @@ from ebbtide.model.times import as_text
 from ebbtide.state.hottier import ChunkState
 
 if TYPE_CHECKING:
-    from ebbtide.plan.explain import Explanation
+    from ebbtide.plan.explain import ObjectExplanation
 
 MOST = 20
 """As many objects of a selection are explained: each is planned again, and nobody reads more."""
@@ -66,18 +66,18 @@ def _explain_chunk(
     project: Project, inventory: Inventory, policies: PolicySet, table: str, name: str, *, now: datetime
 ) -> dict[str, Any]:
     """A chunk goes by the file of its table alone; what was dropped says where its rows are."""
-    from ebbtide.plan.explain import Considered, Explanation, explain_chunk
+    from ebbtide.plan.explain import ObjectExplanation, PolicyOpinion, explain_chunk
 
     chunk = refuse_unknown_chunk(project, table, name)
     if chunk.state is ChunkState.DROPPED:
         at = as_text(chunk.dropped_at) if chunk.dropped_at else "some time"
-        gone = Considered(f"the hot table {table}", "dropped it", f"at {at}: `ebbtide tier untier` brings it back")
-        return _told(Explanation(table, CHUNKS, name, None, (gone,)), now)
+        gone = PolicyOpinion(f"the hot table {table}", "dropped it", f"at {at}: `ebbtide tier untier` brings it back")
+        return _told(ObjectExplanation(table, CHUNKS, name, None, (gone,)), now)
     inputs = read_inputs(project, policies, read_state(project), inventory, None, now=now)
     return _told(explain_chunk(inputs.policies, inputs.world, inputs.orders(), table=table, chunk=name, now=now), now)
 
 
-def _told(found: Explanation, now: datetime) -> dict[str, Any]:
+def _told(found: ObjectExplanation, now: datetime) -> dict[str, Any]:
     dataset, target, object_id = found.dataset, found.target, found.object
     return {
         "as_of": as_text(now),

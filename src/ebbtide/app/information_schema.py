@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from ebbtide.governance.views import Schema
-    from ebbtide.model.contract import Drift
-    from ebbtide.plan.promises import Proof
+    from ebbtide.model.contract import ContractDrift
+    from ebbtide.plan.promises import PromiseProof
     from ebbtide.plan.views import Views
     from ebbtide.state.values import Snapshot
 
@@ -75,7 +75,7 @@ def _as_scanned(inventory: Inventory, spark: SparkSession) -> dict[str, DataFram
 
 def _made(
     project: Project, inventory: Inventory, spark: SparkSession, folder: Path, now: datetime
-) -> tuple[Schema, Sequence[Proof], Classifiers]:
+) -> tuple[Schema, Sequence[PromiseProof], Classifiers]:
     """Everything that the sections are made of."""
     from ebbtide.plan.promises import derive_auto
     from ebbtide.plan.views import plan_views
@@ -124,7 +124,7 @@ def _schema(
     )
 
 
-def _asked(drifts: Sequence[Drift], labelled: Labelled) -> list[tuple[str, str, str, str]]:
+def _asked(drifts: Sequence[ContractDrift], labelled: Labelled) -> list[tuple[str, str, str, str]]:
     """Where tables differ from a contract that somebody wrote; what only labels ask for has checks of its own."""
     asked = {
         table_id

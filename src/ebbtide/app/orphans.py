@@ -21,7 +21,7 @@ from ebbtide.inventory.current import Current
 from ebbtide.inventory.doubts import Doubt, doubts
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.listing import Listing, list_storage
-from ebbtide.inventory.orphans import Orphans, Unregistered, find_orphans
+from ebbtide.inventory.orphans import OrphanFiles, Unregistered, find_orphans
 from ebbtide.inventory.ownership import Condemned, owner_of, places
 from ebbtide.kernel.tasks import Tasks
 from ebbtide.lineage.labelled import Labelled
@@ -36,12 +36,12 @@ _MOST_ERRORS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class OrphanLook:
     """The storage, what is referenced as it was read after, and what is left."""
 
     listing: Listing
     inventory: Inventory
-    orphans: Orphans
+    orphans: OrphanFiles
 
 
 def exclusive_prefixes(project: Project) -> list[str]:
@@ -65,17 +65,17 @@ def list_project(project: Project, *, now: datetime, context: RunContext | None 
         return list_storage(owned, project.inventory, context)
 
 
-def look(project: Project, *, now: datetime, context: RunContext | None = None) -> Look:
+def look(project: Project, *, now: datetime, context: RunContext | None = None) -> OrphanLook:
     """List, scan, compare."""
     from ebbtide.app.scan import run_scan
 
     listing = list_project(project, now=now, context=context)
     run_scan(project, now=now, context=context)
     inventory = Inventory.open(project.inventory)
-    return Look(listing, inventory, search(project, inventory, listing))
+    return OrphanLook(listing, inventory, search(project, inventory, listing))
 
 
-def search(project: Project, inventory: Inventory, listing: Listing) -> Orphans:
+def search(project: Project, inventory: Inventory, listing: Listing) -> OrphanFiles:
     """What of the listing is not among the references: all files of this inventory, which was read after it."""
     if not listing.is_before(inventory.current):
         raise RefusedError("references were not read after the listing", hint="list first, then scan")
@@ -207,7 +207,7 @@ def _place_of(path: str) -> str:
     return normalise(path)
 
 
-def _condemnable(project: Project, found: Look, place: str, *, now: datetime, unsafe: bool) -> Unregistered:
+def _condemnable(project: Project, found: OrphanLook, place: str, *, now: datetime, unsafe: bool) -> Unregistered:
     if not any(is_inside(place, prefix) for prefix in exclusive_prefixes(project)):
         raise RefusedError(
             f"{place} lies under no prefix that is exclusive",

@@ -18,7 +18,7 @@ from ebbtide.model.times import as_text, parse_time
 from ebbtide.private import private_file, writing
 
 if TYPE_CHECKING:
-    from ebbtide.app.results.retention import SavedPlan
+    from ebbtide.app.results.plan import SavedPlan
     from ebbtide.plan.choice import Choice
     from ebbtide.plan.plan import Plan
 
@@ -91,8 +91,8 @@ def read_plan(path: Path) -> PlanFile:
 
 def shown_plan(path: Path, select: Sequence[str]) -> SavedPlan:
     """A saved plan as people look at it."""
-    from ebbtide.app.results.retention import PlanLine, SavedPlan
-    from ebbtide.app.results.shown import Rows
+    from ebbtide.app.results.plan import PlanLine, SavedPlan
+    from ebbtide.app.results.shown import ResultRows
     from ebbtide.plan.summary import lines_of
 
     found = read_plan(path)
@@ -103,7 +103,7 @@ def shown_plan(path: Path, select: Sequence[str]) -> SavedPlan:
         lines = lines_of(rows)
     except (KeyError, TypeError, AttributeError):
         raise InputError(f"{path} is not a plan", hint=_MAKE_ONE) from None
-    shown = Rows(PlanLine(*(getattr(line, name) for name in PlanLine.__slots__)) for line in lines)
+    shown = ResultRows(PlanLine(*(getattr(line, name) for name in PlanLine.__slots__)) for line in lines)
     return SavedPlan(found.as_of, found.digest, shown, tuple(rows))
 
 

@@ -19,7 +19,7 @@ from ebbtide.app.tier_opened import HotRun, added, cold_of, hot_run, hot_table, 
 from ebbtide.config import Project
 from ebbtide.config.hottier import HotTable, ServerUrl
 from ebbtide.errors import EbbtideError, InputError, RefusedError, kind_of
-from ebbtide.formats.iceberg.cold import ColdTable, Span
+from ebbtide.formats.iceberg.cold import ColdRange, ColdTable
 from ebbtide.hottier import partitions, setup
 from ebbtide.hottier.chunks import new_records
 from ebbtide.hottier.drift import refuse_unfit_types
@@ -27,7 +27,7 @@ from ebbtide.hottier.log import mark_own
 from ebbtide.hottier.repartition import Wide, exchange, make_partitioned, plan_wide, promise
 from ebbtide.hottier.server import connect, identity
 from ebbtide.hottier.statements import build
-from ebbtide.hottier.table import Found, find, refuse_unfit
+from ebbtide.hottier.table import ServerTable, find, refuse_unfit
 from ebbtide.model.ids import DatasetId
 from ebbtide.run import RunContext, quiet
 from ebbtide.state.hottier import ChunkState, HotRecord, HotWriter, MirrorState
@@ -129,7 +129,7 @@ def _undo(hot: HotRun, table: HotTable, publication: str | None) -> None:
 
 def _partitioned(
     connection: Session, table: HotTable, now: datetime
-) -> tuple[Found | None, list[Composed], Wide | None]:
+) -> tuple[ServerTable | None, list[Composed], Wide | None]:
     """A plain table as it will be, the statements that make it so, and its one wide chunk. Nothing is changed yet."""
     plain = find(connection, table)
     if plain.partitioned:
@@ -141,7 +141,7 @@ def _partitioned(
     return found, [*promise(table, plain, wide), *exchange(connection, table, plain, wide)], wide
 
 
-def _fit(connection: Session, table: HotTable) -> Found:
+def _fit(connection: Session, table: HotTable) -> ServerTable:
     found = find(connection, table)
     if not found.partitioned:
         raise InputError(
@@ -153,12 +153,12 @@ def _fit(connection: Session, table: HotTable) -> Found:
     return found
 
 
-def _statements(table: HotTable, found: Found, publication: str | None, *, now: Any) -> list[Composed]:
+def _statements(table: HotTable, found: ServerTable, publication: str | None, *, now: Any) -> list[Composed]:
     made = [] if publication is None else setup.publish(found, publication)
     return [*made, *partitions.ahead(table, found, publication, now=now)]
 
 
-def _new_cold(project: Project, table: HotTable, found: Found, slot: str | None) -> ColdTable | None:
+def _new_cold(project: Project, table: HotTable, found: ServerTable, slot: str | None) -> ColdTable | None:
     """An empty cold table. One that has rows belongs to somebody: it is not taken over."""
     if table.cold is None:
         return None
@@ -168,12 +168,12 @@ def _new_cold(project: Project, table: HotTable, found: Found, slot: str | None)
         return ColdTable.create(project.catalogs[dataset.catalog], dataset, found.columns.schema, table.time)
     if cold.source not in (None, slot):
         raise RefusedError(f"{table.cold} is another mirror's already", hint="give this table a cold table of its own")
-    if cold.version is not None and cold.rows(Span(table.time, None, None, found.time_kind)):
+    if cold.version is not None and cold.rows(ColdRange(table.time, None, None, found.time_kind)):
         raise RefusedError(f"{table.cold} has rows already", hint="name a table that does not exist yet")
     return cold
 
 
-def _register(hot: HotRun, table: HotTable, found: Found, publication: str | None, *, now: Any) -> None:
+def _register(hot: HotRun, table: HotTable, found: ServerTable, publication: str | None, *, now: Any) -> None:
     del found
     here = identity(hot.session(table))
     state = MirrorState.STARTING if table.streamed else MirrorState.OFF if table.cold is None else MirrorState.STREAMING
@@ -186,7 +186,7 @@ def _register(hot: HotRun, table: HotTable, found: Found, publication: str | Non
         HotWriter(state_writer.connection).add(record)
 
 
-def _register_chunks(hot: HotRun, table: HotTable) -> Found:
+def _register_chunks(hot: HotRun, table: HotTable) -> ServerTable:
     found = find(hot.session(table), table)
     with hot.ledger.database.sweeper(hot.lease) as state:
         writer = HotWriter(state.connection)
@@ -270,7 +270,7 @@ def _prove_again(hot: HotRun, table: HotTable, there: set[int]) -> None:
             book.set_chunk(chunk.name, state=state, sealed=None, changed=None, tiered_at=None, digest=None)
 
 
-def _start_over(connection: Session, found: Found, name: str) -> None:
+def _start_over(connection: Session, found: ServerTable, name: str) -> None:
     setup.drop_slot(connection, name)
     with connection.transaction():
         mark_own(connection)

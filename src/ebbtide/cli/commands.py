@@ -219,4 +219,4 @@ def demo(
     """Build a small real lake of a payments company in all four formats, and walk through it."""
     from ebbtide.app.demo import run_demo
 
-    run_demo(folder, tell=show.Story())
+    run_demo(folder, tell=show.PrintedStory())

@@ -164,7 +164,10 @@ _MaxShare = Annotated[
 def plan(
     ctx: typer.Context,
     requests: _Requests = None,
-    dataset: Annotated[str | None, typer.Option("--explain", metavar="DATASET", help="Explain one dataset.")] = None,
+    explain: Annotated[
+        str | None,
+        typer.Option("--explain", metavar="PLACE", help="One place in full: a dataset, a copy, what is missed."),
+    ] = None,
     now: _Now = False,
     max_share: _MaxShare = None,
     project: ProjectOption = None,
@@ -178,10 +181,13 @@ def plan(
     tide = open_project(ctx, project)
     with running.shown("scan", as_of=time_of(as_of)) as context:
         found = tide.erase.plan(*(requests or ()), at_once=now, most_share=max_share, context=context)
+    place = None if explain is None else erasing.place_of(found, explain)
     if json:
-        render.write_json(found.to_dict())
+        render.write_json((place or found).to_dict())
+    elif place is not None:
+        erasing.show_place(place)
     else:
-        erasing.show_plan(found, dataset)
+        erasing.show_plan(found)
     if found.failed:
         raise typer.Exit(4)
     if any(each.decision == "refused" for each in found.requests):

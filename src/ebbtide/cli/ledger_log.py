@@ -28,9 +28,9 @@ def log(
     json: JsonOption = False,
 ) -> None:
     """List what was done, oldest first, held against what was signed. Exit 1 where the ledger was changed."""
-    from ebbtide.app.ledger_log import Asked, read_log
+    from ebbtide.app.ledger_log import LogFilter, read_log
 
-    asked = Asked.of(dataset=dataset, request=request, kinds=kind or (), since=since, until=until)
+    asked = LogFilter.of(dataset=dataset, request=request, kinds=kind or (), since=since, until=until)
     with running.shown("reading the ledger"):
         found = list(read_log(open_project(ctx, project).project, asked))
     if json:

@@ -16,7 +16,7 @@ from ebbtide.model.ids import object_name
 from ebbtide.model.times import as_text
 
 if TYPE_CHECKING:
-    from ebbtide.app.results.retention import Explanation, PlanChange, PlanLine
+    from ebbtide.app.results.plan import Explanation, PlanChange, PlanLine
 
 _AsOf = Annotated[str | None, typer.Option("--as-of", help="Plan as if it were then: a date or an instant, UTC.")]
 _All = Annotated[bool, typer.Option("--all", help="Every object, also those that stay as they are.")]

@@ -47,7 +47,7 @@ class _Copy(BaseModel):
     dataset: str | None = Field(None, description="of a clone: its own name, `catalog.namespace.table`")
 
 
-class _File(BaseModel):
+class _CopyFile(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     copies: tuple[_Copy, ...]
 
@@ -56,7 +56,7 @@ def load_copies(root: Path) -> tuple[Copy, ...]:
     """Every copy that a project declares, in order of its files."""
     found: dict[str, Copy] = {}
     for path in yaml.files_in(root / "copies"):
-        file, where = yaml.load_with_places(path, _File)
+        file, where = yaml.load_with_places(path, _CopyFile)
         for n, said in enumerate(file.copies):
             here = where(("copies", n))
             if said.name in found:

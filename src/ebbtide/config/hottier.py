@@ -59,6 +59,8 @@ class HotTable:
     """How its rows come into the lake: change by change from the log, or chunk by chunk once they are sealed."""
     file: str = ""
     """The file that declares it, below the project: what a plan names as the policy of its chunks."""
+    compact: Duration | None = None
+    """How often the cold table's small files are joined, at the most; None is never."""
 
     @property
     def path(self) -> tuple[str, str]:
@@ -85,7 +87,7 @@ class HotTable:
         return self.cold is not None or self.tier_after is not None
 
 
-class _Table(BaseModel):
+class _HotTableSettings(BaseModel):
     """A table of the server."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -100,6 +102,9 @@ class _Table(BaseModel):
     max_retained: int = Field(
         8 << 30, strict=True, ge=1 << 20, description="most bytes of log that a mirror holds back"
     )
+    compact: Hours | None = Field(
+        Duration(1, "d"), description="how often small files of the cold table are joined; `null` is never"
+    )
 
     @field_validator("chunk")
     @classmethod
@@ -109,18 +114,20 @@ class _Table(BaseModel):
         return value
 
 
-class _File(BaseModel):
+class _HotTierFile(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True, hide_input_in_errors=True)
     server: str = Field(description="a PostgreSQL URL; takes `${NAME}`")
     mirror: Literal["stream", "batch"] = Field(
         "stream", description="how rows come: by logical replication, or chunk by chunk once they are sealed"
     )
-    tables: tuple[_Table, ...] = Field(min_length=1)
+    tables: tuple[_HotTableSettings, ...] = Field(min_length=1)
 
 
 def names_of_hot_tables(root: Path) -> tuple[str, ...]:
     """What is declared, without asking the environment where any server is."""
-    return tuple(table.name for path in yaml.files_in(root / "hottier") for table in yaml.load(path, _File).tables)
+    return tuple(
+        table.name for path in yaml.files_in(root / "hottier") for table in yaml.load(path, _HotTierFile).tables
+    )
 
 
 def load_hot_tables(root: Path, environment: Mapping[str, str] | None = os.environ) -> dict[str, HotTable]:
@@ -131,7 +138,7 @@ def load_hot_tables(root: Path, environment: Mapping[str, str] | None = os.envir
     found: dict[str, HotTable] = {}
     colds: dict[str, str] = {}
     for path in yaml.files_in(root / "hottier"):
-        file, where = yaml.load_with_places(path, _File)
+        file, where = yaml.load_with_places(path, _HotTierFile)
         url = file.server
         if environment is not None:
             url = from_environment(url, where=where(("server",)), environment=environment)
@@ -151,7 +158,9 @@ def load_hot_tables(root: Path, environment: Mapping[str, str] | None = os.envir
     return found
 
 
-def _checked(said: _Table, server: ServerUrl, here: str, mirror: Literal["stream", "batch"], file: str) -> HotTable:
+def _checked(
+    said: _HotTableSettings, server: ServerUrl, here: str, mirror: Literal["stream", "batch"], file: str
+) -> HotTable:
     both = said.tier_after, said.drop_after
     if both[0] is not None and both[1] is not None and as_hours(both[0]) >= as_hours(both[1]):
         raise InputError(
@@ -167,5 +176,5 @@ def _checked(said: _Table, server: ServerUrl, here: str, mirror: Literal["stream
     chunk = Duration(int(said.chunk[:-1]), said.chunk[-1])
     return HotTable(
         said.name, said.time, chunk, server, here, said.tier_after, said.drop_after, cold, said.ahead,
-        said.delete_share, said.max_retained, mirror, file,
+        said.delete_share, said.max_retained, mirror, file, said.compact,
     )  # fmt: skip

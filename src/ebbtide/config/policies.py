@@ -24,7 +24,7 @@ from pydantic import (
 )
 
 from ebbtide.config import yaml
-from ebbtide.config.classifiers import TIME_GRAIN, Classifiers, Kind, load_classifiers
+from ebbtide.config.classifiers import TIME_GRAIN, ClassifierKind, Classifiers, load_classifiers
 from ebbtide.config.predicates import check_predicate
 from ebbtide.config.project import FORMATS, Scalar, WrongValueError
 from ebbtide.errors import InputError
@@ -343,7 +343,7 @@ def _check_labels(file: _PolicyFile, where: Callable[[yaml.Place], str], classif
         for selection in filter(None, (select, select.exclude)):
             for label in (*(selection.any_labels or ()), *(selection.all_labels or ())):
                 if not label.startswith(f"{TIME_GRAIN}."):
-                    classifiers.check(label, Kind.TABLE, where=where(place))
+                    classifiers.check(label, ClassifierKind.TABLE, where=where(place))
 
 
 def _refuse_young_guards(file: _PolicyFile, where: Callable[[yaml.Place], str]) -> None:

@@ -26,7 +26,7 @@ NOTICE = Duration(14, "d")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class IdentityColumn:
     """A column of a table, written `catalog.namespace.table.column`; a dot inside a name is written %2E."""
 
     table_id: str
@@ -45,9 +45,9 @@ class Subject:
 
     name: str
     where: str
-    columns: tuple[Place, ...]
-    left_at: Place | None = None
-    key: Place | None = None
+    columns: tuple[IdentityColumn, ...]
+    left_at: IdentityColumn | None = None
+    key: IdentityColumn | None = None
     notice_before: Duration = NOTICE
     gone_within: Duration | None = None
     match: Match = "exact"
@@ -62,8 +62,8 @@ class IdentityTable:
     table_id: str
     where: str
     key: str
-    by: tuple[Place, ...]
-    gives: Mapping[str, Place]
+    by: tuple[IdentityColumn, ...]
+    gives: Mapping[str, IdentityColumn]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class _IdentityTable(BaseModel):
     gives: dict[str, str] = Field(min_length=1, description="the column of each identity that it gives")
 
 
-class _File(BaseModel):
+class _SubjectFile(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     subjects: dict[str, _Subject]
     identities: tuple[_IdentityTable, ...] = ()
@@ -113,7 +113,7 @@ def load_identities(root: Path) -> Identities:
     path = root / "subjects.yml"
     if not path.exists():
         return Identities()
-    file, where = yaml.load_with_places(path, _File)
+    file, where = yaml.load_with_places(path, _SubjectFile)
     subjects = _subjects(file, where)
     tables = tuple(
         _identity_table(said, subjects, lambda *key, n=n: where(("identities", n, *key)))
@@ -127,7 +127,7 @@ def load_identities(root: Path) -> Identities:
     return Identities(subjects, tables)
 
 
-def _subjects(file: _File, where: Callable[[yaml.Place], str]) -> dict[str, Subject]:
+def _subjects(file: _SubjectFile, where: Callable[[yaml.Place], str]) -> dict[str, Subject]:
     found = {}
     for name, said in file.subjects.items():
         here: yaml.Place = ("subjects", name)
@@ -160,11 +160,11 @@ def _identity_table(said: _IdentityTable, subjects: Mapping[str, Subject], where
             where=where("key"),
             hint=f"name a column of {table_id} under `columns:` of {said.key}",
         )
-    gives = {name: Place(table_id, unquote(column)) for name, column in said.gives.items()}
+    gives = {name: IdentityColumn(table_id, unquote(column)) for name, column in said.gives.items()}
     return IdentityTable(table_id, where(), said.key, keys, gives)
 
 
-def _place(text: str, where: str) -> Place:
+def _place(text: str, where: str) -> IdentityColumn:
     table, _, column = text.rpartition(".")
     try:
         table_id = str(DatasetId.parse(table))
@@ -172,10 +172,10 @@ def _place(text: str, where: str) -> Place:
         table_id = ""
     if not table_id or not column:
         raise InputError(f"not a column: {text!r}", where=where, hint="write catalog.namespace.table.column")
-    return Place(table_id, unquote(column))
+    return IdentityColumn(table_id, unquote(column))
 
 
-def _key(columns: tuple[Place, ...], left_at: Place, where: str) -> Place:
+def _key(columns: tuple[IdentityColumn, ...], left_at: IdentityColumn, where: str) -> IdentityColumn:
     keys = [place for place in columns if place.table_id == left_at.table_id]
     if len(keys) != 1:
         what = "none" if not keys else "several"

@@ -6,6 +6,7 @@ further list of an act is an intent of its own in the ledger, with its own outco
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -29,9 +30,11 @@ from ebbtide.storage.handles import behind_links, led_elsewhere
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Asked:
+class ErasureOrder:
     """Whom an act is about, and the data files, and whole versions, in which they were found."""
 
     people: tuple[tuple[Identifier, ...], ...]
@@ -52,7 +55,7 @@ class Eraser:
     run: str
     check: Callable[[], None]
     window: timedelta
-    asked: Mapping[str, Asked]
+    asked: Mapping[str, ErasureOrder]
     done: dict[str, Erased] = field(default_factory=dict)
 
     @property
@@ -72,6 +75,11 @@ class Eraser:
         with same_table(erasure.found, act.catalog, spark), named:
             erased = load_erasing(act.catalog.format).erase(erasure, act.catalog, spark, named.intend)
         self.done[act.id] = erased
+        _logger.info(
+            "%s: %d files and %d versions written anew, %d versions end, %d places keep somebody", act.told,
+            erased.rewritten_files, len(erased.rewritten_versions), len(erased.ending), len(erased.retained),
+            extra={"run": self.run},
+        )  # fmt: skip
         freeing = act.freeing(self._files(act), not_before=self._free_from(act, erased))
         return replace(result, act=freeing, committed=Committed(version=erased.version), ending=erased.ending)
 
@@ -146,6 +154,7 @@ class _Named:
             )  # fmt: skip
         self.told |= fresh
         self._open.append(part)
+        _logger.debug("%s: the next commit lets go of %d files", act.told, len(fresh), extra={"run": eraser.run})
 
     def __enter__(self) -> None: ...
 

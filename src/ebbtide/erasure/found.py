@@ -62,7 +62,7 @@ class TableHits:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Search:
+class DatasetSearch:
     """What was found of each person, by the number that it was asked with, and what was not looked at. `tables` says
     the same by dataset.
     """
@@ -85,7 +85,7 @@ class Hit:
 
 
 @dataclass(slots=True)
-class Looked:
+class PartsLook:
     """Parts that were looked through together. `held` says which versions hold each of them so; of a part that was read
     `again`, with what hides rows of it, that reading counts for its versions.
     """
@@ -95,7 +95,7 @@ class Looked:
     hits: list[Hit] = field(default_factory=list)
 
 
-def held_by_ref(retained: Retained, looked: Iterable[Looked]) -> dict[int, list[Held]]:
+def held_by_ref(retained: Retained, looked: Iterable[PartsLook]) -> dict[int, list[Held]]:
     """For each person the rows in every branch and tag, and in versions that are neither's."""
     refs, dataset = _refs(retained), str(retained.found.id)
     found: dict[int, list[Held]] = {}
@@ -107,7 +107,7 @@ def held_by_ref(retained: Retained, looked: Iterable[Looked]) -> dict[int, list[
     return {person: sorted(each, key=lambda one: _in_order(one.ref)) for person, each in found.items()}
 
 
-def hits_of(retained: Retained, looked: Iterable[Looked]) -> TableHits | None:
+def hits_of(retained: Retained, looked: Iterable[PartsLook]) -> TableHits | None:
     """The parts in which anybody was found; None where nobody was."""
     parts: dict[str, frozenset[int]] = {}
     for each in looked:
@@ -116,7 +116,7 @@ def hits_of(retained: Retained, looked: Iterable[Looked]) -> TableHits | None:
     return TableHits(retained, parts) if parts else None
 
 
-def rows_by_ref(retained: Retained, looked: Iterable[Looked]) -> dict[int, list[PersonalRow]]:
+def rows_by_ref(retained: Retained, looked: Iterable[PartsLook]) -> dict[int, list[PersonalRow]]:
     """Each row once. Of rows that are equal there are as many as in the version that has most of them."""
     refs, dataset = _refs(retained), str(retained.found.id)
     where: dict[int, dict[tuple[str, int], list[str]]] = {}
@@ -131,7 +131,7 @@ def rows_by_ref(retained: Retained, looked: Iterable[Looked]) -> dict[int, list[
     }
 
 
-def _by_version(retained: Retained, looked: list[Looked]) -> Iterator[tuple[int, int, list[Hit]]]:
+def _by_version(retained: Retained, looked: list[PartsLook]) -> Iterator[tuple[int, int, list[Hit]]]:
     """Person, version, and what counts there."""
     seen: dict[str, int] = {}
     for each in looked:

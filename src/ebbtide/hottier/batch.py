@@ -19,7 +19,8 @@ import pyarrow as pa
 from psycopg import Connection
 
 from ebbtide.config.hottier import HotTable
-from ebbtide.formats.iceberg.cold import ColdTable, Position, Span, outside
+from ebbtide.formats.iceberg.cold import ColdRange, ColdTable, outside
+from ebbtide.formats.iceberg.position import Position
 from ebbtide.hottier import gate
 from ebbtide.hottier.chunks import leaf_of
 from ebbtide.hottier.copy import rows_of
@@ -27,7 +28,7 @@ from ebbtide.hottier.drift import begin_with
 from ebbtide.hottier.mirror import Book, Mirror, StoppedError
 from ebbtide.hottier.server import Identity, identity
 from ebbtide.hottier.statements import build
-from ebbtide.hottier.table import Found, Leaf, find
+from ebbtide.hottier.table import PartitionLeaf, ServerTable, find
 from ebbtide.hottier.values import CannotFollowError
 from ebbtide.run import RunContext
 from ebbtide.state.hottier import ChunkState, HotRecord, MirrorState
@@ -44,7 +45,7 @@ class BatchMirror:
     context: RunContext
     source: str
 
-    def drain(self, *, newcomers: bool = True) -> Found:  # noqa: ARG002 - as a mirror that reads the log has it
+    def drain(self, *, newcomers: bool = True) -> ServerTable:  # noqa: ARG002 - as a mirror that reads the log has it
         """Copy every sealed chunk that is not proven: what was sealed before is in the lake then, or differs there."""
         found = find(self.connection, self.table)
         try:
@@ -65,9 +66,9 @@ class BatchMirror:
         self.book.set_table(state=MirrorState.STREAMING, because="", passed=now.flushed)
         return found
 
-    def copy(self, found: Found, leaf: Leaf, position: Position, *, may_lose: bool = False) -> None:
+    def copy(self, found: ServerTable, leaf: PartitionLeaf, position: Position, *, may_lose: bool = False) -> None:
         """The chunk as it is now takes the place of what the lake has of it."""
-        span = Span(self.table.time, leaf.first, leaf.last, found.time_kind)
+        span = ColdRange(self.table.time, leaf.first, leaf.last, found.time_kind)
         begin_with(self.cold, found.columns, self.source)
         with self.connection.transaction():
             self.connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -84,7 +85,7 @@ class BatchMirror:
 
             self.cold.commit(found.columns.schema.empty_table(), position, replace, [span])
 
-    def _start(self, found: Found) -> tuple[HotRecord, Identity]:
+    def _start(self, found: ServerTable) -> tuple[HotRecord, Identity]:
         record, now = self.book.record(), identity(self.connection)
         self.cold.refresh()
         if record.state is MirrorState.DEGRADED:
@@ -105,7 +106,7 @@ class BatchMirror:
             return "the server's log ends before what the cold table has: it was restored from a copy"
         return None
 
-    def _refuse_loss(self, leaf: Leaf, span: Span) -> None:
+    def _refuse_loss(self, leaf: PartitionLeaf, span: ColdRange) -> None:
         row = self.connection.execute(build("SELECT count(*) FROM ONLY {leaf}", leaf=leaf.path)).fetchone()
         here, there = 0 if row is None else int(row[0]), self.cold.rows(span)
         if there - here > there * self.table.delete_share:

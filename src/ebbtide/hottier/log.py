@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 from psycopg import Connection
 
-from ebbtide.hottier.pgoutput import Batch, joined
+from ebbtide.hottier.pgoutput import ChangeBatch, joined
 from ebbtide.hottier.setup import lsn_of
 from ebbtide.hottier.statements import build
 
@@ -34,7 +34,7 @@ ORDER BY (n - 1) / {group}
 
 def peek(
     connection: Connection[tuple[Any, ...]], slot: str, publication: str, *, upto: int, changes: int = CHANGES
-) -> Batch:
+) -> ChangeBatch:
     """Whole transactions from where the slot is on; nothing moves by it."""
     group = _GROUP
     while True:
@@ -51,7 +51,7 @@ def peek(
 
 def _peek(
     connection: Connection[tuple[Any, ...]], slot: str, publication: str, upto: int, changes: int, group: int
-) -> Batch | None:
+) -> ChangeBatch | None:
     """None where it is more than is held at once, and fewer changes may be less: of one transaction all are told."""
     from psycopg.sql import SQL, Literal
 

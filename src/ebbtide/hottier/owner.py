@@ -18,7 +18,7 @@ from ebbtide.hottier import gate
 from ebbtide.hottier.batch import AnyMirror
 from ebbtide.hottier.chunks import covered
 from ebbtide.hottier.fence import another, drop, fence, unfence
-from ebbtide.hottier.table import Found, Leaf, find
+from ebbtide.hottier.table import PartitionLeaf, ServerTable, find
 from ebbtide.ledger.ledger import Step
 from ebbtide.model.dataset import Catalog
 from ebbtide.model.durations import is_older
@@ -75,7 +75,7 @@ class ChunkOwner:
     """Asks the registry and the holds; settles by looking at the server."""
 
     tables: dict[str, HotTable]
-    look: Callable[[HotTable], Found]
+    look: Callable[[HotTable], ServerTable]
     forced: bool = False
     verb: str = "tier drop"
 
@@ -117,7 +117,7 @@ class ChunkSettlement:
 
     table_id: str
     chunk: str
-    found: Found
+    found: ServerTable
     gone: bool
     gated: bool
     error: str | None
@@ -188,7 +188,12 @@ class ChunkDropper:
             raise
 
     def _prove(
-        self, connection: Connection[tuple[Any, ...]], mirror: AnyMirror, found: Found, stage: DropChunk, marker: int
+        self,
+        connection: Connection[tuple[Any, ...]],
+        mirror: AnyMirror,
+        found: ServerTable,
+        stage: DropChunk,
+        marker: int,
     ) -> None:
         """Everything once more, now that nobody writes: what was proven is what is there, here and in the lake."""
         record = mirror.book.record()
@@ -209,12 +214,12 @@ class ChunkDropper:
 _AGAIN = "nothing was dropped; the next run looks again"
 
 
-def _at(found: Found, stage: DropChunk) -> list[Leaf]:
+def _at(found: ServerTable, stage: DropChunk) -> list[PartitionLeaf]:
     """What has the chunk's name, or is the chunk under another one."""
     return [leaf for leaf in found.chunks if leaf.oid == stage.oid or leaf.name == stage.chunk]
 
 
-def _leaf(found: Found, stage: DropChunk) -> Leaf | None:
+def _leaf(found: ServerTable, stage: DropChunk) -> PartitionLeaf | None:
     """The partition that the act is about; None where it is gone."""
     there = _at(found, stage)
     meant = (stage.oid, stage.chunk, stage.first, stage.last)

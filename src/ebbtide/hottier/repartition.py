@@ -26,7 +26,7 @@ from ebbtide.errors import ConflictError, InputError, RefusedError
 from ebbtide.hottier.log import mark_own
 from ebbtide.hottier.partitions import bound, floor
 from ebbtide.hottier.statements import build, statement
-from ebbtide.hottier.table import Found, Leaf
+from ebbtide.hottier.table import PartitionLeaf, ServerTable
 
 Session = Connection[tuple[Any, ...]]
 _PROMISE = "ebbtide_range"
@@ -43,13 +43,13 @@ class Wide:
     name: str
     end: datetime
 
-    def as_chunk(self, found: Found) -> Found:
+    def as_chunk(self, found: ServerTable) -> ServerTable:
         """The table as it is found afterwards."""
-        leaf = Leaf(found.oid, found.schema, self.name, None, self.end, tombstone=False)
+        leaf = PartitionLeaf(found.oid, found.schema, self.name, None, self.end, tombstone=False)
         return replace(found, partitioned=True, leaves=(leaf,))
 
 
-def plan_wide(connection: Session, table: HotTable, found: Found, *, now: datetime) -> Wide:
+def plan_wide(connection: Session, table: HotTable, found: ServerTable, *, now: datetime) -> Wide:
     """The chunk, or why there can be none. It ends well ahead of the newest row: until then it takes new ones, too."""
     wide = Wide(_before(found.name), _end(connection, table, found, now))
     asked = {"oid": found.oid, "time": table.time, "before": wide.name}
@@ -58,7 +58,7 @@ def plan_wide(connection: Session, table: HotTable, found: Found, *, now: dateti
     return wide
 
 
-def promise(table: HotTable, found: Found, wide: Wide) -> list[Composed]:
+def promise(table: HotTable, found: ServerTable, wide: Wide) -> list[Composed]:
     """What is said and proven of every row first. Each statement is a transaction of its own."""
     return [
         build(
@@ -69,7 +69,7 @@ def promise(table: HotTable, found: Found, wide: Wide) -> list[Composed]:
     ]  # fmt: skip
 
 
-def exchange(connection: Session, table: HotTable, found: Found, wide: Wide) -> list[Composed]:
+def exchange(connection: Session, table: HotTable, found: ServerTable, wide: Wide) -> list[Composed]:
     """The statements of the one transaction, as the catalog has what is to be carried along."""
     before = (found.schema, wide.name)
     asked = {"oid": found.oid, "before": wide.name, "promise": _PROMISE}
@@ -95,7 +95,7 @@ def exchange(connection: Session, table: HotTable, found: Found, wide: Wide) -> 
     ]  # fmt: skip
 
 
-def make_partitioned(connection: Session, table: HotTable, found: Found, wide: Wide) -> None:
+def make_partitioned(connection: Session, table: HotTable, found: ServerTable, wide: Wide) -> None:
     """Carry it out. Whatever goes wrong leaves the plain table as it was."""
     _take_back(connection, found)  # of one that died here
     said, proven = promise(table, found, wide)
@@ -115,7 +115,7 @@ def make_partitioned(connection: Session, table: HotTable, found: Found, wide: W
         raise
 
 
-def _give_up(connection: Session, found: Found, wide: Wide) -> None:
+def _give_up(connection: Session, found: ServerTable, wide: Wide) -> None:
     """The promise goes, or is told: nobody finds out by a row that is refused."""
     try:
         _in_turn(lambda: _take_back(connection, found))
@@ -134,7 +134,7 @@ def _said(connection: Session, said: Composed) -> None:
         connection.execute(said)
 
 
-def _exchanged(connection: Session, table: HotTable, found: Found, wide: Wide) -> None:
+def _exchanged(connection: Session, table: HotTable, found: ServerTable, wide: Wide) -> None:
     with connection.transaction():
         _patiently(connection)
         connection.execute(build("LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE", table=found.path))
@@ -162,7 +162,7 @@ def _in_turn(work: Callable[[], None]) -> None:
             time.sleep(0.5)
 
 
-def _take_back(connection: Session, found: Found) -> None:
+def _take_back(connection: Session, found: ServerTable) -> None:
     with connection.transaction():
         _patiently(connection)
         connection.execute(build("ALTER TABLE {t} DROP CONSTRAINT IF EXISTS {p}", t=found.path, p=(_PROMISE,)))
@@ -172,7 +172,7 @@ def _before(name: str) -> str:
     return name.encode()[:_NAME_BYTES].decode("utf-8", "ignore") + "_before"
 
 
-def _end(connection: Session, table: HotTable, found: Found, now: datetime) -> datetime:
+def _end(connection: Session, table: HotTable, found: ServerTable, now: datetime) -> datetime:
     row = connection.execute(
         build(
             "SELECT newest, isfinite(newest) FROM (SELECT max({time})::timestamptz FROM ONLY {table}) m (newest)",

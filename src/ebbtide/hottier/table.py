@@ -20,7 +20,7 @@ _BOUND = re.compile(r"FOR VALUES FROM \((.+)\) TO \((.+)\)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class PartitionLeaf:
     """A partition. A missing bound is the end of time on that side. A tombstone refuses every row."""
 
     oid: int
@@ -41,7 +41,7 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ServerTable:
     """A table, found. `partitioned` says whether it has chunks."""
 
     oid: int
@@ -51,22 +51,22 @@ class Found:
     partitioned: bool
     columns: Columns
     time_kind: str
-    leaves: tuple[Leaf, ...]
+    leaves: tuple[PartitionLeaf, ...]
 
     @property
     def path(self) -> tuple[str, str]:
         return self.schema, self.name
 
     @property
-    def chunks(self) -> tuple[Leaf, ...]:
+    def chunks(self) -> tuple[PartitionLeaf, ...]:
         return tuple(leaf for leaf in self.leaves if not leaf.tombstone)
 
     @property
-    def tombstones(self) -> tuple[Leaf, ...]:
+    def tombstones(self) -> tuple[PartitionLeaf, ...]:
         return tuple(leaf for leaf in self.leaves if leaf.tombstone)
 
 
-def find(connection: Connection[tuple[Any, ...]], table: HotTable) -> Found:
+def find(connection: Connection[tuple[Any, ...]], table: HotTable) -> ServerTable:
     """Look the table up; an `InputError` where there is none, or one of another kind."""
     schema, name = table.path
     row = connection.execute(
@@ -100,7 +100,7 @@ def find(connection: Connection[tuple[Any, ...]], table: HotTable) -> Found:
     if kind == "p":
         _refuse_other_key(connection, table, oid)
     leaves = _leaves(connection, oid) if kind == "p" else ()
-    return Found(oid, schema, name, owner, kind == "p", columns, time.kind, leaves)
+    return ServerTable(oid, schema, name, owner, kind == "p", columns, time.kind, leaves)
 
 
 def _refuse_other_key(connection: Connection[tuple[Any, ...]], table: HotTable, oid: int) -> None:
@@ -118,15 +118,15 @@ def _refuse_other_key(connection: Connection[tuple[Any, ...]], table: HotTable, 
         )  # fmt: skip
 
 
-def _leaves(connection: Connection[tuple[Any, ...]], oid: int) -> tuple[Leaf, ...]:
+def _leaves(connection: Connection[tuple[Any, ...]], oid: int) -> tuple[PartitionLeaf, ...]:
     found = []
     for leaf, schema, name, bound, tombstone in connection.execute(statement("leaves"), {"oid": oid}):
         first, last = _range(connection, name, bound)
-        found.append(Leaf(leaf, schema, name, first, last, tombstone))
+        found.append(PartitionLeaf(leaf, schema, name, first, last, tombstone))
     return tuple(found)
 
 
-def is_still(connection: Connection[tuple[Any, ...]], found: Found, leaf: Leaf) -> bool:
+def is_still(connection: Connection[tuple[Any, ...]], found: ServerTable, leaf: PartitionLeaf) -> bool:
     """Whether the partition that has the leaf's name now is the leaf, and has its range."""
     named = {"schema": leaf.schema, "name": leaf.name, "parent": found.oid}
     row = connection.execute(statement("leaf"), named).fetchone()
@@ -162,7 +162,7 @@ def _instant(connection: Connection[tuple[Any, ...]], name: str, text: str, open
 
 
 def refuse_unfit(
-    connection: Connection[tuple[Any, ...]], found: Found, *, synced: bool, streamed: bool
+    connection: Connection[tuple[Any, ...]], found: ServerTable, *, synced: bool, streamed: bool
 ) -> tuple[str, ...]:
     """Every reason why it cannot be tiered. Named rights come with the statement that grants them."""
     problems = []
@@ -178,8 +178,8 @@ def refuse_unfit(
             )
     known = {"oid": found.oid, "synced": synced}
     problems += [f"{name} {why}" for name, why in connection.execute(statement("preflight"), known)]
-    for right, has, grant in connection.execute(statement("rights"), {"oid": found.oid}):
-        if not has and (streamed or right == "ownership of the table"):
+    for right, in_mirror_alone, has, grant in connection.execute(statement("rights"), {"oid": found.oid}):
+        if not has and (streamed or not in_mirror_alone):
             problems.append(f"the role lacks {right}: {grant}")
     installed = connection.execute(statement("watchers")).fetchone()
     if installed is None or not installed[0]:

@@ -18,8 +18,8 @@ from ebbtide.inventory import current as currents
 from ebbtide.inventory.compact import compact
 from ebbtide.inventory.current import CatalogError, Current, DatasetEntry, Former
 from ebbtide.inventory.information_schema import Inventory
-from ebbtide.inventory.lost import Answer, Lost
-from ebbtide.inventory.read import Order, Outcome, Sessions, Work, read_all
+from ebbtide.inventory.lost import CatalogAnswer, Lost
+from ebbtide.inventory.read import ReadOrder, ReadOutcome, Sessions, Work, read_all
 from ebbtide.inventory.renames import with_identities
 from ebbtide.inventory.segments import remove_unused
 from ebbtide.inventory.unnamed import of_unnamed_catalogs
@@ -64,7 +64,7 @@ def scan(
     with currents.only_one(inventory):
         context.step("asking the catalogs")
         before = currents.load(inventory) or Current()
-        order = Order(inventory, f"{now:%Y%m%dT%H%M%S}-{uuid4().hex[:8]}", depth, now)
+        order = ReadOrder(inventory, f"{now:%Y%m%dT%H%M%S}-{uuid4().hex[:8]}", depth, now)
         with ThreadPoolExecutor(max(1, len(catalogs))) as pool:
             answers = list(pool.map(_ask, catalogs))
         lost = Lost(Inventory(inventory, before))
@@ -95,12 +95,14 @@ def scan(
             in_place = changed_in_place(Inventory(inventory, before), Inventory(inventory, after))
         # Whoever loaded the state before this scan may still be reading its segments.
         remove_unused(inventory, after.segments | before.segments)
+    for table_id, outcome in sorted(outcomes.items()):
+        _logger.debug("%s: %s", table_id, "read" if outcome.error is None else "could not be read")
     _logger.info("scan %s: %d of %d datasets read", after.scan_id, len(outcomes), len(after.entries))
     read = sorted(table_id for table_id, outcome in outcomes.items() if outcome.error is None)
     return ScanReport(after, tuple(read), tuple(sorted(before.entries.keys() - after.entries.keys())), in_place)
 
 
-def _silent(answers: Iterable[Answer]) -> Iterator[CatalogError]:
+def _silent(answers: Iterable[CatalogAnswer]) -> Iterator[CatalogError]:
     for answer in answers:
         if answer.error is not None:
             yield CatalogError(answer.catalog.name, answer.error.message, answer.error.hint)
@@ -120,13 +122,13 @@ def _sharing(catalogs: Iterable[Catalog], entries: Mapping[str, DatasetEntry]) -
         yield CatalogError(name, reason, "remove the declaration: its tables may need files of others", shares=True)
 
 
-def _ask(catalog: Catalog) -> Answer:
+def _ask(catalog: Catalog) -> CatalogAnswer:
     try:
         answers = list(load_format(catalog.format).discover(catalog))
     except Exception as error:
-        return Answer(catalog, error=UnreadableError.of(catalog.name, error))
+        return CatalogAnswer(catalog, error=UnreadableError.of(catalog.name, error))
     found = tuple(answer for answer in answers if isinstance(answer, TableHandle))
-    return Answer(catalog, found, tuple(answer for answer in answers if isinstance(answer, NotFound)))
+    return CatalogAnswer(catalog, found, tuple(answer for answer in answers if isinstance(answer, NotFound)))
 
 
 def _is_stale(entry: DatasetEntry | None, found: TableHandle, depth: Depth) -> bool:
@@ -139,7 +141,7 @@ def _is_stale(entry: DatasetEntry | None, found: TableHandle, depth: Depth) -> b
 
 
 def _entries(
-    answers: list[Answer], before: Current, outcomes: dict[str, Outcome], work: list[Work], order: Order
+    answers: list[CatalogAnswer], before: Current, outcomes: dict[str, ReadOutcome], work: list[Work], order: ReadOrder
 ) -> Iterator[DatasetEntry]:
     """The new entries: read now, unchanged, broken, or of a catalog that did not answer."""
     read_now = {str(found.id) for _, found in work}
@@ -153,7 +155,7 @@ def _entries(
                 yield before.entries[table_id]
         for missing in answer.not_found:
             known = before.entries.get(missing.name)
-            outcome = Outcome(missing.name, known.location if known else "", "", missing.reason, missing.hint)
+            outcome = ReadOutcome(missing.name, known.location if known else "", "", missing.reason, missing.hint)
             yield _failed(name, "", outcome, known, order)
         yield from _below(answer, before)
         if answer.error is not None:  # its datasets may all be there: keep what was known, and say that it is old
@@ -163,7 +165,7 @@ def _entries(
                     yield replace(entry, error=reason, hint=answer.error.hint)
 
 
-def _below(answer: Answer, before: Current) -> Iterator[DatasetEntry]:
+def _below(answer: CatalogAnswer, before: Current) -> Iterator[DatasetEntry]:
     """Known datasets below a place that could not be opened, such as a namespace: they may all still be there."""
     missing = {each.name: each for each in answer.not_found}
     told = {str(found.id) for found in answer.found} | missing.keys()
@@ -177,7 +179,7 @@ def _below(answer: Answer, before: Current) -> Iterator[DatasetEntry]:
 
 
 def _former(
-    answers: list[Answer], before: Inventory, entries: Mapping[str, DatasetEntry], taken_over: Mapping[str, str]
+    answers: list[CatalogAnswer], before: Inventory, entries: Mapping[str, DatasetEntry], taken_over: Mapping[str, str]
 ) -> tuple[Former, ...]:
     """Datasets that catalogs no longer list, list elsewhere, or whose name is another table's now, and those that
     another catalog took over, with their formats.
@@ -249,7 +251,7 @@ class _Others:
 
 
 def _entry(
-    catalog: str, found: TableHandle, outcome: Outcome, known: DatasetEntry | None, order: Order
+    catalog: str, found: TableHandle, outcome: ReadOutcome, known: DatasetEntry | None, order: ReadOrder
 ) -> DatasetEntry:
     if outcome.error is not None:
         return _failed(catalog, found.token, outcome, known, order)
@@ -260,7 +262,9 @@ def _entry(
     )  # fmt: skip
 
 
-def _failed(catalog: str, token: str, outcome: Outcome, known: DatasetEntry | None, order: Order) -> DatasetEntry:
+def _failed(
+    catalog: str, token: str, outcome: ReadOutcome, known: DatasetEntry | None, order: ReadOrder
+) -> DatasetEntry:
     if known is not None:
         return replace(known, error=outcome.error, hint=outcome.hint)
     return DatasetEntry(

@@ -43,7 +43,7 @@ class Unfinished(NamedTuple):
     intent: Intent
 
 
-class Log:
+class LedgerLog:
     """The ledger's rows as one transaction sees them."""
 
     def __init__(self, connection: Connection, *, read_together: int = _NEARBY) -> None:

@@ -147,7 +147,7 @@ class Signer:
         return self._private.sign(message)
 
 
-class Verified(NamedTuple):
+class VerifiedSignature(NamedTuple):
     """A signature that holds: whose, and for a witness, when (seconds since 1970)."""
 
     key: VerifierKey
@@ -179,11 +179,11 @@ class Note(NamedTuple):
         """The note as it is stored."""
         return f"{self.text}\n{''.join(signature.line() for signature in self.signatures)}".encode()
 
-    def verify(self, keys: Iterable[VerifierKey]) -> tuple[Verified, ...]:
+    def verify(self, keys: Iterable[VerifierKey]) -> tuple[VerifiedSignature, ...]:
         """The signatures of known keys, at least one and all of them good; else refused."""
         known = {(key.name, key.key_hash): key for key in keys}
         verified = tuple(
-            Verified(key, key.verify(self.text, signature.signature))
+            VerifiedSignature(key, key.verify(self.text, signature.signature))
             for signature in self.signatures
             if (key := known.get((signature.name, signature.key_hash)))
         )

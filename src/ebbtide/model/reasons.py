@@ -90,6 +90,12 @@ class Reason:
     text: str
     code: Code
 
+    @property
+    def setting(self) -> str | None:
+        """The setting of the table that a floor is (`floor:NAME=VALUE`), by its name; None for whatever else it is."""
+        name, equals, _ = self.text.removeprefix("floor:").partition("=")
+        return name if self.code is Code.FLOOR and equals else None
+
 
 PROOF = "the proof that its files are gone"
 """What a marked object waits for that is no longer in the inventory."""

@@ -29,7 +29,7 @@ from ebbtide.kernel.steps import run_steps
 from ebbtide.kernel.tasks import Tasks, run_parts
 from ebbtide.model.durations import Duration
 from ebbtide.plan.measure import Measured, measure, over_limits, together
-from ebbtide.plan.parts import ROWS_OF_PART, Part, rows_in, split, whole
+from ebbtide.plan.parts import ROWS_OF_PART, PlanPart, rows_in, split, whole
 from ebbtide.plan.plan import DECISIONS, Plan, objects_digest, plan_digest
 from ebbtide.plan.promise_bound import TICK
 from ebbtide.plan.promises import derive_auto
@@ -114,7 +114,7 @@ class Planned:
 
 
 def _plan_alone(
-    memory: str, policies: PolicySet, part: Part, *, now: datetime, limits: Limits, folder: Path
+    memory: str, policies: PolicySet, part: PlanPart, *, now: datetime, limits: Limits, folder: Path
 ) -> Planned:
     """A task's work: the cores are shared out already."""
     with connection(threads=1, memory=memory) as engine:
@@ -124,7 +124,7 @@ def _plan_alone(
 def plan_part(
     among: DuckDBPyConnection,
     policies: PolicySet,
-    part: Part,
+    part: PlanPart,
     *,
     now: datetime,
     limits: Limits,

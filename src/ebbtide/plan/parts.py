@@ -26,7 +26,7 @@ _SHARED = pa.schema({"path": pa.string(), "datasets": pa.list_(pa.string())})
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PlanPart:
     """Some datasets with everything that decides on them. `shared` are paths that more than one dataset references."""
 
     number: int
@@ -46,20 +46,20 @@ def _count(rows: Section) -> int:
     return sum(int(pq.read_metadata(file).num_rows) for file in rows.files)
 
 
-def whole(engine: DuckDBPyConnection, world: World, orders: Orders) -> Part:
+def whole(engine: DuckDBPyConnection, world: World, orders: Orders) -> PlanPart:
     """The lake as one part."""
     with beside(engine) as mine:
         _see_files(mine, world)
-        return Part(0, replace(world, orphans=_unreferenced(mine, world)), orders, _shared(mine))
+        return PlanPart(0, replace(world, orphans=_unreferenced(mine, world)), orders, _shared(mine))
 
 
-def one_dataset(engine: DuckDBPyConnection, world: World, orders: Orders, table_id: str) -> Part:
+def one_dataset(engine: DuckDBPyConnection, world: World, orders: Orders, table_id: str) -> PlanPart:
     """One dataset, with the references of all others."""
     every = whole(engine, world, orders)
     return replace(every, world=every.world.only([table_id]), orders=every.orders.only([table_id]))
 
 
-def split(engine: DuckDBPyConnection, world: World, orders: Orders, *, rows: int = ROWS_OF_PART) -> Iterator[Part]:
+def split(engine: DuckDBPyConnection, world: World, orders: Orders, *, rows: int = ROWS_OF_PART) -> Iterator[PlanPart]:
     """Parts of about so many rows. A large dataset is one by itself; what names no dataset is in the last one."""
     with beside(engine) as mine:
         _see_files(mine, world)
@@ -82,7 +82,7 @@ def split(engine: DuckDBPyConnection, world: World, orders: Orders, *, rows: int
         mine = pc.list_parent_indices(shared["datasets"].combine_chunks())
         has = pc.is_in(pc.list_flatten(shared["datasets"].combine_chunks()), ids)
         theirs = shared.take(pc.unique(mine.filter(has))) if shared.num_rows else shared
-        yield Part(number, world.only(group), orders.only(group), theirs)
+        yield PlanPart(number, world.only(group), orders.only(group), theirs)
 
 
 def _shared(engine: DuckDBPyConnection) -> pa.Table:

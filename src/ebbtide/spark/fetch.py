@@ -21,7 +21,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from ebbtide.errors import InputError, SetupError
+from ebbtide.errors import SetupError
 from ebbtide.private import writing
 from ebbtide.run import RunContext, quiet
 from ebbtide.spark.jars import COORDINATES, LockedJar, cache_dir, jar_folder, lock_file, look_at, sha256
@@ -100,8 +100,6 @@ def write_lock(profile: str) -> None:
 
 
 def _copy(missing: Sequence[LockedJar], source: Path, context: RunContext) -> None:
-    if not source.is_dir():
-        raise InputError(f"no such folder: {source}", hint="name the folder that holds the jars")
     found = {jar: path for jar in missing for path in _names(source, jar) if path.is_file()}
     context.step(f"copying {len(found)} jars", len(found), unit="jars")
     for jar, path in found.items():

@@ -22,7 +22,7 @@ from ebbtide.state.values import (
     ObjectKey,
     Request,
     RequestState,
-    Run,
+    RunRecord,
     Snapshot,
     Unmark,
 )
@@ -104,16 +104,18 @@ class StateReader:
         query = select(tables.requests).where(tables.requests.c.id == request_id)
         return request_of_row(self._one(query, f"request {request_id}", "erase list"))
 
-    def runs(self, *, only_unfinished: bool = False) -> tuple[Run, ...]:
+    def runs(self, *, only_unfinished: bool = False) -> tuple[RunRecord, ...]:
         """Runs in the order in which they began."""
         query = select(tables.runs).order_by(tables.runs.c.fence, tables.runs.c.started_at, tables.runs.c.id)
         if only_unfinished:
             query = query.where(tables.runs.c.finished_at.is_(None))
-        return tuple(Run(**row) for row in self._rows(query))
+        return tuple(RunRecord(**row) for row in self._rows(query))
 
-    def get_run(self, run_id: str) -> Run:
+    def get_run(self, run_id: str) -> RunRecord:
         """One run by its id."""
-        return Run(**self._one(select(tables.runs).where(tables.runs.c.id == run_id), f"run {run_id}", "runs list"))
+        return RunRecord(
+            **self._one(select(tables.runs).where(tables.runs.c.id == run_id), f"run {run_id}", "runs list")
+        )
 
     def lease(self) -> LeaseRecord | None:
         """The sweeper's lease as it was last taken; None when nobody ever swept."""

@@ -21,7 +21,7 @@ from ebbtide.model.ids import DatasetId
 from ebbtide.model.reasons import Code
 from ebbtide.state.values import Mark, MarkState, ObjectKey
 from ebbtide.sweep.act_planning import OBJECTS_PER_ACT, catalog_of, homes_of, new_act
-from ebbtide.sweep.values import Batch, ExpiringObject
+from ebbtide.sweep.values import ExpiringObject, ObjectBatch
 
 _OF_HISTORY = ("transactions", "versions")
 _ROW: Mapping[str, Any] = {"drops_from": (), "policy": None, "because": "an earlier sweep left it", "cutoff": None}
@@ -79,7 +79,7 @@ def sort_out(
 
 def leftovers(
     ledger: Ledger, marks: Collection[Mark], catalogs: Mapping[str, Catalog], inventory: Inventory
-) -> Iterator[Batch]:
+) -> Iterator[ObjectBatch]:
     """A batch per dataset and some hundred marks, with the files that the marks' own acts named."""
     if not marks:
         return
@@ -104,7 +104,7 @@ def leftovers(
         for start in range(0, len(theirs), OBJECTS_PER_ACT):
             part = theirs[start : start + OBJECTS_PER_ACT]
             objects = tuple(ExpiringObject(mark.key, _ROW, mark, files[mark.act or ""]) for mark in part)
-            yield Batch(
+            yield ObjectBatch(
                 id=new_act(), dataset=dataset, catalog=catalog, objects=objects, leftover=True, homes=homes,
                 root=homes[0] if homes else None,
                 called_now=next(iter(renamed.get(dataset, ())), None), went_as_versions=as_versions.get(dataset, {}),

@@ -22,7 +22,7 @@ from ebbtide.sweep.carried import Added, added_by, with_carried
 from ebbtide.sweep.mark import close_unswept, entry_of
 from ebbtide.sweep.outcomes import DatasetState, results_of
 from ebbtide.sweep.rows import most_rows, rows_proved
-from ebbtide.sweep.values import Batch, ExpiringObject, Result
+from ebbtide.sweep.values import ExpiringObject, ObjectBatch, ObjectOutcome
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,7 +33,7 @@ class Settled:
     """What became of the objects of one act."""
 
     run: str
-    results: tuple[Result, ...]
+    results: tuple[ObjectOutcome, ...]
     marks: Mapping[ObjectKey, Mark]
 
     @property
@@ -69,14 +69,14 @@ class Retention:
     asked: Mapping[str, Rows]
     limits: Limits
     session: Callable[[], SparkSession]
-    batches: dict[str, Batch] = field(default_factory=dict)
+    batches: dict[str, ObjectBatch] = field(default_factory=dict)
     """By act, as they are still wanted."""
-    results: list[Result] = field(default_factory=list)
+    results: list[ObjectOutcome] = field(default_factory=list)
     verb: str = "sweep"
     _planned: dict[str, DatasetState] = field(default_factory=dict)
     _added: dict[str, Added] = field(default_factory=dict)
 
-    def plan(self, batches: Iterable[Batch], inventory: Inventory) -> list[Act]:
+    def plan(self, batches: Iterable[ObjectBatch], inventory: Inventory) -> list[Act]:
         """What goes, as acts. What the inventory has of it is kept: later scans drop what an older one was made of."""
         acts = []
         for batch in batches:
@@ -124,7 +124,7 @@ class Retention:
         return Settled(self.run, tuple(results), marks)
 
 
-def _still_going(step: Step[SweepWriter], batch: Batch, snapshot: Snapshot) -> list[ExpiringObject]:
+def _still_going(step: Step[SweepWriter], batch: ObjectBatch, snapshot: Snapshot) -> list[ExpiringObject]:
     """Without what was unmarked, or lies in a dataset that was held, since the plan read the state."""
     known = {hold.id for hold in snapshot.holds}
     names = (batch.dataset, *batch.called_before)
@@ -149,7 +149,7 @@ def _names_of(object_: str) -> set[str]:
     return {object_, re.sub(OF_CHANGELOG, r"/\1", object_)}
 
 
-def _marked_along(step: Step[SweepWriter], batch: Batch, run: str, at: datetime) -> Batch:
+def _marked_along(step: Step[SweepWriter], batch: ObjectBatch, run: str, at: datetime) -> ObjectBatch:
     """Versions that go under a partition's or a row target's mark get one of their own now, without a second grace."""
     bare = {object_.key: object_ for object_ in batch.objects if object_.mark is None}
     proposals = [
@@ -172,7 +172,7 @@ def _marked_along(step: Step[SweepWriter], batch: Batch, run: str, at: datetime)
     return replace(batch, objects=tuple(objects))
 
 
-def _rows_that_went(step: Step[SweepWriter], batch: Batch, rows: ExpiringObject) -> ExpiringObject:
+def _rows_that_went(step: Step[SweepWriter], batch: ObjectBatch, rows: ExpiringObject) -> ExpiringObject:
     """A row object that an earlier act was begun for and that did not say what became of it: main may have moved by it.
 
     Without this the delete is made again, matches nothing, and looks as if no version had ever held the rows.

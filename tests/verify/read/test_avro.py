@@ -60,8 +60,10 @@ def test_every_field_of_any_file_comes_out(codec: str) -> None:
         }
         for n in range(200)
     ]
-    pieces = pieces_of(_avro(_ANY, records, codec, {"owner": "carol@example.com"}), "x/any.avro")
+    facts = {"owner": "carol@example.com", "avro.owner": "erin@example.com"}
+    pieces = pieces_of(_avro(_ANY, records, codec, facts), "x/any.avro")
     assert reasons(pieces) == []
+    assert places(pieces, "erin@example.com") == {"metadata of the file"}
     for n in (0, 111, 199):
         for value in (f"text-{n:04d}", 1_000_000 + n, f"bytes-{n:04d}".encode(), f"key-{n:04d}", f"item-{n:04d}",
                       Decimal(n) / 4 + 7000, str(UUID(int=n)), f"inner-{n:04d}"):  # fmt: skip

@@ -17,8 +17,8 @@ from ebbtide.errors import ConflictError
 from ebbtide.formats.conflicts import ATTEMPTS, retry_on_conflict
 from ebbtide.formats.erasing import Erasure, Intend
 from ebbtide.formats.iceberg.going import going_from, key_of
-from ebbtide.formats.iceberg.java import CONFLICTS, Base, JavaTable
-from ebbtide.formats.iceberg.rewrite import Discard, Rewriter, locations
+from ebbtide.formats.iceberg.java import CONFLICTS, Base, IcebergJavaTable
+from ebbtide.formats.iceberg.rewrite import Discard, IcebergRewriter, locations
 from ebbtide.formats.iceberg.staging import Staging
 from ebbtide.formats.iceberg.survey import Survey
 from ebbtide.formats.iceberg.traces import Traces
@@ -39,7 +39,7 @@ class Known:
     rewritten: set[str] = field(default_factory=set)
     written_bytes: int = 0
 
-    def look(self, rewriter: Rewriter, tasks: Mapping[str, Any]) -> None:
+    def look(self, rewriter: IcebergRewriter, tasks: Mapping[str, Any]) -> None:
         """Look through what nobody looked through yet."""
         fresh = {path: task for path, task in tasks.items() if path not in self.seen}
         found = rewriter.found_in(fresh)
@@ -50,7 +50,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Heads:
-    table: JavaTable
+    table: IcebergJavaTable
     erasure: Erasure
     spark: SparkSession
     known: Known
@@ -81,7 +81,7 @@ class Heads:
         there = survey.data[head]
         if there <= self.known.seen and not there & self.known.hits and not survey.deleting(snapshot):
             return False
-        rewriter = Rewriter(self.spark, self.table.java, self.erasure.people)
+        rewriter = IcebergRewriter(self.spark, self.table.java, self.erasure.people)
         with ExitStack() as until:
             tasks = dict(Staging(self.spark, self.table.java, until).tasks(head))
         self.known.look(rewriter, tasks)

@@ -47,7 +47,7 @@ class Base:
         return found
 
 
-class JavaTable:
+class IcebergJavaTable:
     def __init__(self, found: TableHandle, catalog: Catalog, table: Any, jvm: Any) -> None:
         self.found, self._catalog = found, catalog
         self._table, self._jvm = table, jvm
@@ -206,10 +206,10 @@ class JavaTable:
         return bytes(out.toByteArray())
 
 
-def open_table(found: TableHandle, catalog: Catalog, spark: SparkSession) -> JavaTable | None:
+def open_table(found: TableHandle, catalog: Catalog, spark: SparkSession) -> IcebergJavaTable | None:
     """The table as its catalog has it now, nothing cached; None where it has none of that name."""
     table = load_table(found.id, spark)
-    return None if table is None else JavaTable(found, catalog, table, spark._jvm)
+    return None if table is None else IcebergJavaTable(found, catalog, table, spark._jvm)
 
 
 def load_table(id_: DatasetId, spark: SparkSession) -> Any:

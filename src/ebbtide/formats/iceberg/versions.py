@@ -12,13 +12,13 @@ from typing import Any
 from ebbtide.errors import UnreadableError
 from ebbtide.formats.iceberg.java import load_table
 from ebbtide.formats.iceberg.staging import Staging, deletes_of
-from ebbtide.formats.versions import PART, Look, Retained, Stored
+from ebbtide.formats.versions import PART, Retained, VersionLook, VersionRows
 
 
-class _Table:
+class _IcebergVersionTable:
     """One table in the session's JVM, and the tasks of its versions."""
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, look: VersionLook) -> None:
         found = load_table(look.retained.found.id, look.spark)
         if found is None:
             id_ = str(look.retained.found.id)
@@ -32,17 +32,17 @@ class _Table:
     def bare(self, task: Any) -> Any:
         return self._staging.bare(task)
 
-    def staged(self, tasks: Collection[Any], held: dict[str, int]) -> Stored:
+    def staged(self, tasks: Collection[Any], held: dict[str, int]) -> VersionRows:
         """The rows of these tasks; of each file no more than one."""
         from pyspark.sql import functions as F
 
         frame = self._staging.read(self._staging.stage(tasks))
-        return Stored(frame.withColumn(PART, F.input_file_name()), held)
+        return VersionRows(frame.withColumn(PART, F.input_file_name()), held)
 
 
-class _Iceberg:
-    def stored(self, look: Look, /) -> tuple[Stored, ...]:
-        table, tasks, held = _Table(look), list[Any](), dict[str, int]()
+class _IcebergVersions:
+    def stored(self, look: VersionLook, /) -> tuple[VersionRows, ...]:
+        table, tasks, held = _IcebergVersionTable(look), list[Any](), dict[str, int]()
         retained = look.retained
         for position, wanted in retained.covering():
             for path, task in table.tasks(retained.ids[position]):
@@ -54,12 +54,12 @@ class _Iceberg:
             raise UnreadableError(str(retained.found.id), f"{lost} data files are in no version now", hint="scan again")
         return (table.staged(tasks, held),) if tasks else ()
 
-    def visible(self, look: Look, parts: Collection[str], /) -> tuple[Stored, ...]:
+    def visible(self, look: VersionLook, parts: Collection[str], /) -> tuple[VersionRows, ...]:
         retained = look.retained
         bits = retained.hiding & retained.readable & _any_of(retained, parts)
         if not bits:
             return ()
-        table, found = _Table(look), dict[tuple[str, ...], tuple[str, Any, int]]()
+        table, found = _IcebergVersionTable(look), dict[tuple[str, ...], tuple[str, Any, int]]()
         for position in retained.positions(bits):
             for path, task in table.tasks(retained.ids[position]):
                 deletes = deletes_of(task) if path in parts else ()
@@ -91,4 +91,4 @@ def _any_of(retained: Retained, parts: Collection[str]) -> int:
     return found
 
 
-VERSIONS = _Iceberg()
+VERSIONS = _IcebergVersions()

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from ebbtide.verify.read.gather import Gathered
 from ebbtide.verify.read.pieces import CannotTell, Cells, Pieces
-from ebbtide.verify.read.stored import HELD, Stored, UnknownContentError, exactly
+from ebbtide.verify.read.stored import HELD, ObjectSource, UnknownContentError, exactly
 
 MAGIC = b"SQLite format 3\0"
 LOGS = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
@@ -61,7 +61,7 @@ class _Database:
         return bytes(content[:size])
 
 
-def read_sqlite(stored: Stored) -> Pieces:
+def read_sqlite(stored: ObjectSource) -> Pieces:
     with stored.open() as file:
         head = exactly(file, 100, "its head")
         page = int.from_bytes(head[16:18], "big")
@@ -90,7 +90,7 @@ def read_sqlite(stored: Stored) -> Pieces:
             yield from _left(exactly(file, page, "a page"), [])
 
 
-def read_log(stored: Stored) -> Pieces:
+def read_log(stored: ObjectSource) -> Pieces:
     """A write-ahead log: frames with a page each, valid or from before. Chains of overflow pages are not followed."""
     with stored.open() as file:
         head = exactly(file, 32, "its head")
