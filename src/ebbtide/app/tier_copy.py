@@ -20,7 +20,6 @@ from ebbtide.formats.iceberg.cold import ColdRange, ColdTable, outside
 from ebbtide.formats.iceberg.position import Position
 from ebbtide.hottier import setup
 from ebbtide.hottier.batch import BatchMirror
-from ebbtide.hottier.chunks import leaf_of
 from ebbtide.hottier.copy import rows_of, seen_by
 from ebbtide.hottier.drift import begin_with
 from ebbtide.hottier.server import Identity
@@ -68,8 +67,9 @@ def copy_again(hot: HotRun, table: HotTable, found: ServerTable, here: Identity,
     if not confirm:
         refuse_loss(hot.session(table), mirror.cold, table, found)
     position = Position(here.system, here.timeline, here.flushed, mirror.source)
+    leaves = {leaf.oid: leaf for leaf in found.chunks}
     for chunk in book.chunks():
-        leaf = leaf_of(found, chunk)
+        leaf = leaves.get(chunk.oid)
         if leaf is None or chunk.state not in (ChunkState.ACTIVE, ChunkState.TIERED):
             continue
         book.set_chunk(chunk.name, state=ChunkState.ACTIVE, sealed=None, tiered_at=None, digest=None)

@@ -11,6 +11,7 @@ It stands where a mirror that reads the log does, behind the same seal, gate, di
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -22,7 +23,6 @@ from ebbtide.config.hottier import HotTable
 from ebbtide.formats.iceberg.cold import ColdRange, ColdTable, outside
 from ebbtide.formats.iceberg.position import Position
 from ebbtide.hottier import gate
-from ebbtide.hottier.chunks import leaf_of
 from ebbtide.hottier.copy import rows_of
 from ebbtide.hottier.drift import begin_with
 from ebbtide.hottier.mirror import Book, Mirror, StoppedError
@@ -32,6 +32,8 @@ from ebbtide.hottier.table import PartitionLeaf, ServerTable, find
 from ebbtide.hottier.values import CannotFollowError
 from ebbtide.run import RunContext
 from ebbtide.state.hottier import ChunkState, HotRecord, MirrorState
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +52,20 @@ class BatchMirror:
         found = find(self.connection, self.table)
         try:
             record, now = self._start(found)
+            leaves = {leaf.oid: leaf for leaf in found.chunks}
             for chunk in self.book.chunks():
-                leaf = leaf_of(found, chunk)
+                leaf = leaves.get(chunk.oid)
                 if leaf is None or chunk.state is not ChunkState.ACTIVE or chunk.sealed is None:
                     continue
                 if isinstance(gate.compare(self.connection, self.cold, found, leaf, self.table.time), str):
                     self.copy(found, leaf, Position(record.system, record.timeline, now.flushed, self.source))
                 self.context.cancellation.check()
         except CannotFollowError as error:
+            _logger.info("copies of %s: degraded, %s", self.table.id, error.message)
             self.book.set_table(state=MirrorState.DEGRADED, because=error.message)
             raise StoppedError(self.table.id, error.message, MirrorState.DEGRADED) from None
         except StoppedError as stopped:
+            _logger.info("copies of %s: %s, %s", self.table.id, stopped.state, stopped.because)
             self.book.set_table(state=stopped.state, because=stopped.because)
             raise
         self.book.set_table(state=MirrorState.STREAMING, because="", passed=now.flushed)
