@@ -45,6 +45,15 @@ def new_salt() -> bytes:
     return secrets.token_bytes(SALT_BYTES)
 
 
+def check_extension(request: Request, until: datetime) -> None:
+    """Only what is open, and only to a later day; what its law allows is for whoever knows the law."""
+    if request.closed_at is not None or until <= request.deadline:
+        raise RefusedError(
+            f"request {request.id} cannot be extended to {until:%Y-%m-%d}",
+            hint=f"it is {request.state}, due on {request.deadline:%Y-%m-%d}",
+        )
+
+
 class StateWriter(RunWriter):
     """The one writer of this moment."""
 
@@ -228,15 +237,12 @@ class StateWriter(RunWriter):
             drop_lookups(self.connection, request_id)
         return self._set_request(request_id, state=state, updated_at=at, closed_at=None if NEXT_STATES[state] else at)
 
-    def extend_request(self, request_id: str, *, until: datetime, at: datetime) -> Request:
-        """A later deadline, as the law allows; the caller knows the law."""
-        request = self.get_request(request_id)
-        if request.closed_at is not None or until <= request.deadline:
-            raise RefusedError(
-                f"request {request_id} cannot be extended to {until:%Y-%m-%d}",
-                hint=f"it is {request.state}, due on {request.deadline:%Y-%m-%d}",
-            )
-        return self._set_request(request_id, extended_to=until, updated_at=at)
+    def extend_request(self, request_id: str, *, until: datetime, reason: str, at: datetime) -> Request:
+        """A later deadline, as the law allows; the caller knows the law. The reason is a line of the request's note."""
+        found = self.get_request(request_id)
+        check_extension(found, until)
+        note = "\n".join(each for each in (found.note, reason) if each)
+        return self._set_request(request_id, extended_to=until, note=note, updated_at=at)
 
     def forget_request(self, request_id: str, *, at: datetime) -> Request:
         """Drop the sealed identifiers and the note of a closed request; its key is destroyed after the commit."""

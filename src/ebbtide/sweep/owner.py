@@ -16,7 +16,7 @@ from ebbtide.inventory.information_schema import Inventory
 from ebbtide.ledger.ledger import Step
 from ebbtide.model.dataset import OF_CHANGELOG
 from ebbtide.state.sweeper import SweepWriter
-from ebbtide.state.values import Mark, MarkState, ObjectKey, Proposal, Snapshot
+from ebbtide.state.values import HoldScope, Mark, MarkState, ObjectKey, Proposal, Snapshot
 from ebbtide.sweep.act_planning import act_of
 from ebbtide.sweep.carried import Added, added_by, with_carried
 from ebbtide.sweep.mark import close_unswept, entry_of
@@ -136,7 +136,9 @@ def _still_going(step: Step[SweepWriter], batch: ObjectBatch, snapshot: Snapshot
     known = {hold.id for hold in snapshot.holds}
     names = (batch.dataset, *batch.called_before)
     now = step.state.snapshot(datasets=names)
-    if any(hold.dataset in names and hold.id not in known for hold in now.holds):
+    # What a plan knew of a hold on a person is in its decisions; one that came since may be on anything.
+    new = [hold for hold in now.holds if hold.id not in known]
+    if any(hold.dataset in names or hold.scope is HoldScope.SUBJECT for hold in new):
         return []
     open_marks = {mark.id for mark in now.marks}
     known_pins = {pin.id for pin in snapshot.unmarks if pin.released_at is None}
