@@ -472,3 +472,10 @@ def test_tables_of_kinds_that_were_not_tried_are_left_alone_and_say_so(driver: H
     assert (erased.ending, list(erased.retained)) == ((), ["branch:main"])
     assert "version 6" in (case.purge(erased).because or "")
     assert {normalise(str(path)) for path in Path(table.location, ".hoodie").rglob("*")} == timeline
+    hashed = {"hoodie.index.type": "BUCKET", "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
+              "hoodie.bucket.index.num.buckets": "2"}  # fmt: skip
+    table = driver.create("er_hashed_mor", variant="mor", partitioned=True, properties=hashed)
+    driver.append(table, [P, B])
+    case = Case(driver, table)
+    assert set(case.fates().values()) == {Fate.STAYS}
+    assert "consistently" in case.erase().retained["branch:main"]

@@ -22,6 +22,7 @@ from ebbtide.erasure.filing import ENDS_BY_ITSELF
 from ebbtide.erasure.find import Finder
 from ebbtide.erasure.found import DatasetSearch
 from ebbtide.erasure.gather import Gathering
+from ebbtide.erasure.held_people import held_people, with_people_held
 from ebbtide.erasure.identities import resolve
 from ebbtide.erasure.keyring import open_sealed
 from ebbtide.erasure.leavers import pending_until
@@ -38,7 +39,7 @@ from ebbtide.plan.held_back import HeldBack, held_back
 from ebbtide.run import RunContext
 from ebbtide.state import erasure as rows
 from ebbtide.state.erasure import OPEN, ErasurePlace, OpenErasure
-from ebbtide.state.values import Hold, Request, RequestState
+from ebbtide.state.values import Hold, HoldScope, Request, RequestState
 
 ASKING = (
     RequestState.RECEIVED,
@@ -125,16 +126,18 @@ def look_for(
     run_scan(project, now=datetime.now(UTC), context=context)
     identities, inventory = load_identities(project.root), Inventory.open(project.inventory)
     session = cache(lambda: start_session(project))
-    asked = [(each, opened[each.id]) for each in requests]
-    resolved = resolve(session(), project.catalogs, identities, inventory, [who for _, who in asked], context)
-    labelled = label_inventory(project, inventory)
+    asked, snapshot = [(each, opened[each.id]) for each in requests], read_state(project)
+    held = held_people(ledger.home, snapshot.holds)
+    everybody = [*(who for _, who in asked), *(each.identifiers for each in held)]
+    resolved = resolve(session(), project.catalogs, identities, inventory, everybody, context)
+    labelled, people_asked = label_inventory(project, inventory), resolved.people[: len(asked)]
     names = {one.type for person in resolved.people for one in person}
     copies = load_copies(project.root)
     places = with_clones(places_of(names, identities, labelled, inventory), copies, inventory)
     places = with_hot_tables(places, hot_places(project, ledger.database))
-    search = Finder(session(), project.catalogs, identities, inventory).find(resolved.people, places, context)
+    of_everybody = Finder(session(), project.catalogs, identities, inventory).find(resolved.people, places, context)
+    search = of_everybody.first(len(asked))
     search = replace(search, not_reachable=tuple(sorted({*search.not_reachable, *resolved.not_reachable})))
-    snapshot = read_state(project)
     with ledger.database.reader() as state:
         open_acts, paused = tuple(rows.open_erasures(state.connection)), state.paused_acts()
         stated = rows.places_of(state.connection, [each.id for each in requests])
@@ -146,17 +149,23 @@ def look_for(
     touched = {*search.tables, *(name for name in traces if name in inventory.current.entries)}
     context.step("planning")
     policies, world = load_policies(project.root, unsafe=True), world_of(labelled, inventory)
-    back = held_back(policies, world, orders_of(snapshot, inventory), touched, now=now)
+    # People who are held are looked up here, and keep what they were found in.
+    named = replace(snapshot, holds=tuple(hold for hold in snapshot.holds if hold.scope is not HoldScope.SUBJECT))
+    back = held_back(policies, world, orders_of(project, named, inventory), touched, now=now)
+    schedule = _schedule(project)
+    holds = {len(asked) + n: each.hold for n, each in enumerate(held)}
+    begun_acts = [each for each in open_acts if each.act in paused]
+    back = with_people_held(back, of_everybody, holds, begun_acts, schedule.window)
     gathering = Gathering(session, project.catalogs, inventory, identities, places, back, _terms(labelled, now))
-    busy = {each.dataset: each.free_from for each in open_acts if each.act in paused}
-    facts = gathering.facts(resolved.people, search, traced, busy)
+    busy = {each.dataset: each.free_from for each in begun_acts}
+    facts = gathering.facts(people_asked, search, traced, busy)
     plan = plan_erasure(
         [_asking(each, n, who, project, identities) for n, (each, who) in enumerate(asked)],
         search.held, facts, search.not_reachable,
         now=now, at_once=at_once, most_share=project.limits.erase_share if most_share is None else most_share,
-        schedule=_schedule(project),
+        schedule=schedule,
     )  # fmt: skip
-    people = {request.id: person for (request, _), person in zip(asked, resolved.people, strict=True)}
+    people = {request.id: person for (request, _), person in zip(asked, people_asked, strict=True)}
     going = {each.id for each in plan.requests if each.decision == "erase"}
     carrying = _carrying(places, {request: who for request, who in people.items() if request in going})
     holding = {step.dataset: step.requests for step in plan.places}
