@@ -308,7 +308,8 @@ def _place(
         waits_for=waits_for, requests=tuple(sorted(requests)), refs=refs, files=len(files),
         bytes_read=sum(facts.sizes.get(path, 0) for path in files), history=VersionFate(facts.terms.history),
         left=decision is Decision.CANNOT or (decision is Decision.WAIT and _is_stuck(facts)),
-        store=StoreRequests.of(len(files), 0 if facts.kind != "dataset" else len(refs)), ends=_ends(facts, refs, kept, begin, schedule),
+        store=StoreRequests.of(len(files), len(refs) if facts.kind == "dataset" else 0),
+        ends=_ends(facts, refs, kept, begin, schedule),
         kind=facts.kind,
     )  # fmt: skip
 
