@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 
-from ebbtide.app.hot_places import hot_places
+from ebbtide.app.hot_places import look_in_hot
 from ebbtide.app.scan import run_scan, start_session
 from ebbtide.app.world import orders_of, read_state, world_of
 from ebbtide.config import Project
@@ -15,7 +15,7 @@ from ebbtide.config.copies import load_copies
 from ebbtide.config.policies import load_policies
 from ebbtide.config.subjects import Identities, load_identities
 from ebbtide.config.tables import ErasureTerms
-from ebbtide.erasure.copies import copy_steps, with_clones, with_hot_tables
+from ebbtide.erasure.copies import copy_steps, with_clones
 from ebbtide.erasure.costs import Schedule
 from ebbtide.erasure.exceptions import may_be_over
 from ebbtide.erasure.filing import ENDS_BY_ITSELF
@@ -23,12 +23,14 @@ from ebbtide.erasure.find import Finder
 from ebbtide.erasure.found import DatasetSearch
 from ebbtide.erasure.gather import Gathering
 from ebbtide.erasure.held_people import held_people, with_people_held
+from ebbtide.erasure.hot_log import known_logs, planned_log
+from ebbtide.erasure.hot_plan import HotLook, behind, hot_facts, look_of, waiting
 from ebbtide.erasure.identities import resolve
 from ebbtide.erasure.keyring import open_sealed
 from ebbtide.erasure.leavers import pending_until
-from ebbtide.erasure.owner import DATASET
+from ebbtide.erasure.owner import DATASET, HOT
 from ebbtide.erasure.places import Places, places_of
-from ebbtide.erasure.plan import Asking, ErasurePlan, KeptFrom, kept_from, plan_erasure
+from ebbtide.erasure.plan import Asking, Decision, ErasurePlan, KeptFrom, kept_from, plan_erasure
 from ebbtide.errors import RefusedError
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.ledger.commitment import Identifier
@@ -39,6 +41,7 @@ from ebbtide.plan.held_back import HeldBack, held_back
 from ebbtide.run import RunContext
 from ebbtide.state import erasure as rows
 from ebbtide.state.erasure import OPEN, ErasurePlace, OpenErasure
+from ebbtide.state.hottier import HotReader
 from ebbtide.state.values import Hold, HoldScope, Request, RequestState
 
 ASKING = (
@@ -63,6 +66,7 @@ class ErasureLook:
     holds: tuple[Hold, ...]
     open_acts: tuple[OpenErasure, ...]
     paused: frozenset[str]
+    hot: HotLook
     over: frozenset[tuple[str, str]] = frozenset()
     """Request and dataset where something was left for a reason, and no row of theirs is any more."""
 
@@ -118,9 +122,11 @@ def look_for(
     at_once: bool = False,
     most_share: float | None = None,
     again: bool = False,
+    mirrors: Mapping[str, str] | None = None,
 ) -> ErasureLook:
     """Scan, find these people everywhere, and plan what becomes of every place. `again` also tries where an act left
-    files that a person has to remove: whoever names a request may have done so.
+    files that a person has to remove: whoever names a request may have done so. `mirrors` are hot tables whose mirror
+    could not be brought up, each with why.
     """
     opened = {found.id: opening.everything for found, opening in open_sealed(ledger.home, requests)}
     run_scan(project, now=datetime.now(UTC), context=context)
@@ -134,18 +140,24 @@ def look_for(
     names = {one.type for person in resolved.people for one in person}
     copies = load_copies(project.root)
     places = with_clones(places_of(names, identities, labelled, inventory), copies, inventory)
-    places = with_hot_tables(places, hot_places(project, ledger.database))
-    of_everybody = Finder(session(), project.catalogs, identities, inventory).find(resolved.people, places, context)
-    search = of_everybody.first(len(asked))
+    of_lake = Finder(session(), project.catalogs, identities, inventory).find(resolved.people, places, context)
+    context.step("ask hot tables")
+    asked_hot, hot_of_everybody = look_in_hot(
+        project, ledger.database, resolved.people, names, identities, places, inventory
+    )  # fmt: skip
+    of_everybody = hot_of_everybody.beside(of_lake)
+    search, hot_search = of_everybody.first(len(asked)), hot_of_everybody.first(len(asked))
     search = replace(search, not_reachable=tuple(sorted({*search.not_reachable, *resolved.not_reachable})))
     with ledger.database.reader() as state:
         open_acts, paused = tuple(rows.open_erasures(state.connection)), state.paused_acts()
         stated = rows.places_of(state.connection, [each.id for each in requests])
         standing = state.holds()
+        records = {record.id: record for record in HotReader(state.connection).tables()}
     in_the_way = [each for each in open_acts if not again or each.act in paused]
     over = _over(stated, in_the_way, standing, now, _looked_through(places, search))
     traced = _traced([each for each in stated if each.state in OPEN or _key(each) in over], open_acts, paused)
     traces = {*traced, *(each.dataset for each in open_acts)}
+    traces |= {each.table.cold for each in asked_hot if each.table.cold is not None}
     touched = {*search.tables, *(name for name in traces if name in inventory.current.entries)}
     context.step("planning")
     policies, world = load_policies(project.root, unsafe=True), world_of(labelled, inventory)
@@ -158,7 +170,16 @@ def look_for(
     back = with_people_held(back, of_everybody, holds, begun_acts, schedule.window)
     gathering = Gathering(session, project.catalogs, inventory, identities, places, back, _terms(labelled, now))
     busy = {each.dataset: each.free_from for each in begun_acts}
-    facts = gathering.facts(people_asked, search, traced, busy)
+    hot = look_of(asked_hot, hot_search, back, gathering.terms, standing)
+    facts = waiting(
+        [
+            *gathering.facts(people_asked, search, traced, busy),
+            *hot_facts(hot, [each.id for each in requests], stated),
+        ],
+        behind(asked_hot, hot_search, records, mirrors or {}),
+        hot,
+        stated,
+    )
     plan = plan_erasure(
         [_asking(each, n, who, project, identities) for n, (each, who) in enumerate(asked)],
         search.held, facts, search.not_reachable,
@@ -169,7 +190,13 @@ def look_for(
     going = {each.id for each in plan.requests if each.decision == "erase"}
     carrying = _carrying(places, {request: who for request, who in people.items() if request in going})
     holding = {step.dataset: step.requests for step in plan.places}
-    plan = plan.with_copies(copy_steps(copies, carrying, holding, stated, now=now))
+    logs = [
+        planned_log(step.dataset, hot_search.logs[step.dataset], step.requests, now=now)
+        for step in plan.places
+        if step.kind == HOT and step.decision is Decision.ERASE
+    ]
+    logs += known_logs(stated, hot_search.logs, now=now)
+    plan = plan.with_copies((*copy_steps(copies, carrying, holding, stated, now=now), *logs))
     numbers = {request.id: number for number, request in enumerate(requests)}
     begun = {(request, act.dataset) for act in open_acts for request in act.requests}
     over = frozenset(
@@ -177,7 +204,7 @@ def look_for(
         for request, dataset in over - begun
         if not any(held.dataset == dataset for held in search.held.get(numbers[request], ()))
     )
-    return ErasureLook(gathering, people, numbers, search, plan, snapshot.holds, open_acts, paused, over)
+    return ErasureLook(gathering, people, numbers, search, plan, snapshot.holds, open_acts, paused, hot, over)
 
 
 def _schedule(project: Project) -> Schedule:

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -18,6 +18,7 @@ from typing import Any
 from ebbtide.acts.act import ActResult
 from ebbtide.acts.engine import Engine, Lake
 from ebbtide.acts.recovery import close_unfinished
+from ebbtide.app.erase_hot import hot_asked, hot_side, hot_unacted, stages_of
 from ebbtide.app.erase_look import ASKING, ErasureLook, asked_for, look_for, still_asking
 from ebbtide.app.erase_marks import marked_partitions, rebind
 from ebbtide.app.ledger import Ledger, open_for_writing
@@ -31,9 +32,10 @@ from ebbtide.config import Project
 from ebbtide.erasure.acting import Acts
 from ebbtide.erasure.copies import places_of_copies
 from ebbtide.erasure.eraser import Eraser
+from ebbtide.erasure.hot_log import is_planned
 from ebbtide.erasure.keyring import keep_resolved
 from ebbtide.erasure.mending import mend_tables
-from ebbtide.erasure.owner import DATASET, Requests
+from ebbtide.erasure.owner import DATASET, HOT, Requests
 from ebbtide.erasure.plan import Decision, ErasurePlan, PlaceStep
 from ebbtide.erasure.progress import ELSEWHERE, LINEAGE, advance, put_places, say_planned
 from ebbtide.erasure.stages import KIND
@@ -106,28 +108,39 @@ def _run_erasure(
     ledger, now = open_for_writing(project, context)
     asked = [each.id for each in asked_for(ledger, requests, now)]
 
+    mirrors: Mapping[str, str] = {}
+
     def look(context: RunContext) -> ErasureLook | None:
         if not (found := still_asking(ledger, asked)):
             return None
         return look_for(project, ledger, found, context, now=now, at_once=at_once, most_share=most_share,
-                        again=bool(requests))  # fmt: skip
+                        again=bool(requests), mirrors=mirrors)  # fmt: skip
 
     if dry_run or not asked:
         tried = look(context)
         acts = [] if tried is None else _acts(project, ledger, tried, now)[0].acts
-        stages = [{"dataset": act.dataset, "stages": [str(stage) for stage in act.stages]} for act in acts]
+        stages = [] if tried is None else stages_of(hot_asked(tried))
+        stages += [{"dataset": act.dataset, "stages": [str(stage) for stage in act.stages]} for act in acts]
         plan = _nothing(now) if tried is None else tried.plan
         told = {
             "run": None, "plan": plan.to_dict(), "datasets": [], "requests": [], "stages": stages,
             "failed": list(plan.failed), "left": [] if tried is None else _left(tried),
         }  # fmt: skip
         return {**told, "exit_code": exit_code(told)}
-    with sweeper(ledger, context) as lease, recorded(context, ledger, "erase", lease) as run:
+    with (
+        sweeper(ledger, context) as lease,
+        recorded(context, ledger, "erase", lease) as run,
+        hot_side(project, ledger, lease, run.context, now) as hot,
+    ):
+        mirrors = hot.failed
         carried = _Run(project, ledger, lease, run.context, now)
         close_unfinished(ledger, lease)
+        hot.bring_up()
         first = look(run.context)
         if first is not None and mend_tables(first.inventory, project.catalogs, first.gathering.session):
             first = look(run.context)  # what a table keeps is others by now
+        if first is not None and carried.begin_in_hot(first) and hot.carry_out(first):
+            first = look(run.context)  # mirrors have brought it to the lake
         again = carried.carry_out(first) if first is not None else frozenset()
         if again and (second := look(run.context)) is not None:
             carried.carry_out(second, only=again)
@@ -190,6 +203,17 @@ class _Run:
     looks: list[ErasureLook] = field(default_factory=list)
     results: dict[str, ActResult] = field(default_factory=dict)
 
+    def begin_in_hot(self, look: ErasureLook) -> bool:
+        """Whether somebody leaves a hot table; what is known of them is kept with their requests before."""
+        going = {each for one in hot_asked(look).values() for each in one.requests}
+        if going:
+            self.looks.append(look)
+            with self.ledger.sweeping(self.lease) as step:
+                keep_resolved(step, self.ledger.home, {each: look.people[each] for each in going})
+            early = [each.id for each in look.plan.requests if each.early]
+            say_planned(self.ledger, self.lease, going, early)
+        return bool(going)
+
     def carry_out(self, look: ErasureLook, *, only: frozenset[str] | None = None) -> frozenset[str]:
         """Do what a look asks for; of some datasets where it is the second one. Gives the datasets that another look
         is to be had at: an act of before ended there, and others are to go.
@@ -206,7 +230,10 @@ class _Run:
         going = [each.id for each in look.plan.requests if each.decision == "erase"]
         with self.ledger.sweeping(self.lease) as step:
             keep_resolved(step, self.ledger.home, {each: look.people[each] for each in going})
-        put_places(self.ledger, self.lease, going, _unacted(look, going, self.ledger.clock.now()))
+        at = self.ledger.clock.now()
+        with self.ledger.database.reader() as state:
+            stated = rows.places_of(state.connection, going)
+        put_places(self.ledger, self.lease, going, [*_unacted(look, going, at), *hot_unacted(look, stated, at)])
         early = [each.id for each in look.plan.requests if each.early]
         say_planned(self.ledger, self.lease, {each for ids in acts.by_act.values() for each in ids}, early)
         window = parse_duration(self.project.erasure.reader_window, hours=True)
@@ -248,7 +275,7 @@ class _Run:
         with self.ledger.database.reader() as state:
             places = rows.places_of(state.connection, requests)
             states = {each: str(state.get_request(each).state) for each in requests}
-        by_dataset: dict[str, ErasurePlace] = {place.place: place for place in places if place.kind == DATASET}
+        by_dataset: dict[str, ErasurePlace] = {place.place: place for place in places if place.kind in (DATASET, HOT)}
         plan = self.looks[0].plan if self.looks else _nothing(self.now)
         unread = {
             name
@@ -287,7 +314,7 @@ def _acts(
                 acts.go_on(earlier, requests)
                 resumed.add(earlier.dataset)
     for step in look.plan.places:
-        if step.decision is not Decision.ERASE or step.dataset in untold:
+        if step.kind == HOT or step.decision is not Decision.ERASE or step.dataset in untold:
             continue
         if only is not None and step.dataset not in only:
             continue
@@ -323,7 +350,7 @@ def _unacted(look: ErasureLook, going: Sequence[str], at: datetime) -> list[Eras
     ]  # fmt: skip
     said = {(place.request, place.place) for place in found}
     found += [place for place in _stopped(look, at) if (place.request, place.place) not in said]
-    found += places_of_copies(look.plan.copies, at=at)
+    found += places_of_copies((each for each in look.plan.copies if not is_planned(each)), at=at)
     # What can be tried again comes first: that a place was not looked at for another reason, too, does not end it.
     for missed in sorted(look.search.not_reachable, key=lambda one: not one.failed):
         state = PlaceState.WAITING if missed.failed else PlaceState.NOT_REACHABLE
@@ -344,7 +371,7 @@ def _unacted_place(look: ErasureLook, step: PlaceStep, request: str, at: datetim
     if (request, step.dataset) in look.over and step.decision in (Decision.KEEP, Decision.CANNOT):
         state, because, until = PlaceState.REMOVED, "no row of theirs is left there", None
     return ErasurePlace(
-        request=request, place=step.dataset, kind=DATASET, state=state, because=because, until=until, updated_at=at
+        request=request, place=step.dataset, kind=step.kind, state=state, because=because, until=until, updated_at=at
     )
 
 

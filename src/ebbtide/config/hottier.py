@@ -18,7 +18,7 @@ from ebbtide.config.policies import Hours
 from ebbtide.config.project import WrongValueError
 from ebbtide.errors import InputError
 from ebbtide.model.durations import Duration, as_hours
-from ebbtide.model.ids import DatasetId, encode_part
+from ebbtide.model.ids import DatasetId, encode_part, written
 
 _CHUNK = re.compile(r"[1-9][0-9]{0,2}[hdw]")
 
@@ -128,6 +128,15 @@ def names_of_hot_tables(root: Path) -> tuple[str, ...]:
     return tuple(
         table.name for path in yaml.files_in(root / "hottier") for table in yaml.load(path, _HotTierFile).tables
     )
+
+
+def colds_of_hot_tables(root: Path) -> dict[str, str | None]:
+    """Each declared table's id with its cold table, without asking the environment where any server is."""
+    return {
+        written(table.name): None if table.cold is None else str(DatasetId.parse(table.cold))
+        for path in yaml.files_in(root / "hottier")
+        for table in yaml.load(path, _HotTierFile).tables
+    }
 
 
 def load_hot_tables(root: Path, environment: Mapping[str, str] | None = os.environ) -> dict[str, HotTable]:

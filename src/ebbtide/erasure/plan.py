@@ -54,10 +54,11 @@ class Asking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetFacts:
-    """What is known of a dataset that may hold somebody. `cannot` is why its format erases nobody, `busy` why nothing
-    of it can begin before an earlier act went on (at `free_from`), `trouble` why nobody can tell what would become of
-    it. `shared` are datasets that reference files in which somebody was found, and that nobody of this batch is erased
-    from; `traced` are requests of which a search found something there that no row says.
+    """What is known of a dataset, or a hot table (its `kind`), that may hold somebody. `cannot` is why nobody can be
+    erased from it, `busy` why nothing of it can begin before an earlier act went on (at `free_from`), `trouble` why
+    nobody can tell what would become of it. `shared` are datasets that reference files in which somebody was found, and
+    that nobody of this batch is erased from; `traced` are requests of which a search found something there that no row
+    says.
     """
 
     dataset: str
@@ -73,6 +74,7 @@ class DatasetFacts:
     shared: tuple[str, ...] = ()
     traced: frozenset[str] = frozenset()
     free_from: datetime | None = None
+    kind: str = "dataset"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +116,15 @@ class PlaceStep:
     """Whether a person has to see to it: what it waits for ends by no time, or its format erases nobody."""
     store: StoreCalls
     ends: BytesEnd
+    kind: str = "dataset"
 
     def to_dict(self) -> dict[str, Any]:
         return {**self.decided(), "store_requests": self.store.to_dict(), "ends": self.ends.to_dict()}
 
     def decided(self) -> dict[str, Any]:
         return {
-            "dataset": self.dataset, "decision": str(self.decision), "method": self.method, "because": self.because,
+            "dataset": self.dataset, "kind": self.kind,
+            "decision": str(self.decision), "method": self.method, "because": self.because,
             "waits_for": list(self.waits_for), "until": None if self.until is None else self.until.isoformat(),
             "history": str(self.history), "requests": list(self.requests), "files": self.files,
             "bytes": {"read": self.bytes_read, "written": self.bytes_read},
@@ -304,7 +308,9 @@ def _place(
         waits_for=waits_for, requests=tuple(sorted(requests)), refs=refs, files=len(files),
         bytes_read=sum(facts.sizes.get(path, 0) for path in files), history=VersionFate(facts.terms.history),
         left=decision is Decision.CANNOT or (decision is Decision.WAIT and _is_stuck(facts)),
-        store=StoreCalls.of(len(files), len(refs)), ends=_ends(facts, refs, kept, begin, schedule),
+        store=StoreCalls.of(len(files), len(refs) if facts.kind == "dataset" else 0),
+        ends=_ends(facts, refs, kept, begin, schedule),
+        kind=facts.kind,
     )  # fmt: skip
 
 

@@ -46,10 +46,12 @@ def declared_identities(identities: Identities, inventory: Inventory) -> Mapping
 
 def _declared(subject: Subject, types: Mapping[str, Mapping[str, str]], former: Collection[str]) -> DeclaredIdentity:
     own, around = set[str](), set[str]()
-    for place in subject.columns:
+    places = subject.in_lake(types)
+    for place in places:
         among, is_nested = _types_of(place, types, former, subject.where)
         (around if is_nested else own).update(among)
-    more = any(place.table_id in former or types.get(place.table_id) == {} for place in subject.columns)
+    more = any(place.table_id in former or types.get(place.table_id) == {} for place in places)
+    more = more or not places  # it stands in hot tables alone: their types are their servers' to say
     return DeclaredIdentity(subject, frozenset(own), frozenset(around), more)
 
 

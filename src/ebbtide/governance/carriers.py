@@ -43,11 +43,12 @@ def carriers(subject: Subject, labelled: Labelled, inventory: Inventory) -> Carr
     """
     graph = labelled.lineage.graph
     there, former = _scanned(inventory), inventory.former_names
-    starts = [number for place in subject.columns for number in _numbers(place, subject, graph, there, former)]
+    declared = subject.in_lake(there)
+    starts = [number for place in declared for number in _numbers(place, subject, graph, there, former)]
     plain = _reached(graph, starts, graph.is_direct & ~graph.is_masking)
     every = _reached(graph, starts, graph.is_direct)
     columns: dict[IdentityColumn, str] = {}
-    dropped = {str(place) for place in subject.columns if place.table_id in former}
+    dropped = {str(place) for place in declared if place.table_id in former}
     unread = [UnreadPlace(place, _FORMER, failed=False) for place in sorted(dropped)]
     elsewhere: list[str] = []
     for number in sorted(every, key=lambda n: graph.columns[n]):
@@ -69,10 +70,10 @@ def carriers(subject: Subject, labelled: Labelled, inventory: Inventory) -> Carr
             )
         else:
             columns[IdentityColumn(ref.table_id, ref.column)] = "own" if number in starts else "lineage"
-    own = set(subject.columns)
+    own = set(declared)
     for place in [place for place, how in columns.items() if how == "own" and place not in own]:
         del columns[place]  # one around: lineage goes on from it, and what is looked for is inside
-    inside = (place for place in subject.columns if (known := there.get(place.table_id)) and place.column not in known)
+    inside = (place for place in declared if (known := there.get(place.table_id)) and place.column not in known)
     columns |= dict.fromkeys(inside, INSIDE)
     return Carriers(columns, tuple(unread), tuple(elsewhere))
 

@@ -14,6 +14,9 @@ import numpy as np
 
 from ebbtide.hottier.pgoutput import ChangeBatch
 
+ERASED = "ebbtide.erase"
+"""The message in the log of a transaction in which people left who had asked for it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stop:
@@ -75,9 +78,12 @@ def _named(oids: Iterable[int], limit: Limit) -> str:
 
 
 def _large_deletes(batch: ChangeBatch, limit: Limit) -> Iterator[Stop]:
-    """Of each chunk the first transaction that takes more than the share of what the chunk had right before it."""
+    """Of each chunk the first transaction that takes more than the share of what the chunk had right before it; not one
+    in which people who asked for it left: their requests were limited when they were planned.
+    """
+    erased = [each.at for each in batch.told(ERASED)]
     for loss in batch.losses():
-        waits = (loss.deleted > 0) & (loss.ends != limit.confirmed)
+        waits = (loss.deleted > 0) & (loss.ends != limit.confirmed) & ~np.isin(loss.ends, erased)
         if not waits.any():
             continue
         if (name := limit.names.get(loss.oid)) is None:

@@ -176,9 +176,12 @@ class PlannedEnd(Shown):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PlacePlan(Shown):
-    """A dataset that holds somebody: what is decided there, how and why, what it costs and when it ends."""
+    """A dataset or hot table (its `kind`) that holds somebody: what is decided there, how and why, what it costs and
+    when it ends.
+    """
 
     dataset: str
+    kind: str
     decision: str
     method: str
     because: str

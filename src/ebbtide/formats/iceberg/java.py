@@ -14,6 +14,7 @@ from pyiceberg.table.metadata import TableMetadata
 
 from ebbtide.errors import RefusedError, UnreadableError
 from ebbtide.formats.iceberg.metadata import MetadataFiles
+from ebbtide.formats.iceberg.position import PREFIX
 from ebbtide.model.dataset import Catalog, TableHandle
 from ebbtide.model.ids import DatasetId
 from ebbtide.model.paths import normalise
@@ -162,7 +163,22 @@ class IcebergJavaTable:
         overwrite.deleteFiles(out, gone)
         for file in new:
             overwrite.addFile(file)
+        for key, value in self._mirrored(head).items():
+            overwrite.set(key, value)
         overwrite.commit()
+
+    def _mirrored(self, head: int) -> dict[str, str]:
+        """How far the mirror of a hot table is in this one: who lets versions end that say it, says it again."""
+        if self._table.properties().get(f"{PREFIX}source") is None:
+            return {}
+        snapshot = self._table.snapshot(head)
+        while snapshot is not None:
+            said = dict(snapshot.summary())
+            if f"{PREFIX}position" in said:
+                return {key: value for key, value in said.items() if key.startswith(PREFIX)}
+            parent = snapshot.parentId()
+            snapshot = None if parent is None else self._table.snapshot(parent)
+        return {}
 
     def delete_files_of(self, base: Base, head: int) -> list[Any]:
         """Every live delete file of a version, those that apply to nothing any more, too."""
