@@ -132,13 +132,16 @@ def look_for(
     copies = load_copies(project.root)
     places = with_clones(places_of(names, identities, labelled, inventory), copies, inventory)
     places = with_hot_tables(places, hot_places(project, ledger.database))
-    search = Finder(session(), project.catalogs, identities, inventory).find(resolved.people, places, context)
-    search = replace(search, not_reachable=tuple(sorted({*search.not_reachable, *resolved.not_reachable})))
     snapshot = read_state(project)
     with ledger.database.reader() as state:
         open_acts, paused = tuple(rows.open_erasures(state.connection)), state.paused_acts()
         stated = rows.places_of(state.connection, [each.id for each in requests])
         standing = state.holds()
+    # Where a search of all bytes found somebody, what metadata says of values may be wrong.
+    doubted = _traced([each for each in stated if each.state in OPEN], open_acts, paused)
+    finder = Finder(session(), project.catalogs, identities, inventory, all_files=doubted.keys())
+    search = finder.find(resolved.people, places, context)
+    search = replace(search, not_reachable=tuple(sorted({*search.not_reachable, *resolved.not_reachable})))
     in_the_way = [each for each in open_acts if not again or each.act in paused]
     over = _over(stated, in_the_way, standing, now, _looked_through(places, search))
     traced = _traced([each for each in stated if each.state in OPEN or _key(each) in over], open_acts, paused)
