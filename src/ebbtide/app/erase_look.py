@@ -140,7 +140,15 @@ def look_for(
     names = {one.type for person in resolved.people for one in person}
     copies = load_copies(project.root)
     places = with_clones(places_of(names, identities, labelled, inventory), copies, inventory)
-    of_lake = Finder(session(), project.catalogs, identities, inventory).find(resolved.people, places, context)
+    with ledger.database.reader() as state:
+        open_acts, paused = tuple(rows.open_erasures(state.connection)), state.paused_acts()
+        stated = rows.places_of(state.connection, [each.id for each in requests])
+        standing = state.holds()
+        records = {record.id: record for record in HotReader(state.connection).tables()}
+    # Where a search of all bytes found somebody, what metadata says of values may be wrong.
+    doubted = _traced([each for each in stated if each.state in OPEN], open_acts, paused)
+    finder = Finder(session(), project.catalogs, identities, inventory, all_files=doubted.keys())
+    of_lake = finder.find(resolved.people, places, context)
     context.step("ask hot tables")
     asked_hot, hot_of_everybody = look_in_hot(
         project, ledger.database, resolved.people, names, identities, places, inventory
@@ -148,11 +156,6 @@ def look_for(
     of_everybody = hot_of_everybody.beside(of_lake)
     search, hot_search = of_everybody.first(len(asked)), hot_of_everybody.first(len(asked))
     search = replace(search, not_reachable=tuple(sorted({*search.not_reachable, *resolved.not_reachable})))
-    with ledger.database.reader() as state:
-        open_acts, paused = tuple(rows.open_erasures(state.connection)), state.paused_acts()
-        stated = rows.places_of(state.connection, [each.id for each in requests])
-        standing = state.holds()
-        records = {record.id: record for record in HotReader(state.connection).tables()}
     in_the_way = [each for each in open_acts if not again or each.act in paused]
     over = _over(stated, in_the_way, standing, now, _looked_through(places, search))
     traced = _traced([each for each in stated if each.state in OPEN or _key(each) in over], open_acts, paused)
