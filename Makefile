@@ -48,7 +48,7 @@ check: lint test-fast ## Lint, types and every test that needs no JVM: before a 
 test: test-fast test-plan test-lake ## Run the suite on the default profile (Spark 3.5), once per format
 
 .PHONY: test-deep
-test-deep: test-variants test-cluster test-spark41 test-interop test-browser ## Run all variants, every kill, 300 histories, a cluster, Spark 4.1, Go, a browser
+test-deep: test-variants test-cluster test-spark41 test-postgres14 test-interop test-browser ## Run all variants, every kill, 300 histories, a cluster, Spark 4.1, PostgreSQL 14, Go, a browser
 
 .PHONY: test-fast
 test-fast: setup setup-dbt
@@ -87,6 +87,11 @@ nightly: setup ## Sweep 10,000 random histories (HISTORIES=600 for fewer, SEED=â
 .PHONY: test-spark41
 test-spark41: setup-spark41 ## Run the marked subset on Spark 4.1 (Iceberg and Delta)
 	@$(BIN41)/python -m pytest -q $(TIMED) -m spark41
+
+# A replica takes pg_basebackup, which these binaries lack.
+.PHONY: test-postgres14
+test-postgres14: setup ## Run the hot tier's tests on PostgreSQL 14
+	@EBBTIDE_POSTGRES=14 $(PYTEST) $(TWO) -m "not jvm" --ignore tests/hottier/test_servers.py tests/hottier
 
 .PHONY: test-interop
 test-interop: setup ## Check the ledger against Go's libraries (fails where Go is missing)

@@ -146,7 +146,7 @@ def measure(root: Path, *, size: int, rounds: int) -> Iterator[Result]:
 
     large, small, unknown = root / "large", root / "small", root / "unknown"
     bytes_, fewer = build(large, size), build(small, size // 4)
-    build_unknown(unknown, min(size, 1 << 30))
+    unread = build_unknown(unknown, size // 2)
     patterns, few = root / "patterns", people(10)
     forms = [form.content for each in few for form in byte_forms(each) if not is_short(form.content)]
     patterns.write_bytes(b"".join(form + b"\n" for form in forms if b"\n" not in form and b"\0" not in form))
@@ -162,7 +162,8 @@ def measure(root: Path, *, size: int, rounds: int) -> Iterator[Result]:
         ours, theirs = in_turns(
             rounds, partial(look, unknown, few), partial(side_by_side, partial(grep, patterns=patterns), unknown, pool)
         )
-        yield Result("search of bytes of no known structure for 10 people", ours, "grep -aF -f", theirs, 1)
+        named_so = f"search of {unread / 2**30:.2f} GiB of no known structure for 10 people"
+        yield Result(named_so, ours, "grep -aF -f", theirs, 1)
         ten, thousand, plain = in_turns(
             rounds, partial(look, large, few), partial(look, large, people(1000)),
             partial(subprocess.run, ["sh", "-c", f"cat {large}/* | wc -c"], check=True, capture_output=True),

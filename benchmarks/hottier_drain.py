@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -60,17 +61,24 @@ def main(root: Path) -> Iterator[Result]:
 
 def measure(root: Path, rows: int) -> Iterator[Result]:
     """Many transactions, one big one, changed rows, and the digests of what is there by then."""
+    with in_front_of_a_lake(root) as sql:
+        yield from _measured(root, sql, rows)
+
+
+@contextmanager
+def in_front_of_a_lake(root: Path) -> Iterator[psycopg.Connection[Any]]:
+    """A session on a server of its own, whose hot table `public.m` is added: of one chunk, and empty."""
     server = start_server("wal_level=logical", "max_wal_size=8GB", "autovacuum=off")
     before = {name: os.environ.get(name) for name in ("EBBTIDE_HOT_URL", "XDG_STATE_HOME")}
     try:
-        yield from _measured(root, f"host={server.folder} user=postgres dbname=postgres", rows)
+        yield _added(root, f"host={server.folder} user=postgres dbname=postgres")
     finally:
         server.stop()
         for name, value in before.items():
             os.environ.pop(name, None) if value is None else os.environ.update({name: value})
 
 
-def _measured(root: Path, dsn: str, rows: int) -> Iterator[Result]:
+def _added(root: Path, dsn: str) -> psycopg.Connection[Any]:
     (root / "hottier").mkdir()
     (root / "ebbtide.yml").write_text(_PROJECT, encoding="utf-8")
     (root / "hottier" / "m.yml").write_text(_TABLE, encoding="utf-8")
@@ -84,6 +92,11 @@ def _measured(root: Path, dsn: str, rows: int) -> Iterator[Result]:
     with Ebbtide(root) as tide:
         tide.tier.init()
         tide.tier.add("public.m")
+    return sql
+
+
+def _measured(root: Path, sql: psycopg.Connection[Any], rows: int) -> Iterator[Result]:
+    with Ebbtide(root) as tide:
         for transactions, bar in ((_TRANSACTIONS, 0.8), (1, 0.5)):
             _write(sql, rows, transactions)
             ours, peak = _synced(tide), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10

@@ -10,7 +10,7 @@ import pytest
 
 from ebbtide.config.tables import ErasureTerms
 from ebbtide.erasure.copies import CopyStep
-from ebbtide.erasure.costs import Ends, Schedule
+from ebbtide.erasure.costs import BytesEnd, Schedule
 from ebbtide.erasure.found import Held, TableHits
 from ebbtide.erasure.places import NotReachable
 from ebbtide.erasure.plan import Asking, DatasetFacts, Decision, PlaceStep, plan_erasure
@@ -258,7 +258,7 @@ def test_who_waits_for_a_cool_off_is_told_when_it_would_end() -> None:
     young = replace(ADA, ready_from=NOW + timedelta(hours=30))
     (request,) = plan_erasure([young], {0: HELD}, [FACTS], now=NOW).requests
     assert (request.decision, request.ends) == (
-        "wait", Ends(NOW + timedelta(days=3), "the first run after readers in flight")
+        "wait", BytesEnd(NOW + timedelta(days=3), "the first run after readers in flight")
     )  # fmt: skip
 
 
@@ -266,10 +266,10 @@ def test_a_request_ends_with_its_last_place() -> None:
     kept = replace(FACTS, dataset="lake.db.kept", terms=ErasureTerms("keep", basis="law", until=date(2026, 3, 9)))
     held = {0: [*HELD, replace(HELD[0], dataset="lake.db.kept")]}
     plan = plan_erasure([ADA], held, [FACTS, kept], now=NOW)
-    assert plan.requests[0].ends == Ends(NOW + timedelta(days=10), "the first run after readers in flight")
+    assert plan.requests[0].ends == BytesEnd(NOW + timedelta(days=10), "the first run after readers in flight")
     tapes = CopyStep(copy="tapes", kind="backup", requests=("r1",), until=date(2026, 4, 4), because="a backup")
-    assert plan.with_copies((tapes,)).requests[0].ends == Ends(datetime(2026, 4, 5, tzinfo=UTC), "a backup")
-    assert plan.with_copies((replace(tapes, until=None),)).requests[0].ends == Ends(None, "a backup")
+    assert plan.with_copies((tapes,)).requests[0].ends == BytesEnd(datetime(2026, 4, 5, tzinfo=UTC), "a backup")
+    assert plan.with_copies((replace(tapes, until=None),)).requests[0].ends == BytesEnd(None, "a backup")
 
 
 def test_what_is_only_estimated_is_no_part_of_a_digest() -> None:

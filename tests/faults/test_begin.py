@@ -10,6 +10,7 @@ from typing import Any
 from ebbtide.acts.intents import begin
 from ebbtide.acts.recovery import files_of_act
 from ebbtide.config.project import Limits
+from ebbtide.ledger.attachments import attach_files
 from ebbtide.ledger.entries import Intent, Outcome
 from ebbtide.ledger.ledger import Ledger
 from ebbtide.model.dataset import TableHandle
@@ -91,7 +92,10 @@ def test_what_an_act_left_that_was_begun_before_layout_6_is_known_from_its_attac
     place = Place.new(tmp_path / "p")
     ledger = place.ledger()
     with ledger.writing() as step:
-        named, gone = step.attach_files([("file:///a", 1), ("file:///b", 2)]), step.attach_files([("file:///a", 1)])
+        named, gone = (
+            attach_files(step.state.connection, [("file:///a", 1), ("file:///b", 2)]),
+            attach_files(step.state.connection, [("file:///a", 1)]),
+        )
         step.append(
             Intent(at=AT, act="old", verb="sweep", files=named),
             Outcome(at=AT, act="old", result="partial", removed=gone),

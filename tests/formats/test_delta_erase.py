@@ -468,6 +468,7 @@ def test_what_was_not_proved_is_refused_with_a_reason(make: Make, properties: Ma
     assert (case.stats(), case.versions()) == (before, versions)
 
 
+@pytest.mark.deep
 def test_a_shallow_clone_is_rewritten_and_its_source_is_left_alone(make: Make) -> None:
     source = make()
     location = f"{source.table.location}_clone"

@@ -191,6 +191,7 @@ def test_partitions_tell_who_touched_them_last_and_a_compaction_brings_nothing_n
     assert first.date == date(2026, 1, 1)
 
 
+@pytest.mark.deep
 def test_renamed_columns_are_known_by_their_names_of_today(driver: DeltaDriver) -> None:
     columns = "id BIGINT, who STRUCT<first: STRING, at: STRUCT<zip: INT>>, day DATE, hour TIMESTAMP"
     driver.spark.sql(
@@ -226,6 +227,7 @@ def test_renamed_columns_are_known_by_their_names_of_today(driver: DeltaDriver) 
     assert on_disk(table.location) == visible(reading)
 
 
+@pytest.mark.deep
 def test_a_deletion_vector_under_a_random_prefix_is_found(driver: DeltaDriver) -> None:
     prefixes = {"delta.randomizeFilePrefixes": "true", "delta.randomPrefixLength": "3"}
     table = driver.create("prefixed", variant="vectors", properties=prefixes)
@@ -323,6 +325,7 @@ def test_change_data_past_log_cleanup_makes_the_references_unknown(driver: Delta
     assert any("change data past log cleanup" in reason for reason in reading.unknown)
 
 
+@pytest.mark.deep
 def test_change_data_belongs_to_its_own_version_alone(driver: DeltaDriver) -> None:
     table = driver.create("feed spans", properties=FEED)
     driver.append(table, [(n, "a", "b") for n in range(4)])
@@ -335,6 +338,7 @@ def test_change_data_belongs_to_its_own_version_alone(driver: DeltaDriver) -> No
     assert runs == {"2": [{"first": 2, "last": 2}], "3": [{"first": 3, "last": 3}]}
 
 
+@pytest.mark.deep
 def test_the_change_feed_of_the_first_version_left_still_references_what_it_removed(driver: DeltaDriver) -> None:
     table = driver.create("feed head", properties=FEED)
     driver.append(table, [(1, "a", "b")])
@@ -361,6 +365,7 @@ def test_native_cleanup_leaves_nothing_that_the_reading_does_not_know(driver: De
     assert len(driver.rows(table)) == sum(p.rows or 0 for p in reading.partitions) == 1
 
 
+@pytest.mark.deep
 def test_times_are_those_of_describe_history(driver: DeltaDriver) -> None:
     table = driver.create("times")
     for n in range(3):
@@ -379,6 +384,7 @@ def test_times_are_those_of_describe_history(driver: DeltaDriver) -> None:
     assert ours["1"] == ours["0"] + 1
 
 
+@pytest.mark.deep
 def test_a_replaced_table_starts_a_view_and_keeps_the_old_partitions_names(driver: DeltaDriver) -> None:
     table = driver.create("replaced", partitioned=True)
     driver.append(table, [(1, "a", "2026-01-01")])
@@ -391,6 +397,7 @@ def test_a_replaced_table_starts_a_view_and_keeps_the_old_partitions_names(drive
     assert on_disk(table.location) == visible(reading)
 
 
+@pytest.mark.deep
 def test_a_table_that_was_only_created_has_one_metadata_transaction(driver: DeltaDriver) -> None:
     table = driver.create("created", properties={"delta.deletedFileRetentionDuration": "interval 2 weeks"})
     reading = read_table(driver, table)

@@ -199,6 +199,7 @@ def test_what_a_writer_makes_of_a_persons_key_or_of_a_neighbour_meanwhile_stays(
     assert [tuple(row) for row in driver.rows(case.table)] == [*theirs, C]
 
 
+@pytest.mark.deep
 def test_a_delete_that_is_cancelled_leaves_nothing_that_blocks_the_table(
     driver: HudiDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -398,6 +399,7 @@ INDEXED = {
 }
 
 
+@pytest.mark.deep
 def test_indexes_are_made_anew_beside_nobody_and_after_a_run_that_died_without_them(
     driver: HudiDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -470,3 +472,10 @@ def test_tables_of_kinds_that_were_not_tried_are_left_alone_and_say_so(driver: H
     assert (erased.ending, list(erased.retained)) == ((), ["branch:main"])
     assert "version 6" in (case.purge(erased).because or "")
     assert {normalise(str(path)) for path in Path(table.location, ".hoodie").rglob("*")} == timeline
+    hashed = {"hoodie.index.type": "BUCKET", "hoodie.index.bucket.engine": "CONSISTENT_HASHING",
+              "hoodie.bucket.index.num.buckets": "2"}  # fmt: skip
+    table = driver.create("er_hashed_mor", variant="mor", partitioned=True, properties=hashed)
+    driver.append(table, [P, B])
+    case = Case(driver, table)
+    assert set(case.fates().values()) == {Fate.STAYS}
+    assert "consistently" in case.erase().retained["branch:main"]

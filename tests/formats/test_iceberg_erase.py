@@ -345,6 +345,7 @@ def test_a_redaction_that_leaves_who_it_was_is_done_once(jdbc: IcebergDriver) ->
     assert (find(jdbc, table).token, versions(jdbc, table)) == (token, after)
 
 
+@pytest.mark.deep
 def test_versions_are_rewritten_in_the_layout_of_object_stores(
     jdbc: IcebergDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -409,6 +410,7 @@ def test_versions_of_another_schema_end_and_a_tag_of_one_stays_and_says_so(jdbc:
     assert {row["id"] for row in rows(jdbc, table)} == {1, 2}
 
 
+@pytest.mark.deep
 def test_files_by_a_column_that_is_gone_are_rewritten_and_their_versions_are_not(jdbc: IcebergDriver) -> None:
     table = jdbc.create("column_gone", partitioned=True)
     jdbc.append(table, [(PERSON, "p", DAY), (1, "a", DAY)])
@@ -511,6 +513,7 @@ def test_a_staged_version_is_rewritten_and_can_be_published(jdbc: IcebergDriver)
     assert {row["id"] for row in rows(jdbc, table)} == {1, 2, 3, 4, 5, OTHER}
 
 
+@pytest.mark.deep
 def test_a_catalog_that_is_sent_changes_only_loses_versions_and_says_what_stays(jdbc: IcebergDriver) -> None:
     """As a REST catalog would: nothing is rewritten under its id there, and nobody is told that all is gone."""
     table = made(jdbc, "as_rest")

@@ -204,6 +204,7 @@ def test_a_staged_version_that_was_published_since_the_plan_is_sent_back(jdbc: I
     assert [row.id for row in jdbc.rows(table)] == [1, 2, 4]
 
 
+@pytest.mark.deep
 def test_statistics_of_both_kinds_leave_the_metadata_with_their_version(jdbc: IcebergDriver) -> None:
     """Hazards 10 and 11."""
     table = jdbc.create("with_statistics", partitioned=True)
@@ -285,6 +286,7 @@ def test_the_files_of_a_transaction_leave_the_head_and_the_rest_of_their_partiti
     assert [row.id for row in jdbc.rows(table)] == [3]
 
 
+@pytest.mark.deep
 def test_files_are_dropped_as_data_files_and_never_deleted_on_the_spot(jdbc: IcebergDriver) -> None:
     """formats.md: a text given to `deleteFile` through py4j deletes the live file before any commit."""
     table = jdbc.create("on_the_spot", partitioned=True)
@@ -296,6 +298,7 @@ def test_files_are_dropped_as_data_files_and_never_deleted_on_the_spot(jdbc: Ice
     assert [row.id for row in jdbc.rows(table, version=first)] == [1, 2]
 
 
+@pytest.mark.deep
 def test_the_same_day_under_two_specs_is_two_partitions(jdbc: IcebergDriver) -> None:
     table = jdbc.create("two_specs_drop", partitioned=True)
     jdbc.append(table, [(1, "a", DAY), (2, "b", None)])
@@ -504,6 +507,7 @@ def test_a_table_that_was_written_to_since_the_plan_is_not_dropped(driver: Icebe
     check_whole(driver, table)
 
 
+@pytest.mark.deep
 def test_a_hadoop_table_goes_with_its_last_metadata_file_last(hadoop: IcebergDriver) -> None:
     table = history(hadoop, "dropped_folder")
     removal = drop_of(hadoop, table)

@@ -449,6 +449,7 @@ def test_rows_that_only_a_delete_hides_go_from_the_bytes(driver: PaimonDriver) -
     assert lake.names() == ["bea", "cy"], "what comes later still wins"
 
 
+@pytest.mark.deep
 def test_a_key_that_only_a_manifest_still_names_goes(driver: PaimonDriver) -> None:
     lake = Erasing(driver, driver.create("er_key_name", variant="key", properties={"primary-key": "name"}), Gone("zoe"))
     driver.append(lake.table, [ANN, BOB, (9, "zoe", "a")])
@@ -499,6 +500,7 @@ def test_what_was_not_proved_is_refused_as_a_whole(
     assert lake.disk() == disk
 
 
+@pytest.mark.deep
 def test_what_becomes_of_each_version_is_foreseen(driver: PaimonDriver) -> None:
     lake = made(driver, "er_foreseen")
     driver.create_tag(lake.table, "kept", "main/1")
@@ -529,6 +531,7 @@ def test_times_that_spark_would_cut_are_not_written_anew(driver: PaimonDriver, t
     assert lake.disk() == disk
 
 
+@pytest.mark.deep
 def test_what_a_tag_or_a_branch_has_in_another_schema_is_kept_and_told(driver: PaimonDriver) -> None:
     lake = made(driver, "er_renamed")
     driver.create_tag(lake.table, "bare", "main/2")

@@ -203,8 +203,8 @@ def test_with_enforce_a_scan_repairs_and_leaves_the_window_of_what_is_held_or_un
         at = datetime.now(UTC)
         hold = state.hold_dataset("cice.app.held", owner=state.actor("counsel"), reason="a case", at=at)
     before = spark.sql("SHOW TBLPROPERTIES cice.app.forced").collect()
-    for verb in ("mark", "sweep"):
-        done = project.run(verb)
+    for verb in (("mark",), ("sweep", "--yes")):
+        done = project.run(*verb)
         assert done.exit_code == 0, done.output + repr(done.exception)
     assert spark.sql("SHOW TBLPROPERTIES cice.app.forced").collect() == before, "a round takes tables as they are"
     done = project.run("scan", "--json")

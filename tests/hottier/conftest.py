@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 
 from tests.hottier.kills import Mortal
 from tests.hottier.tier import Hot
-from tests.state.postgres import Server, start_server
+from tests.state.postgres import Server, start_oldest_server, start_server
 
 LOGICAL = ("wal_level=logical", "max_prepared_transactions=10", "max_replication_slots=60", "max_wal_senders=10")
 _ALONE = (*LOGICAL, "autovacuum=off")
@@ -21,7 +22,7 @@ _numbers = itertools.count()
 
 @pytest.fixture(scope="session")
 def logical_server() -> Iterator[Server]:
-    server = start_server(*LOGICAL, "autovacuum=off")
+    server = _start()
     yield server
     server.stop()
 
@@ -49,7 +50,7 @@ def hot(logical_server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 @pytest.fixture
 def mortal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mortal]:
     """The same project in front of a server of its own, which a test may kill."""
-    server = start_server(*_ALONE)
+    server = _start()
     hot = _project(tmp_path, _dsn(server, "postgres"), monkeypatch)
     made = Mortal(hot, server, _ALONE)
     yield made
@@ -63,6 +64,11 @@ def _project(root: Path, dsn: str, monkeypatch: pytest.MonkeyPatch) -> Hot:
     made = Hot(root, connection, dsn)
     made.make()
     return made
+
+
+def _start() -> Server:
+    """Of PostgreSQL 16, or of 14 where that is asked for."""
+    return start_oldest_server(*_ALONE) if os.environ.get("EBBTIDE_POSTGRES") == "14" else start_server(*_ALONE)
 
 
 def _dsn(server: Server, database: str) -> str:

@@ -50,7 +50,7 @@ EBBTIDE = {
 }
 SERVER = {
     "before the log is read": Place(log, "peek"),
-    "between the log and the lake": Place(log, "peek", after=True),
+    "between the log and the lake": Place(log, "joined", after=True),
     "between the lake and the slot": Place(log, "advance"),
     "after the seal": Place(tier_table, "seal", after=True),
     "before the digests": Place(gate, "compare"),

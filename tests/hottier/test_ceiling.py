@@ -9,6 +9,7 @@ from ebbtide.app.results.tier import exit_code
 from ebbtide.app.state import open_state
 from ebbtide.errors import InputError, RefusedError
 from tests.hottier.tier import NOW, POLICY, TABLE, Hot
+from tests.tiers import deep_after_first
 
 _PLAIN = "  - {name: public.z, time: at, chunk: 1d, drop_after: 10d}\n"
 
@@ -32,7 +33,7 @@ def _no_file_for_it(hot: Hot) -> None:
     hot.write(_PLAIN)
 
 
-@pytest.mark.parametrize("broken", [_default_partition, _no_catalog])
+@pytest.mark.parametrize("broken", deep_after_first(_default_partition, _no_catalog))
 def test_a_mirror_that_cannot_even_look_gives_the_servers_log_free_at_the_ceiling(hot: Hot, broken: object) -> None:
     assert callable(broken)
     hot.write(POLICY.replace("ahead: 1", "ahead: 1, max_retained: 4194304"))

@@ -39,6 +39,20 @@ def test_relations_that_were_told_before_are_kept_for_the_changes_behind() -> No
     assert left.until(21).end == 20
 
 
+def test_what_is_left_behind_the_last_commit_is_read_on_with_what_was_described() -> None:
+    first = _batch(b"B", _relation(7), _relation(8), _insert(7, 1), _commit(10), b"B", _relation(7), _insert(7, 2))
+    whole, messages, lengths = first.split()
+    assert (whole.end, len(_places(whole))) == (10, 1)
+    behind = (_insert(8, 3), _commit(20))
+    more = b"".join(struct.pack("!i", len(each)) for each in behind)
+    second = joined(messages + b"".join(behind), lengths + more)
+    assert [relation.oid for _, relation in second.relations] == [7, 8, 7]
+    assert (second.end, len(_places(second))) == (20, 2)
+    last, messages, lengths = second.split()
+    assert last.end == 20
+    assert [relation.oid for _, relation in joined(messages, lengths).relations] == [8, 7]
+
+
 @pytest.mark.parametrize(
     "messages",
     [

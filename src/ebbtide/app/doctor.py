@@ -115,17 +115,17 @@ def _packages(catalogs: Iterable[Catalog]) -> Iterator[HealthRow]:
 def _state(project: Project) -> HealthRow:
     try:
         with closing(Database(project.state)) as database:
-            found = database.version()
+            version = database.version()
             name = database.name
     except EbbtideError as error:
         return broken("state", error.message, _to_type(error, f"edit {project.path}"))
-    if found == 0:
+    if version == 0:
         return ok("state", f"{name}: none yet, the first verb that writes makes it")
-    if found < LATEST:
-        return broken("state", f"{name}: layout {found}, this Ebbtide works with {LATEST}", _UPGRADE)
-    if found > LATEST:
-        return broken("state", f"{name}: layout {found} is of a newer Ebbtide", "pip install --upgrade ebbtide")
-    return ok("state", f"{name}, layout {found}")
+    if version < LATEST:
+        return broken("state", f"{name}: layout {version}, this Ebbtide works with {LATEST}", _UPGRADE)
+    if version > LATEST:
+        return broken("state", f"{name}: layout {version} is of a newer Ebbtide", "pip install --upgrade ebbtide")
+    return ok("state", f"{name}, layout {version}")
 
 
 def _keys(folder: Path) -> Iterator[HealthRow]:

@@ -126,22 +126,22 @@ class Ebbtide(RetentionVerbs):
         from ebbtide.formats.base import Depth
 
         depth = Depth.HISTORY if history_only else Depth.FILES
-        found = scan_project(
+        scanned = scan_project(
             self.project, now=datetime.now(UTC), depth=depth, full=full, verify=verify, context=context
         )
         agreed = after_scan(self.project)
-        entries = found.current.entries
+        entries = scanned.current.entries
         return ScanResult(
-            scan_id=found.current.scan_id,
-            scanned_at=found.current.scanned_at,
+            scan_id=scanned.current.scan_id,
+            scanned_at=scanned.current.scanned_at,
             datasets=len(entries),
-            read=found.read,
-            gone=found.gone,
+            read=scanned.read,
+            gone=scanned.gone,
             locked={entry.table_id: tuple(entry.locked_by) for entry in entries.values() if entry.locked_by},
             errors=self.errors(),
             drift=built_rows(Drift, agreed["drift"]),
             repaired=built_rows(Repair, agreed["repaired"]),
-            changed_in_place=found.in_place,
+            changed_in_place=scanned.in_place,
             warnings=tuple(agreed["mislabelled"]),
         )
 

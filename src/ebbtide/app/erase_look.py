@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
 
@@ -22,6 +22,7 @@ from ebbtide.erasure.filing import ENDS_BY_ITSELF
 from ebbtide.erasure.find import Finder
 from ebbtide.erasure.found import DatasetSearch
 from ebbtide.erasure.gather import Gathering
+from ebbtide.erasure.held_people import held_people, with_people_held
 from ebbtide.erasure.hot_log import known_logs, planned_log
 from ebbtide.erasure.hot_plan import HotLook, behind, hot_facts, look_of, waiting
 from ebbtide.erasure.identities import resolve
@@ -41,7 +42,7 @@ from ebbtide.run import RunContext
 from ebbtide.state import erasure as rows
 from ebbtide.state.erasure import OPEN, ErasurePlace, OpenErasure
 from ebbtide.state.hottier import HotReader
-from ebbtide.state.values import Hold, Request, RequestState
+from ebbtide.state.values import Hold, HoldScope, Request, RequestState
 
 ASKING = (
     RequestState.RECEIVED,
@@ -65,7 +66,7 @@ class ErasureLook:
     holds: tuple[Hold, ...]
     open_acts: tuple[OpenErasure, ...]
     paused: frozenset[str]
-    hot: HotLook
+    hot: HotLook = field(default_factory=HotLook)
     over: frozenset[tuple[str, str]] = frozenset()
     """Request and dataset where something was left for a reason, and no row of theirs is any more."""
 
@@ -131,20 +132,21 @@ def look_for(
     run_scan(project, now=datetime.now(UTC), context=context)
     identities, inventory = load_identities(project.root), Inventory.open(project.inventory)
     session = cache(lambda: start_session(project))
-    asked = [(each, opened[each.id]) for each in requests]
-    resolved = resolve(session(), project.catalogs, identities, inventory, [who for _, who in asked], context)
-    labelled = label_inventory(project, inventory)
+    asked, snapshot = [(each, opened[each.id]) for each in requests], read_state(project)
+    held = held_people(ledger.home, snapshot.holds)
+    everybody = [*(who for _, who in asked), *(each.identifiers for each in held)]
+    resolved = resolve(session(), project.catalogs, identities, inventory, everybody, context)
+    labelled, people_asked = label_inventory(project, inventory), resolved.people[: len(asked)]
     names = {one.type for person in resolved.people for one in person}
     copies = load_copies(project.root)
     places = with_clones(places_of(names, identities, labelled, inventory), copies, inventory)
-    search = Finder(session(), project.catalogs, identities, inventory).find(resolved.people, places, context)
+    of_everybody = Finder(session(), project.catalogs, identities, inventory).find(resolved.people, places, context)
     context.step("ask hot tables")
     asked_hot, hot_search = look_in_hot(
         project, ledger.database, resolved.people, names, identities, places, inventory
     )  # fmt: skip
-    search = hot_search.beside(search)
+    search = hot_search.first(len(asked)).beside(of_everybody.first(len(asked)))
     search = replace(search, not_reachable=tuple(sorted({*search.not_reachable, *resolved.not_reachable})))
-    snapshot = read_state(project)
     with ledger.database.reader() as state:
         open_acts, paused = tuple(rows.open_erasures(state.connection)), state.paused_acts()
         stated = rows.places_of(state.connection, [each.id for each in requests])
@@ -158,13 +160,19 @@ def look_for(
     touched = {*search.tables, *(name for name in traces if name in inventory.current.entries)}
     context.step("planning")
     policies, world = load_policies(project.root, unsafe=True), world_of(labelled, inventory)
-    back = held_back(policies, world, orders_of(snapshot, inventory), touched, now=now)
+    # People who are held are looked up here, and keep what they were found in.
+    named = replace(snapshot, holds=tuple(hold for hold in snapshot.holds if hold.scope is not HoldScope.SUBJECT))
+    back = held_back(policies, world, orders_of(project, named, inventory), touched, now=now)
+    schedule = _schedule(project)
+    holds = {len(asked) + n: each.hold for n, each in enumerate(held)}
+    begun_acts = [each for each in open_acts if each.act in paused]
+    back = with_people_held(back, of_everybody, holds, begun_acts, schedule.window)
     gathering = Gathering(session, project.catalogs, inventory, identities, places, back, _terms(labelled, now))
-    busy = {each.dataset: each.free_from for each in open_acts if each.act in paused}
-    hot = look_of(asked_hot, hot_search, back, gathering.terms, standing)
+    busy = {each.dataset: each.free_from for each in begun_acts}
+    hot = look_of(asked_hot, hot_search, back, gathering.terms, named.holds, holds)
     facts = waiting(
         [
-            *gathering.facts(resolved.people, search, traced, busy),
+            *gathering.facts(people_asked, search, traced, busy),
             *hot_facts(hot, [each.id for each in requests], stated),
         ],
         behind(asked_hot, hot_search, records, mirrors or {}),
@@ -175,9 +183,9 @@ def look_for(
         [_asking(each, n, who, project, identities) for n, (each, who) in enumerate(asked)],
         search.held, facts, search.not_reachable,
         now=now, at_once=at_once, most_share=project.limits.erase_share if most_share is None else most_share,
-        schedule=_schedule(project),
+        schedule=schedule,
     )  # fmt: skip
-    people = {request.id: person for (request, _), person in zip(asked, resolved.people, strict=True)}
+    people = {request.id: person for (request, _), person in zip(asked, people_asked, strict=True)}
     going = {each.id for each in plan.requests if each.decision == "erase"}
     carrying = _carrying(places, {request: who for request, who in people.items() if request in going})
     holding = {step.dataset: step.requests for step in plan.places}

@@ -351,7 +351,8 @@ def _unacted(look: ErasureLook, going: Sequence[str], at: datetime) -> list[Eras
     said = {(place.request, place.place) for place in found}
     found += [place for place in _stopped(look, at) if (place.request, place.place) not in said]
     found += places_of_copies((each for each in look.plan.copies if not is_planned(each)), at=at)
-    for missed in look.search.not_reachable:
+    # What can be tried again comes first: that a place was not looked at for another reason, too, does not end it.
+    for missed in sorted(look.search.not_reachable, key=lambda one: not one.failed):
         state = PlaceState.WAITING if missed.failed else PlaceState.NOT_REACHABLE
         kind = ELSEWHERE if missed.elsewhere or missed.failed else LINEAGE
         found += [
@@ -359,7 +360,10 @@ def _unacted(look: ErasureLook, going: Sequence[str], at: datetime) -> list[Eras
                          updated_at=at)
             for each in going
         ]  # fmt: skip
-    return found
+    once: dict[tuple[str, str], ErasurePlace] = {}
+    for place in found:
+        once.setdefault((place.request, place.place), place)
+    return list(once.values())
 
 
 def _unacted_place(look: ErasureLook, step: PlaceStep, request: str, at: datetime) -> ErasurePlace:

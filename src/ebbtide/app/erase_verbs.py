@@ -86,6 +86,25 @@ class EraseVerbs:
         return built_rows(RequestRow, list_requests(self._project, only_open=only_open))
 
     @verb
+    def extend(
+        self,
+        request: str,
+        *,
+        until: datetime,
+        reason: str,
+        dry_run: bool = False,
+        as_of: datetime | None = None,
+        context: RunContext | None = None,
+    ) -> RequestRow:
+        """Give a request a later deadline, within what its law allows. The person is to be told of it, and why."""
+        from ebbtide.app.erase_extend import extend_request
+
+        done = extend_request(
+            self._project, request, until=in_utc(until), reason=reason, as_of=as_of, dry_run=dry_run, context=context
+        )
+        return built(RequestRow, done)
+
+    @verb
     def find(
         self,
         *requests: str,

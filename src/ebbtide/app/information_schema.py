@@ -83,13 +83,14 @@ def _made(
     policies, classifiers = load_policies(project.root, unsafe=True), load_classifiers(project.root / "classifiers")
     snapshot, tick = read_state(project), tick_of(project)
     labelled = label_inventory(project, inventory)
-    world, orders = world_of(labelled, inventory), orders_of(snapshot, inventory)
+    world, orders = world_of(labelled, inventory), orders_of(project, snapshot, inventory)
     policies = derive_auto(policies, world, tick=tick)
     views = plan_views(policies, world, orders, tick=tick, now=now)
-    return _schema(spark, inventory, labelled, snapshot, views, folder), views.proofs, classifiers
+    return _schema(project, spark, inventory, labelled, snapshot, views, folder), views.proofs, classifiers
 
 
 def _schema(
+    project: Project,
     spark: SparkSession,
     inventory: Inventory,
     labelled: Labelled,
@@ -117,7 +118,7 @@ def _schema(
     return Schema(
         **{name: _frame(spark, table, folder / name) for name, table in worked_out.items()},
         **_as_scanned(inventory, spark),
-        **state_views(spark, snapshot, inventory),
+        **state_views(project, spark, snapshot, inventory),
         scan_errors=inventory.errors_frame(spark),
         contract_drift=small_frame(spark, _asked(drifts, labelled), DRIFT),
         readable_statistics=small_frame(spark, readable, READABLE),

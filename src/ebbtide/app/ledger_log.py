@@ -117,18 +117,18 @@ def _known(project: Project) -> set[str]:
 
 def _check(log: LedgerLog) -> None:
     """All leaves make the tree that was appended, and every body is the leaf that its row says."""
-    found, hashes = NOTHING, []
+    frontier, hashes = NOTHING, []
     for index, claimed, body in log.rows(0, log.size):
         if body is not None and leaf_hash(body) != claimed:
             hint = "run `ebbtide ledger audit`"
             raise ProofError(f"body of entry {index}", expected=claimed.hex(), found=leaf_hash(body).hex(), hint=hint)
         hashes.append(claimed)
         if len(hashes) == _PAGE:
-            found, hashes = found.append(hashes)[0], []
-    found = found.append(hashes)[0] if hashes else found
-    if (found.size, found.root) != (log.frontier().size, log.frontier().root):
+            frontier, hashes = frontier.append(hashes)[0], []
+    frontier = frontier.append(hashes)[0] if hashes else frontier
+    if (frontier.size, frontier.root) != (log.frontier().size, log.frontier().root):
         raise ProofError(
-            "the ledger's entries", expected=f"root {log.frontier().root.hex()}", found=found.root.hex(),
+            "the ledger's entries", expected=f"root {log.frontier().root.hex()}", found=frontier.root.hex(),
             hint="run `ebbtide ledger audit`",
         )  # fmt: skip
 

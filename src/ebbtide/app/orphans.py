@@ -125,21 +125,21 @@ def list_orphans(project: Project, *, now: datetime, context: RunContext | None 
     from ebbtide.app.runs import watched
 
     with watched(quiet(context), project, "orphans list") as run:
-        found = look(project, now=now, context=run.context)
-        not_read = unread(project, found.inventory.current, found.listing, now=now)
-        run.ended(4 if not_read else 0, f"{found.orphans.files.num_rows} files")
-    grouped = found.orphans.files.group_by(["table_id", "folder"]).aggregate(
+        looked = look(project, now=now, context=run.context)
+        not_read = unread(project, looked.inventory.current, looked.listing, now=now)
+        run.ended(4 if not_read else 0, f"{looked.orphans.files.num_rows} files")
+    grouped = looked.orphans.files.group_by(["table_id", "folder"]).aggregate(
         [([], "count_all"), ("bytes", "sum"), ("modified_at", "max")]
     )
     rows = grouped.sort_by([("table_id", "ascending"), ("folder", "ascending")]).to_pylist()
     return {
-        "listed_at": found.listing.listed_at,
+        "listed_at": looked.listing.listed_at,
         "orphans": [
             {"dataset": row["table_id"], "folder": row["folder"], "files": row["count_all"], "bytes": row["bytes_sum"],
              "newest": row["modified_at_max"]}
             for row in rows
         ],
-        "unregistered": [_as_dict(each) for each in found.orphans.unregistered],
+        "unregistered": [_as_dict(each) for each in looked.orphans.unregistered],
         "unread": not_read,
     }  # fmt: skip
 

@@ -129,7 +129,8 @@ def _governed(
     from ebbtide.plan.views import plan_views
 
     tick = tick_of(project)
-    world, orders = world_of(label_inventory(project, inventory), inventory), orders_of(read_state(project), inventory)
+    world = world_of(label_inventory(project, inventory), inventory)
+    orders = orders_of(project, read_state(project), inventory)
     policies = derive_auto(policies, world, tick=tick)
     views = plan_views(policies, world, orders, tick=tick, now=now)
     found: dict[str, list[RetentionLine]] = defaultdict(list)

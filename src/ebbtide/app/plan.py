@@ -95,16 +95,16 @@ def shown_plan(path: Path, select: Sequence[str]) -> SavedPlan:
     from ebbtide.app.results.shown import ResultRows
     from ebbtide.plan.summary import lines_of
 
-    found = read_plan(path)
+    asked = read_plan(path)
     try:
-        policies = {row["policy"] for row in found.objects if row["policy"]}
-        tables = {row["dataset"] for row in found.objects}
-        rows = list(filter(choice_of(select, policies, tables).takes(), found.objects))
+        policies = {row["policy"] for row in asked.objects if row["policy"]}
+        tables = {row["dataset"] for row in asked.objects}
+        rows = list(filter(choice_of(select, policies, tables).takes(), asked.objects))
         lines = lines_of(rows)
     except (KeyError, TypeError, AttributeError):
         raise InputError(f"{path} is not a plan", hint=_MAKE_ONE) from None
     shown = ResultRows(PlanLine(*(getattr(line, name) for name in PlanLine.__slots__)) for line in lines)
-    return SavedPlan(found.as_of, found.digest, shown, tuple(rows))
+    return SavedPlan(asked.as_of, asked.digest, shown, tuple(rows))
 
 
 _MAKE_ONE = "make one with `ebbtide plan -o FILE`"

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 
 from ebbtide.app.opened import OpenedProject
 from ebbtide.app.verb import time_asked, verb
+from ebbtide.errors import InputError
 from ebbtide.model.times import in_utc
 
 if TYPE_CHECKING:
+    from ebbtide.app.erase_verbs import Subject
     from ebbtide.app.results.plan import Explanation, Explanations, PlanResult, SavedPlan
     from ebbtide.app.results.retention import (
         HoldRow,
@@ -194,20 +196,34 @@ class RetentionVerbs:
     @verb
     def hold(
         self,
-        dataset: str,
+        dataset: str | None = None,
         *,
         owner: str,
         reason: str,
+        subject: Subject | None = None,
         first_day: date | None = None,
         last_day: date | None = None,
         dry_run: bool = False,
         as_of: datetime | None = None,
         context: RunContext | None = None,
     ) -> HoldRow:
-        """A litigation hold on a dataset, or on a range of its partitions: nothing inside goes by any verb."""
-        from ebbtide.app.hold import add_hold
+        """A litigation hold on a dataset, on a range of its partitions, or on a person: nothing inside goes by any
+        verb. Who a person is stands in no result.
+        """
+        from ebbtide.app.hold import add_hold, hold_subject
         from ebbtide.app.results.retention import HoldRow
 
+        if (dataset is None) == (subject is None) or (subject is not None and (first_day or last_day)):
+            raise InputError(
+                "a hold is on a dataset, with or without days, or on a person",
+                hint="name a dataset, or one person with `--subject @FILE`",
+            )
+        if dataset is None:
+            assert subject is not None
+            person = hold_subject(
+                self.project, subject, owner=owner, reason=reason, as_of=as_of, dry_run=dry_run, context=context
+            )
+            return HoldRow(**person)
         found = add_hold(
             self.project, dataset, owner=owner, reason=reason, first_day=first_day, last_day=last_day, as_of=as_of,
             dry_run=dry_run, context=context,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
 from psycopg import Connection
@@ -23,6 +24,7 @@ from ebbtide.hottier import partitions, setup
 from ebbtide.hottier.chunks import new_records
 from ebbtide.hottier.drift import refuse_unfit_types
 from ebbtide.hottier.log import mark_own
+from ebbtide.hottier.repartition import Wide, exchange, make_partitioned, plan_wide, promise
 from ebbtide.hottier.server import connect, identity
 from ebbtide.hottier.statements import build
 from ebbtide.hottier.table import ServerTable, find, refuse_unfit
@@ -61,8 +63,13 @@ def _refuse_no_superuser(connection: Session) -> None:
         )
 
 
-def add(project: Project, name: str, *, dry_run: bool = False, context: RunContext | None = None) -> TierChange:
-    """Adopt a table's chunks; with `cold`, copy it into the lake and mirror it from there on."""
+def add(
+    project: Project, name: str, *, partition: bool = False, dry_run: bool = False, context: RunContext | None = None
+) -> TierChange:
+    """Adopt a table's chunks; with `cold`, copy it into the lake and mirror it from there on.
+
+    `partition`: make a partitioned table of a plain one first, while it is in use.
+    """
     context = quiet(context)
     table = hot_table(project, name)
     name = table.id
@@ -71,10 +78,11 @@ def add(project: Project, name: str, *, dry_run: bool = False, context: RunConte
         raise InputError(f"{name} was added already", hint=f"`ebbtide tier resync {name}` copies it again")
     refuse_outlived(project, table)
     with connect(table.server) as connection:
-        found = _fit(connection, table)
+        found, before, wide = _partitioned(connection, table, now) if partition else (None, [], None)
+        found = found or _fit(connection, table)
         publication = setup.name_for(connection, project.name, table) if table.cold is not None else None
         statements = _statements(table, found, publication, now=now)
-        told = partitions.shown(connection, statements)
+        told = partitions.shown(connection, [*before, *statements])
         if dry_run:
             more = () if publication is None else (f"CREATE_REPLICATION_SLOT {publication} LOGICAL pgoutput",)
             return TierChange(table=name, state="would be added", statements=(*told, *more))
@@ -85,6 +93,11 @@ def add(project: Project, name: str, *, dry_run: bool = False, context: RunConte
         recorded(context, ledger, "tier add", lease) as run,
         hot_run(project, ledger, lease, run.context) as hot,
     ):
+        if wide is not None:
+            run.context.step(f"partitioning {table.name}")
+            make_partitioned(hot.session(table), table, find(hot.session(table), table), wide)
+            found = _fit(hot.session(table), table)
+            statements = _statements(table, found, publication, now=now)
         cold = _new_cold(project, table, found, publication)
         _register(hot, table, found, publication, now=now)
         try:
@@ -113,12 +126,26 @@ def _undo(hot: HotRun, table: HotTable, publication: str | None) -> None:
             HotWriter(state.connection).remove(table.id)
 
 
+def _partitioned(
+    connection: Session, table: HotTable, now: datetime
+) -> tuple[ServerTable | None, list[Composed], Wide | None]:
+    """A plain table as it will be, the statements that make it so, and its one wide chunk. Nothing is changed yet."""
+    plain = find(connection, table)
+    if plain.partitioned:
+        return None, [], None
+    wide = plan_wide(connection, table, plain, now=now)
+    found = wide.as_chunk(plain)
+    if problems := refuse_unfit(connection, found, synced=table.cold is not None):
+        raise RefusedError(f"{table.name} cannot be tiered: {'; '.join(problems)}", hint="nothing was changed")
+    return found, [*promise(table, plain, wide), *exchange(connection, table, plain, wide)], wide
+
+
 def _fit(connection: Session, table: HotTable) -> ServerTable:
     found = find(connection, table)
     if not found.partitioned:
         raise InputError(
             f"{table.name} is not partitioned by time", where=table.where,
-            hint=f"partition it by ranges of {table.time!r}; docs/hottier.md has the statements for a table in use",
+            hint=f"`ebbtide tier add {table.id} --partition` makes it so while it is in use; --dry-run shows how",
         )  # fmt: skip
     if problems := refuse_unfit(connection, found, synced=table.cold is not None):
         raise RefusedError(f"{table.name} cannot be tiered: {'; '.join(problems)}", hint="nothing was changed")

@@ -13,7 +13,7 @@ from ebbtide.config.hottier import HotTable
 from ebbtide.errors import EbbtideError, LeaseError, RefusedError, UnreadableError, keep_trace, kind_of
 from ebbtide.hottier import gate, partitions
 from ebbtide.hottier.ceiling import enforce
-from ebbtide.hottier.chunks import leaf_of, new_records, settle_vanished
+from ebbtide.hottier.chunks import new_records, settle_vanished
 from ebbtide.hottier.fence import seal, take_down_fences
 from ebbtide.hottier.log import mark_own
 from ebbtide.hottier.server import failed, identity
@@ -133,15 +133,16 @@ def _tier(hot: HotRun, told: TierOutcome, found: ServerTable, now: datetime) -> 
         for chunk in book.chunks()
         if chunk.state is ChunkState.ACTIVE and chunk.last is not None and is_older(chunk.last, table.tier_after, now)
     ]
-    sealed = []
+    sealed = set()
+    leaves = {leaf.oid: leaf for leaf in found.chunks}
     for chunk in due:
-        leaf = leaf_of(found, chunk)
+        leaf = leaves.get(chunk.oid)
         if leaf is None:
             continue
         try:
             if chunk.sealed is None or (chunk.changed or 0) > chunk.sealed:
                 book.set_chunk(chunk.name, sealed=seal(connection, leaf))
-            sealed.append(chunk.name)
+            sealed.add(chunk.name)
         except EbbtideError as error:
             book.waits(chunk, error.message)
     mirror = hot.mirror(table)
@@ -149,9 +150,9 @@ def _tier(hot: HotRun, told: TierOutcome, found: ServerTable, now: datetime) -> 
         return
     found = mirror.drain(newcomers=False)
     hot.context.step(f"comparing {table.name}", len(sealed), unit="chunks")
-    record = book.record()
+    record, leaves = book.record(), {leaf.oid: leaf for leaf in found.chunks}
     for chunk in (each for each in book.chunks() if each.name in sealed):
-        leaf = leaf_of(found, chunk)
+        leaf = leaves.get(chunk.oid)
         because = gate.shut(record, chunk) if leaf is not None else "it is gone"
         proof = because or gate.compare(connection, mirror.cold, found, leaf, table.time)  # type: ignore[arg-type]
         if isinstance(proof, str):

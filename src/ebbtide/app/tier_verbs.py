@@ -26,11 +26,16 @@ class TierVerbs:
 
         return init(self.project, dry_run=dry_run)
 
-    def add(self, table: str, *, dry_run: bool = False, context: RunContext | None = None) -> TierChange:
-        """Adopt a table's chunks, and copy and mirror it into its cold table where it has one."""
+    def add(
+        self, table: str, *, partition: bool = False, dry_run: bool = False, context: RunContext | None = None
+    ) -> TierChange:
+        """Adopt a table's chunks, and copy and mirror it into its cold table where it has one.
+
+        `partition`: a plain table becomes a partitioned one first, while it is in use.
+        """
         from ebbtide.app.tier_setup import add
 
-        return add(self.project, table, dry_run=dry_run, context=context)
+        return add(self.project, table, partition=partition, dry_run=dry_run, context=context)
 
     def resync(
         self, table: str, *, confirm: bool = False, dry_run: bool = False, context: RunContext | None = None

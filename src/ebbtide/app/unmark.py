@@ -75,7 +75,7 @@ def release_object(
     ledger, now = open_for_writing(project, context)
     if dry_run:
         with ledger.database.reader() as state:
-            pins = [p for p in state.unmarks(dataset=dataset) if p.object == object_id and p.active(now)]
+            pins = [p for p in state.unmarks([dataset]) if p.object == object_id and p.active(now)]
         if not pins:
             raise InputError("the object is not unmarked", hint="`history` shows the state of each transaction")
     else:

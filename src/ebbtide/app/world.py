@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
@@ -55,7 +55,7 @@ class Inputs:
         return named_by_dates(self.inventory, self.labelled.settings, self.labelled.personal_columns())
 
     def orders(self) -> Orders:
-        return orders_of(self.snapshot, self.inventory)
+        return orders_of(self.project, self.snapshot, self.inventory)
 
     def plan(self, *, now: datetime, limits: Limits | None = None) -> Plan:
         """Decide on every object at `now`: in this process, or in Spark tasks where there is much to decide."""
@@ -184,16 +184,33 @@ def read_state(project: Project) -> Snapshot:
     return replace(found, holds=on_both_tiers(project, named))
 
 
-def orders_of(snapshot: Snapshot, inventory: Inventory) -> Orders:
-    """Marks, unmarks and holds as the plan takes them. A hold on a subject names no dataset: erasure traces it."""
+def orders_of(project: Project, snapshot: Snapshot, inventory: Inventory) -> Orders:
+    """Marks, unmarks and holds as the plan takes them. A hold on a person is one on every dataset that could show them:
+    no row is looked at here.
+    """
     from ebbtide.plan.world import Orders
 
     return Orders.of(
         [_mark(mark) for mark in snapshot.marks],
         [_unmark(pin) for pin in followed(snapshot.unmarks, inventory) if pin.released_at is None],
-        [_hold(hold) for hold in followed(snapshot.holds, inventory) if hold.dataset is not None],
+        [_hold(hold) for hold in followed(_by_dataset(project, snapshot.holds, inventory), inventory)],
         [(mark.key.dataset, mark.key.object, *mark.days) for mark in snapshot.marks if mark.days is not None],
     )
+
+
+def _by_dataset(project: Project, holds: Sequence[Hold], inventory: Inventory) -> Iterator[Hold]:
+    """Holds as they are on datasets."""
+    of_people = [hold for hold in holds if hold.dataset is None]
+    yield from (hold for hold in holds if hold.dataset is not None)
+    if of_people:
+        from ebbtide.app.ledger import open_ledger
+        from ebbtide.config.copies import load_copies
+        from ebbtide.config.subjects import load_identities
+        from ebbtide.erasure.held_people import datasets_of_people
+
+        known = load_identities(project.root), label_inventory(project, inventory), inventory, load_copies(project.root)
+        for dataset in datasets_of_people(open_ledger(project).home, of_people, *known):
+            yield from (replace(hold, dataset=dataset) for hold in of_people)
 
 
 def followed(orders: Iterable[_Order], inventory: Inventory) -> Iterator[_Order]:
@@ -205,7 +222,9 @@ def followed(orders: Iterable[_Order], inventory: Inventory) -> Iterator[_Order]
             yield replace(order, dataset=name)
 
 
-def state_views(spark: SparkSession, snapshot: Snapshot, inventory: Inventory) -> dict[str, DataFrame]:
+def state_views(
+    project: Project, spark: SparkSession, snapshot: Snapshot, inventory: Inventory
+) -> dict[str, DataFrame]:
     """Marks, unmarks and holds as checks and reports see them: what the plan takes, and what else people ask."""
     from ebbtide.governance.views import HOLDS, MARKS, UNMARKS
     from ebbtide.spark.frames import small_frame
@@ -215,7 +234,8 @@ def state_views(spark: SparkSession, snapshot: Snapshot, inventory: Inventory) -
     ]
     pins = (pin for pin in followed(snapshot.unmarks, inventory) if pin.released_at is None)
     unmarks = [(*_unmark(pin), pin.id, pin.created_at) for pin in pins]
-    holds = [(*_hold(h), h.id, h.scope.value, h.created_at) for h in followed(snapshot.holds, inventory)]
+    by_dataset = followed(_by_dataset(project, snapshot.holds, inventory), inventory)
+    holds = [(*_hold(h), h.id, h.scope.value, h.created_at) for h in by_dataset]
     return {
         "marks": small_frame(spark, marks, MARKS),
         "unmarks": small_frame(spark, unmarks, UNMARKS),

@@ -138,17 +138,17 @@ class _ClassifierFile(BaseModel):
 
 def load_classifiers(folder: Path) -> Classifiers:
     """Read all files of the folder. Anything wrong is an `InputError` with file, line and a hint."""
-    found: dict[str, Classifier] = {}
+    classifiers: dict[str, Classifier] = {}
     places: dict[str, str] = {}
     for path in yaml.files_in(folder):
         file, place = yaml.load_with_places(path, _ClassifierFile)
         for n, c in enumerate(file.classifiers):
             where = place(("classifiers", n, "name"))
-            if c.name in found:
+            if c.name in classifiers:
                 hint = f"the other one is at {places[c.name]}: join them"
                 raise InputError(f"classifier {c.name!r} is defined twice", where=where, hint=hint)
-            found[c.name], places[c.name] = Classifier(c.name, c.kind, c.propagate, c.labels), where
-    return Classifiers(found)
+            classifiers[c.name], places[c.name] = Classifier(c.name, c.kind, c.propagate, c.labels), where
+    return Classifiers(classifiers)
 
 
 def names_in(path: Path) -> set[str]:

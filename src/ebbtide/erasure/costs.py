@@ -28,7 +28,7 @@ class Schedule:
 
 
 @dataclass(frozen=True, slots=True)
-class StoreRequests:
+class StoreCalls:
     """Requests to a store, at least: one for each file, and one for what describes each branch, tag or version."""
 
     read: int
@@ -36,7 +36,7 @@ class StoreRequests:
     deleted: int
 
     @classmethod
-    def of(cls, files: int, refs: int) -> StoreRequests:
+    def of(cls, files: int, refs: int) -> StoreCalls:
         return cls(files + refs, files + refs, files + refs)
 
     def to_dict(self) -> dict[str, int]:
@@ -44,7 +44,7 @@ class StoreRequests:
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
+class BytesEnd:
     """When the last byte is gone, where runs come in time; `at` is None where no time alone ends it."""
 
     at: datetime | None
@@ -54,19 +54,19 @@ class Ends:
         return {"at": None if self.at is None else as_text(self.at), "because": self.because}
 
 
-def ends_after(begin: datetime, schedule: Schedule, ages: Mapping[str, timedelta | None]) -> Ends:
+def ends_after(begin: datetime, schedule: Schedule, ages: Mapping[str, timedelta | None]) -> BytesEnd:
     """When bytes end that leave the heads with the run at `begin`. `ages` are settings of the format that keep what was
     superseded, each with how long; None where that cannot be told.
     """
     if unknown := next((text for text, age in sorted(ages.items()) if age is None), None):
-        return Ends(None, unknown)
+        return BytesEnd(None, unknown)
     text, age = max(
         ((text, age) for text, age in ages.items() if age is not None), key=lambda one: (one[1], one[0]),
         default=("", timedelta(0)),
     )  # fmt: skip
     if age > schedule.window:
-        return Ends(schedule.run_after(begin, begin + age), text)
-    return Ends(schedule.run_after(begin, begin + schedule.window), "the first run after readers in flight")
+        return BytesEnd(schedule.run_after(begin, begin + age), text)
+    return BytesEnd(schedule.run_after(begin, begin + schedule.window), "the first run after readers in flight")
 
 
 def day_after(day: date) -> datetime:
@@ -74,7 +74,7 @@ def day_after(day: date) -> datetime:
     return datetime.combine(day + timedelta(days=1), time(), UTC)
 
 
-def latest(ends: Iterable[Ends]) -> Ends | None:
+def latest(ends: Iterable[BytesEnd]) -> BytesEnd | None:
     """The last of these to end, one that has no end before all; None where there is none."""
     return max(ends, key=lambda one: (one.at is None, one.at or datetime.min, one.because), default=None)  # noqa: DTZ901
 

@@ -21,7 +21,6 @@ from ebbtide.formats.same_table import same_table
 from ebbtide.ledger.commitment import Identifier
 from ebbtide.ledger.entries import Intent, Outcome
 from ebbtide.ledger.ledger import Ledger
-from ebbtide.ledger.redaction import dataset_in_ledger, files_in_ledger
 from ebbtide.model.removal import Committed, FileDeletion
 from ebbtide.state import erasure as rows
 from ebbtide.state.lease import Lease
@@ -144,11 +143,11 @@ class _Named:
             assert record is not None
             rows.add_files(step.state.connection, act.id, fresh)
             part = f"{act.id}.{eraser.lease.fence}.{self.verb}.{len(self._open) + 1}"
-            attached = step.attach_files(files_in_ledger(record.salt, fresh))
+            attached = step.attach_files(record.salt, fresh)
             step.append(
                 Intent(
                     at=eraser.ledger.clock.now(), act=part, verb=self.verb, run=eraser.run, fence=eraser.lease.fence,
-                    dataset=dataset_in_ledger(step.state.condemned(), act.dataset), files=attached,
+                    dataset=step.dataset_in_ledger(act.dataset), files=attached,
                     requests=act.requests,
                 )
             )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ebbtide.erasure.places import NotReachable
 from ebbtide.formats.versions import Retained
@@ -71,6 +71,21 @@ class DatasetSearch:
     not_reachable: tuple[NotReachable, ...]
     rows: Mapping[int, tuple[PersonalRow, ...]] = field(default_factory=dict)
     tables: Mapping[str, TableHits] = field(default_factory=dict)
+
+    def first(self, people: int) -> DatasetSearch:
+        """The same of so many people alone."""
+        found = {name: {p: {n for n in who if n < people} for p, who in hits.parts.items()} for name, hits in
+                 self.tables.items()}  # fmt: skip
+        return replace(
+            self,
+            held={number: held for number, held in self.held.items() if number < people},
+            rows={number: rows for number, rows in self.rows.items() if number < people},
+            tables={
+                name: TableHits(self.tables[name].retained, {p: frozenset(who) for p, who in parts.items() if who})
+                for name, parts in found.items()
+                if any(parts.values())
+            },
+        )
 
 
 @dataclass(frozen=True, slots=True, repr=False)

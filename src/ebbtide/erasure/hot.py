@@ -79,6 +79,11 @@ class HotSearch:
             not_reachable=tuple(sorted({*search.not_reachable, *self.missed})),
         )
 
+    def first(self, people: int) -> HotSearch:
+        """The same of so many people alone."""
+        held = {n: some for n, some in self.held.items() if n < people}
+        return replace(self, held=held, rows={n: some for n, some in self.rows.items() if n < people})
+
     def people_in(self, table: str) -> set[int]:
         return {n for n, some in self.held.items() if any(each.dataset == table for each in some)}
 

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ebbtide.config.tables import ErasureTerms
 from ebbtide.erasure.hot import HotPlace, HotSearch
@@ -19,8 +19,9 @@ from ebbtide.hottier.columns import ServerColumn
 from ebbtide.plan.held_back import HeldBack
 from ebbtide.state.erasure import OPEN, ErasurePlace
 from ebbtide.state.hottier import HotRecord, MirrorState
-from ebbtide.state.values import Hold, HoldScope
+from ebbtide.state.values import Hold
 
+_EVERYBODY = 1 << 62
 _STOPS = (MirrorState.DEGRADED, MirrorState.STOPPED)
 
 
@@ -28,10 +29,10 @@ _STOPS = (MirrorState.DEGRADED, MirrorState.STOPPED)
 class HotLook:
     """Hot tables in one look: places, what was found there, what keeps each from an erasure, and its terms."""
 
-    places: tuple[HotPlace, ...]
-    search: HotSearch
-    back: Mapping[str, HeldBack]
-    terms: Mapping[str, ErasureTerms]
+    places: tuple[HotPlace, ...] = ()
+    search: HotSearch = field(default_factory=HotSearch)
+    back: Mapping[str, HeldBack] = field(default_factory=dict)
+    terms: Mapping[str, ErasureTerms] = field(default_factory=dict)
 
     def place(self, name: str) -> HotPlace:
         return next(each for each in self.places if each.name == name)
@@ -43,19 +44,21 @@ def look_of(
     back: Mapping[str, HeldBack],
     terms: Mapping[str, ErasureTerms],
     holds: Collection[Hold],
+    people: Mapping[int, Hold],
 ) -> HotLook:
-    """Holds and floors are those of the cold table, and of the hot one itself; so are the terms."""
+    """Holds and floors are those of the cold table, and of the hot one itself; so are the terms. `people` are held ones
+    that were looked for behind those of the requests: where rows of one are, nobody is taken out.
+    """
     kept, said = dict[str, HeldBack](), dict[str, ErasureTerms]()
     own = tuple(places)
     for place in own:
         cold = place.table.cold or ""
         named = (place.name, cold)
-        on_it = tuple(
-            f"hold {hold.id}" for hold in holds if hold.dataset in named or hold.scope is HoldScope.SUBJECT
-        )  # fmt: skip
+        there = [people[n] for n in sorted(search.people_in(place.name) & people.keys())]
+        on_it = tuple(f"hold {hold.id}" for hold in (*(hold for hold in holds if hold.dataset in named), *there))
         kept[place.name] = HeldBack(holds=on_it, statutes=back[cold].statutes if cold in back else ())
         said[place.name] = terms.get(cold, ErasureTerms())
-    return HotLook(own, search, kept, said)
+    return HotLook(own, search.first(min(people, default=_EVERYBODY)), kept, said)
 
 
 def hot_facts(look: HotLook, requests: Sequence[str], stated: Sequence[ErasurePlace]) -> list[DatasetFacts]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from ebbtide.config.tables import ErasureTerms
 from ebbtide.erasure.copies import CopyStep
-from ebbtide.erasure.costs import Ends, Schedule, StoreRequests, day_after, ends_after, files_of, latest, shown_by
+from ebbtide.erasure.costs import BytesEnd, Schedule, StoreCalls, day_after, ends_after, files_of, latest, shown_by
 from ebbtide.erasure.found import Held, TableHits
 from ebbtide.erasure.places import NotReachable
 from ebbtide.formats.erasing import Fate, ForeseenVersion, VersionFate
@@ -114,8 +114,8 @@ class PlaceStep:
     history: VersionFate = VersionFate.REWRITE
     left: bool = False
     """Whether a person has to see to it: what it waits for ends by no time, or its format erases nobody."""
-    store: StoreRequests
-    ends: Ends
+    store: StoreCalls
+    ends: BytesEnd
     kind: str = "dataset"
 
     def to_dict(self) -> dict[str, Any]:
@@ -143,7 +143,7 @@ class PlannedRequest:
     because: str
     deadline: datetime
     early: bool = False
-    ends: Ends | None = None
+    ends: BytesEnd | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return {**self.decided(), "ends": None if self.ends is None else self.ends.to_dict()}
@@ -166,11 +166,11 @@ class ErasurePlan:
 
     def with_copies(self, copies: tuple[CopyStep, ...]) -> ErasurePlan:
         """The same with copies, which end later than what they were made of, or by no time that is known."""
-        ends: dict[str, list[Ends]] = {each.id: [each.ends] for each in self.requests if each.ends is not None}
+        ends: dict[str, list[BytesEnd]] = {each.id: [each.ends] for each in self.requests if each.ends is not None}
         for copy in copies:
             for request in copy.requests:
                 ends.setdefault(request, []).append(
-                    Ends(None if copy.until is None else day_after(copy.until), copy.because)
+                    BytesEnd(None if copy.until is None else day_after(copy.until), copy.because)
                 )
         told = tuple(replace(each, ends=latest(ends.get(each.id, ()))) for each in self.requests)
         return replace(self, requests=told, copies=copies)
@@ -232,7 +232,7 @@ def plan_erasure(
         if step.decision != "refused":
             begin = now if step.decision == "erase" else schedule.run_after(now, asked.ready_from)
             by_run.setdefault(begin, {})[asked.number] = asked.id
-    ends: dict[str, list[Ends]] = {}
+    ends: dict[str, list[BytesEnd]] = {}
     # Who waits for a cool-off is in no place of this run: what is foreseen now says when they would end.
     foreseen = {begin: places_of(going, begin) for begin, going in by_run.items()}
     for place in (place for some in foreseen.values() for place in some):
@@ -308,13 +308,15 @@ def _place(
         waits_for=waits_for, requests=tuple(sorted(requests)), refs=refs, files=len(files),
         bytes_read=sum(facts.sizes.get(path, 0) for path in files), history=VersionFate(facts.terms.history),
         left=decision is Decision.CANNOT or (decision is Decision.WAIT and _is_stuck(facts)),
-        store=StoreRequests.of(len(files), len(refs) if facts.kind == "dataset" else 0),
+        store=StoreCalls.of(len(files), len(refs) if facts.kind == "dataset" else 0),
         ends=_ends(facts, refs, kept, begin, schedule),
         kind=facts.kind,
     )  # fmt: skip
 
 
-def _ends(facts: DatasetFacts, refs: Sequence[RefStep], kept: KeptFrom, begin: datetime, schedule: Schedule) -> Ends:
+def _ends(
+    facts: DatasetFacts, refs: Sequence[RefStep], kept: KeptFrom, begin: datetime, schedule: Schedule
+) -> BytesEnd:
     """When the last byte of these people is gone there."""
     decision, because, until, waits_for = kept
     if decision is Decision.KEEP and until is not None:  # through that day
@@ -322,11 +324,11 @@ def _ends(facts: DatasetFacts, refs: Sequence[RefStep], kept: KeptFrom, begin: d
     elif decision is Decision.WAIT and facts.free_from is not None and waits_for == (facts.busy,):
         begin = schedule.run_after(begin, facts.free_from)
     elif decision is not Decision.ERASE or waits_for:
-        return Ends(None, because)
+        return BytesEnd(None, because)
     aged = {text for text, age in facts.back.ages.items() if age is not None}
     stays = (each.because or "it stays" for each in refs if each.fate is Fate.STAYS)
     if left := next((why for why in stays if not any(why.startswith(text) for text in aged)), None):
-        return Ends(None, left)
+        return BytesEnd(None, left)
     return ends_after(begin, schedule, facts.back.ages)
 
 

@@ -97,14 +97,14 @@ def drift(labelled: Labelled, inventory: Inventory) -> list[ContractDrift]:
     types: dict[str, dict[str, str]] = {}
     for row in inventory.table("columns").select(["table_id", "column_id", "type", "position"]).to_pylist():
         types.setdefault(row["table_id"], {})[row["column_id"]] = row["type"]
-    found = [_missing(contract) for table_id, contract in wanted.items() if table_id not in inventory.current.entries]
+    drifts = [_missing(contract) for table_id, contract in wanted.items() if table_id not in inventory.current.entries]
     for row in inventory.rows("tables"):
         if (contract := wanted.get(row["table_id"])) is not None:
             terms = load_contract_terms(row["format"])
             own = types.get(row["table_id"], {})
-            found += terms.drift(contract, row["properties"] or {}, own)
-            found += _columns(contract, {name: terms.spark_type(type_) for name, type_ in own.items()})
-    return sorted(found, key=lambda one: (one.table_id, one.aspect))
+            drifts += terms.drift(contract, row["properties"] or {}, own)
+            drifts += _columns(contract, {name: terms.spark_type(type_) for name, type_ in own.items()})
+    return sorted(drifts, key=lambda one: (one.table_id, one.aspect))
 
 
 def _missing(contract: Contract) -> ContractDrift:

@@ -8,7 +8,7 @@ from typing import Any
 from psycopg import Connection
 
 from ebbtide.hottier.mirror import Book
-from ebbtide.hottier.table import PartitionLeaf, ServerTable
+from ebbtide.hottier.table import ServerTable
 from ebbtide.state.hottier import ChunkRecord, ChunkState, HotWriter
 
 _GONE = "another tool dropped it: what was not proven durable may be lost"
@@ -57,7 +57,3 @@ def covered(found: ServerTable, chunk: ChunkRecord) -> bool:
         and (leaf.first is None or (chunk.first is not None and leaf.first <= chunk.first))
         for leaf in found.tombstones
     )
-
-
-def leaf_of(found: ServerTable, chunk: ChunkRecord) -> PartitionLeaf | None:
-    return next((leaf for leaf in found.chunks if leaf.oid == chunk.oid), None)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Protocol
@@ -103,8 +104,7 @@ class Mirror:
     def _read(self, found: ServerTable, upto: int) -> None:
         record: HotRecord | None = self.book.record()
         while record is not None:
-            record = self._batch(record, found, upto)
-            self.context.cancellation.check()
+            record = self._peek(record, found, upto)
 
     def _adopt(self, leaf: PartitionLeaf, found: ServerTable) -> None:
         """A partition that somebody else made: its name joins the publication where the lake has its rows."""
@@ -189,28 +189,42 @@ class Mirror:
     def _slot(self) -> tuple[int, int, str] | None:
         return slot_state(self.connection, self.book.record().slot or "")
 
-    def _batch(self, record: HotRecord, found: ServerTable, upto: int) -> HotRecord | None:
-        """One batch; None once nothing is left."""
+    def _peek(self, record: HotRecord, found: ServerTable, upto: int) -> HotRecord | None:
+        """Everything that one peek tells; None once nothing is left."""
         slot, publication = record.slot or "", record.publication or ""
         reached = record.reached or 0
-        whole = log.peek(self.connection, slot, publication, upto=upto)
-        batch = whole.after(reached)
-        if batch.end is None:
-            if whole.is_full:  # of what is known already: there may be more behind it
-                raise CannotFollowError("the server tells older log again and again", hint="`ebbtide tier resync`")
-            if upto > reached:
-                self.book.set_table(passed=upto)
-                log.advance(self.connection, slot, upto)
-            return None
+        more = left = False
+        with closing(log.peek(self.connection, slot, publication, upto=upto)) as parts:
+            for part in parts:
+                more = part.more
+                batch = part.after(record.reached or 0)
+                if (end := batch.end) is None:
+                    continue
+                record = self._batch(batch, record, found)
+                self.context.cancellation.check()
+                if left := record.reached != end:  # it is told again
+                    break
+        if left or (more and record.reached != reached):
+            log.advance(self.connection, slot, record.reached or 0)
+            return record
+        if more:  # of what is known already: there may be more behind it
+            raise CannotFollowError("the server tells older log again and again", hint="`ebbtide tier resync`")
+        if upto > (record.reached or 0):
+            self.book.set_table(passed=upto)
+        if max(upto, record.reached or 0) > reached:
+            log.advance(self.connection, slot, max(upto, record.reached or 0))
+        return None
+
+    def _batch(self, batch: ChangeBatch, record: HotRecord, found: ServerTable) -> HotRecord:
+        """As much of it as may be replayed at once."""
         stop = self._stop(batch, record, found)
         if stop is not None:
             batch = batch.until(stop.at)
         batch = _one_at_a_time(batch)
         if (end := batch.end) is not None:
-            record = self._apply(batch, record, found, end)
-        elif stop is not None:
-            raise self._stopped(stop)
-        return record
+            return self._apply(batch, record, found, end)
+        assert stop is not None, "a batch has an end"
+        raise self._stopped(stop)
 
     def _stop(self, batch: ChangeBatch, record: HotRecord, found: ServerTable) -> Stop | None:
         """The first transaction that may not be replayed, if one of them may not."""
@@ -261,7 +275,6 @@ class Mirror:
         if (late := _lateness(effect, self.table.time, batch.committed_at)) is not None:
             values["lateness"] = max(late, record.lateness or 0)
         self.book.set_table(**values)
-        log.advance(self.connection, record.slot or "", end)
         said = "mirror of %s: up to %X, %d rows as they are now, %d chunks truncated"
         _logger.debug(said, self.table.id, end, effect.appended.num_rows + effect.merged.num_rows, len(truncated))
         return replace(record, **values)

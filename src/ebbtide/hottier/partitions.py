@@ -70,7 +70,7 @@ def bound(at: datetime | None, kind: str) -> Composable:
 def _missing(table: HotTable, found: ServerTable, now: datetime) -> Iterator[tuple[datetime, datetime]]:
     length = table.chunk.exact
     taken = [(leaf.first, leaf.last) for leaf in found.leaves]
-    first = _floor(now, length)
+    first = floor(now, length)
     while first <= now + table.ahead * length:
         last = first + length
         if all((end is not None and end <= first) or (begin is not None and begin >= last) for begin, end in taken):
@@ -78,7 +78,8 @@ def _missing(table: HotTable, found: ServerTable, now: datetime) -> Iterator[tup
         first = last
 
 
-def _floor(at: datetime, length: timedelta) -> datetime:
+def floor(at: datetime, length: timedelta) -> datetime:
+    """The begin of the chunk that a time lies in."""
     start = _MONDAY if length % timedelta(days=7) == timedelta(0) else _EPOCH
     return start + (at - start) // length * length
 

@@ -74,13 +74,8 @@ class ChangeBatch:
     buffer: Bytes
     starts: Ints
     lengths: Ints
-    limit: int = 0
-    """How many messages were asked for."""
-
-    @property
-    def is_full(self) -> bool:
-        """Whether the log was read to its limit, so that there may be more."""
-        return 0 < self.limit <= len(self.starts)
+    more: bool = False
+    """Whether there may be more of the log behind it."""
 
     @cached_property
     def kinds(self) -> Bytes:
@@ -119,6 +114,20 @@ class ChangeBatch:
         first = int(old[-1]) + 1 if len(old) else 0
         kept = (np.arange(len(self.starts)) >= first) | (self.kinds == _R)
         return ChangeBatch(self.buffer, self.starts[kept], self.lengths[kept])
+
+    def split(self) -> tuple[ChangeBatch, bytes, bytes]:
+        """The whole transactions; and the messages, with their lengths, that whoever reads on begins with: what was
+        described last of each partition, and the transaction that has not ended.
+        """
+        at, _ = self.commits
+        count = int(at[-1]) + 1 if len(at) else 0
+        described = {relation.oid: n for n, relation in self.relations if n < count}
+        kept = np.array([*sorted(described.values()), *range(count, len(self.starts))], np.int64)
+        messages = b"".join([self._raw(int(n)) for n in kept[: len(described)]])
+        if count < len(self.starts):
+            messages += self.buffer[int(self.starts[count]) :].tobytes()
+        whole = ChangeBatch(self.buffer, self.starts[:count], self.lengths[:count], self.more)
+        return whole, messages, self.lengths[kept].astype(">i4").tobytes()
 
     @property
     def committed_at(self) -> int:
@@ -245,8 +254,8 @@ def fields(buffer: Bytes, at: Ints, count: int, *, copied: bool = False) -> tupl
     return tuple(found), at
 
 
-def joined(messages: bytes, lengths: bytes, *, limit: int = 0) -> ChangeBatch:
+def joined(messages: bytes, lengths: bytes, *, more: bool = False) -> ChangeBatch:
     """A batch from messages back to back, and their lengths as the server packed them."""
     sizes = np.frombuffer(lengths, ">i4").astype(np.int64)
     ends = np.cumsum(sizes)
-    return ChangeBatch(np.frombuffer(messages, np.uint8), ends - sizes, sizes, limit)
+    return ChangeBatch(np.frombuffer(messages, np.uint8), ends - sizes, sizes, more)

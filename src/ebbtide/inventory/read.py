@@ -150,17 +150,17 @@ _Result = tuple[ReadOutcome, list[tuple[str, list[tuple[object, ...]]]]]
 
 
 def _read(item: Work, order: ReadOrder, spark: SparkSession | None) -> _Result:
-    catalog, found = item
+    catalog, handle = item
     format_ = load_format(catalog.format)
     try:
-        reading = format_.read(found, catalog, order.depth, spark)
+        reading = format_.read(handle, catalog, order.depth, spark)
         capabilities = sorted(str(c) for c, support in format_.capabilities.items() if support)
         sections = list(rows_of(reading, capabilities, order.scan_id, order.now))
     except Exception as error:
-        known = UnreadableError.of(str(found.id), error)
-        return ReadOutcome(str(found.id), found.location, "", known.message, known.hint), []
+        known = UnreadableError.of(str(handle.id), error)
+        return ReadOutcome(str(handle.id), handle.location, "", known.message, known.hint), []
     outcome = ReadOutcome(
-        str(found.id), reading.location, "", doubt=reading.doubt, borrowed=reading.borrowed, identity=reading.identity,
+        str(handle.id), reading.location, "", doubt=reading.doubt, borrowed=reading.borrowed, identity=reading.identity,
         was_at=reading.was_at,
     )  # fmt: skip
     return outcome, sections

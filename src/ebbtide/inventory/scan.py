@@ -70,10 +70,10 @@ def scan(
         lost = Lost(Inventory(inventory, before))
         answers = [lost.looked_for(answer) for answer in answers]
         work = [
-            (answer.catalog, found)
+            (answer.catalog, handle)
             for answer in answers
-            for found in answer.found
-            if full or verify or _is_stale(before.entries.get(str(found.id)), found, depth)
+            for handle in answer.found
+            if full or verify or _is_stale(before.entries.get(str(handle.id)), handle, depth)
         ]
         known = sum(len(answer.found) for answer in answers)
         context.step("reading" if len(work) == known else "reading what changed", len(work), unit="datasets")
@@ -144,13 +144,13 @@ def _entries(
     answers: list[CatalogAnswer], before: Current, outcomes: dict[str, ReadOutcome], work: list[Work], order: ReadOrder
 ) -> Iterator[DatasetEntry]:
     """The new entries: read now, unchanged, broken, or of a catalog that did not answer."""
-    read_now = {str(found.id) for _, found in work}
+    read_now = {str(handle.id) for _, handle in work}
     for answer in answers:
         name = answer.catalog.name
-        for found in answer.found:
-            table_id = str(found.id)
+        for handle in answer.found:
+            table_id = str(handle.id)
             if table_id in read_now:
-                yield _entry(name, found, outcomes[table_id], before.entries.get(table_id), order)
+                yield _entry(name, handle, outcomes[table_id], before.entries.get(table_id), order)
             else:
                 yield before.entries[table_id]
         for missing in answer.not_found:
@@ -204,17 +204,17 @@ def _former(
         row["table_id"]: tuple(sorted(label_properties(row["properties"] or {}).items()))
         for row in (before.rows("tables") if gone else ())
     }
-    found = {(each.table_id, each.location, each.identity): each for each in before.current.former}
+    formers = {(each.table_id, each.location, each.identity): each for each in before.current.former}
     for entry in gone:
         key = (entry.table_id, entry.location, entry.identity)
-        found.pop(key, None)  # the last one of a name and place is the one that left what lies there
+        formers.pop(key, None)  # the last one of a name and place is the one that left what lies there
         labels = said.get(entry.table_id, ())
-        found[key] = Former(entry.table_id, formats[entry.table_id], entry.location, labels, entry.identity)
-    last = {(each.table_id, each.location): each for each in found.values()}
+        formers[key] = Former(entry.table_id, formats[entry.table_id], entry.location, labels, entry.identity)
+    last = {(each.table_id, each.location): each for each in formers.values()}
     others = _Others.of(entries)
     kept = [
         each
-        for (table_id, location, _), each in found.items()
+        for (table_id, location, _), each in formers.items()
         if ((table_id, location) not in here and last[table_id, location] is each) or others.may_be(each)
     ]
     return tuple(sorted(kept, key=lambda each: (each.location, each.table_id)))

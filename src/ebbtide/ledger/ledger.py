@@ -19,7 +19,7 @@ from __future__ import annotations
 import logging
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -36,6 +36,7 @@ from ebbtide.ledger.frontier import NOTHING, Appended, Frontier
 from ebbtide.ledger.home import Home as Home
 from ebbtide.ledger.log import LedgerLog
 from ebbtide.ledger.note import Checkpoint, Note, Signer, VerifierKey, check_name, sign
+from ebbtide.ledger.redaction import dataset_in_ledger, files_in_ledger
 from ebbtide.ledger.request_entries import RequestBatch
 from ebbtide.ledger.request_index import requests_in
 from ebbtide.ledger.tree import EMPTY_ROOT, consistency_proof, verify_consistency
@@ -44,6 +45,7 @@ from ebbtide.run import finishing
 from ebbtide.state.database import Database
 from ebbtide.state.lease import Lease
 from ebbtide.state.sweeper import SweepWriter
+from ebbtide.state.values import Salt
 from ebbtide.state.writer import StateWriter
 
 _WAITS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
@@ -99,9 +101,13 @@ class Step(Generic[WriterT]):
         )
         return self.log.append_batch(batch, requests, leaves)
 
-    def attach_files(self, files: Iterable[tuple[str, int]]) -> Files:
-        """Keep a list of files beside the log, for an entry to name."""
-        return attach_files(self.state.connection, files)
+    def attach_files(self, salt: Salt, files: Mapping[str, int]) -> Files:
+        """Keep a list of files with their sizes beside the log, for an entry to name; their paths keyed."""
+        return attach_files(self.state.connection, files_in_ledger(salt, files))
+
+    def dataset_in_ledger(self, dataset: str) -> str:
+        """A dataset as an entry names it."""
+        return dataset_in_ledger(self.state.condemned(), dataset)
 
 
 @dataclass(slots=True)

@@ -65,22 +65,22 @@ class Recomputed:
         """Grow the tree by one leaf, keeping only the roots of its complete subtrees."""
         if self.end is not None:
             return
-        level, found = 0, leaf_hash
+        level, node = 0, leaf_hash
         while self.peaks and self.peaks[-1][0] == level:
-            found = tree.node_hash(self.peaks.pop()[1], found)
+            node = tree.node_hash(self.peaks.pop()[1], node)
             level += 1
             if level % STORED_HEIGHT == 0:
-                self.nodes[level, index >> level] = found
-        self.peaks.append((level, found))
+                self.nodes[level, index >> level] = node
+        self.peaks.append((level, node))
         if index + 1 in sizes:
             self.roots[index + 1] = self.root()
 
     def root(self) -> bytes:
         """The root of the leaves so far."""
-        found: bytes | None = None
+        node: bytes | None = None
         for _, peak in reversed(self.peaks):
-            found = peak if found is None else tree.node_hash(peak, found)
-        return tree.EMPTY_ROOT if found is None else found
+            node = peak if node is None else tree.node_hash(peak, node)
+        return tree.EMPTY_ROOT if node is None else node
 
     def add_entry(self, index: int, entry: Entry) -> None:
         """Take in what an entry means for the other rows."""

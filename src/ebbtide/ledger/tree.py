@@ -126,12 +126,12 @@ def verify_inclusion(leaf: bytes, index: int, size: int, proof: Sequence[bytes],
     expected = inner + (index >> inner).bit_count()
     if len(proof) != expected:
         raise ProofError("inclusion proof: number of hashes", expected=str(expected), found=str(len(proof)))
-    found = leaf
+    node = leaf
     for level, sibling in enumerate(proof):
         left = level >= inner or index >> level & 1
-        found = node_hash(sibling, found) if left else node_hash(found, sibling)
-    if found != root_hash:
-        raise ProofError("inclusion proof: root hash", expected=root_hash.hex(), found=found.hex())
+        node = node_hash(sibling, node) if left else node_hash(node, sibling)
+    if node != root_hash:
+        raise ProofError("inclusion proof: root hash", expected=root_hash.hex(), found=node.hex())
 
 
 def verify_consistency(old_size: int, old_root: bytes, new_size: int, new_root: bytes, proof: Sequence[bytes]) -> None:

@@ -112,7 +112,9 @@ def check_appended(
 def known_size(log: LedgerLog, frontiers: Iterable[Frontier], signed: Checkpoint | None) -> int:
     """How much of the log these vouch for."""
     size = log.size
-    held = [found.size for found in frontiers if found.size <= size and log.root(found.size) == found.root]
+    held = [
+        frontier.size for frontier in frontiers if frontier.size <= size and log.root(frontier.size) == frontier.root
+    ]
     return max(0, *held, signed.size if signed else 0)
 
 

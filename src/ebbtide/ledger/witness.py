@@ -133,11 +133,11 @@ def _keep(ledger: Ledger, cosigned: Note) -> Note:
     new = cosigned.signatures[-1]
     with ledger.database.writer() as state:
         log = LedgerLog(state.connection)
-        found = log.checkpoint(size)
-        if found is None or found.text != cosigned.text:
+        checkpoint = log.checkpoint(size)
+        if checkpoint is None or checkpoint.text != cosigned.text:
             raise RefusedError(f"checkpoint {size} is not the one that was cosigned", hint="run `ebbtide ledger audit`")
-        others = [item for item in found.signatures if (item.name, item.key_hash) != (new.name, new.key_hash)]
-        note = Note(found.text, (*others, new))
+        others = [item for item in checkpoint.signatures if (item.name, item.key_hash) != (new.name, new.key_hash)]
+        note = Note(checkpoint.text, (*others, new))
         log.keep_checkpoint(size, note)
     ledger.publish()
     return note

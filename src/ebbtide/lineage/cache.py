@@ -45,18 +45,20 @@ class FlowCache:
                 self._old = {}
 
     def kept(self, key: str) -> CachedModel | None:
-        found = self._old.get(key)
-        if found is None:
+        cached = self._old.get(key)
+        if cached is None:
             return None
-        parts = tuple(tuple(reference) for reference in found["references"])
-        flow = Flow(found["flow"]["target"], key)
-        return CachedModel(found["digest"], tuple(found["target"]), parts, found["is_view"], found["fingerprint"], flow)
+        parts = tuple(tuple(reference) for reference in cached["references"])
+        flow = Flow(cached["flow"]["target"], key)
+        return CachedModel(
+            cached["digest"], tuple(cached["target"]), parts, cached["is_view"], cached["fingerprint"], flow
+        )
 
     def flow(self, key: str, fingerprint: str) -> Flow | None:
-        found = self._old.get(key)
-        if found is None or found["fingerprint"] != fingerprint:
+        cached = self._old.get(key)
+        if cached is None or cached["fingerprint"] != fingerprint:
             return None
-        return _flow(found["flow"], key)
+        return _flow(cached["flow"], key)
 
     def keep(self, key: str, kept: CachedModel) -> None:
         old = self._old.get(key)

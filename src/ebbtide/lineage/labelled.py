@@ -106,13 +106,13 @@ class Labelled:
 
     def of_former(self, table_id: str) -> list[str]:
         """What is said of a table that no catalog lists any more. Nothing flows into it, and a PII column counts."""
-        found: set[str] = set()
+        labels: set[str] = set()
         for declared in (self.labels.declared, self.left):
-            found |= declared.tables.get(table_id, {}).keys()
+            labels |= declared.tables.get(table_id, {}).keys()
             columns = (said for ref, said in declared.columns.items() if ref.table_id == table_id)
             if any(label.startswith(f"{PII}.") for said in columns for label in said):
-                found.add(USER)
-        return sorted(found)
+                labels.add(USER)
+        return sorted(labels)
 
     def columns(self) -> pa.Table:
         """What the section `columns` says of labels, a row per column of a table that a catalog has."""

@@ -15,10 +15,12 @@ from ebbtide.lineage.values import ColumnEdge, ColumnRef, Flow, LineageProblem, 
 
 def around(path: str, known: Collection[str]) -> list[str]:
     """A column with the structs around it and the fields inside it; nothing where the table lacks it."""
-    found = _spelled(path, known)
-    if found is None:
+    spelled = _spelled(path, known)
+    if spelled is None:
         return []
-    return [name for name in known if name == found or name.startswith(found + ".") or found.startswith(name + ".")]
+    return [
+        name for name in known if name == spelled or name.startswith(spelled + ".") or spelled.startswith(name + ".")
+    ]
 
 
 def _spelled(path: str, known: Collection[str]) -> str | None:

@@ -75,10 +75,10 @@ class ContractDrift:
 
 def is_pii_drift(contract: Contract, properties: Mapping[str, str]) -> list[ContractDrift]:
     """The same in every format: the property says what the contract says."""
-    found, wanted = properties.get(IS_PII), str(contract.is_pii).lower()
-    if found == wanted or (found is None and not contract.is_pii):
+    said, wanted = properties.get(IS_PII), str(contract.is_pii).lower()
+    if said == wanted or (said is None and not contract.is_pii):
         return []
-    return [ContractDrift(contract.table_id, Aspect.IS_PII, found or "not set", wanted, {IS_PII: wanted})]
+    return [ContractDrift(contract.table_id, Aspect.IS_PII, said or "not set", wanted, {IS_PII: wanted})]
 
 
 def window_drift(contract: Contract, days: float | None, fix: Mapping[str, str]) -> list[ContractDrift]:

@@ -109,10 +109,10 @@ def line_as_json(line: PolicySummary) -> dict[str, Any]:
 
 def lines_of(rows: Iterable[Mapping[str, Any]]) -> list[PolicySummary]:
     """The same of the objects of a plan file, as far as it says it: files that two objects name count twice."""
-    found: dict[tuple[str, str, str], list[Mapping[str, Any]]] = defaultdict(list)
+    by_policy: dict[tuple[str, str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
-        found[row["policy"] or "", row["dataset"], row["target"]].append(row)
-    return [_line_of(key, found[key]) for key in sorted(found, key=lambda key: (key[0] == "", *key))]
+        by_policy[row["policy"] or "", row["dataset"], row["target"]].append(row)
+    return [_line_of(key, by_policy[key]) for key in sorted(by_policy, key=lambda key: (key[0] == "", *key))]
 
 
 def _line_of(key: tuple[str, str, str], rows: Iterable[Mapping[str, Any]]) -> PolicySummary:
@@ -148,13 +148,13 @@ class DecisionChange:
 def changes(before: Iterable[Mapping[str, Any]], after: Iterable[Mapping[str, Any]]) -> list[DecisionChange]:
     """What differs between the objects of two plans. What was only kept, and comes or is gone, is no change."""
     was = {_key(row): row["decision"] for row in before}
-    found = []
+    changed = []
     for row in after:
         old = was.pop(_key(row), None)
         if row["decision"] != old and (old is not None or row["decision"] != "keep"):
-            found.append(DecisionChange(*_key(row), old, row["decision"]))
-    found += [DecisionChange(*key, decision, None) for key, decision in was.items() if decision != "keep"]
-    return sorted(found, key=lambda change: (change.dataset, change.target, change.object))
+            changed.append(DecisionChange(*_key(row), old, row["decision"]))
+    changed += [DecisionChange(*key, decision, None) for key, decision in was.items() if decision != "keep"]
+    return sorted(changed, key=lambda change: (change.dataset, change.target, change.object))
 
 
 def _key(row: Mapping[str, Any]) -> tuple[str, str, str]:

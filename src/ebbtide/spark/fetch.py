@@ -100,16 +100,16 @@ def write_lock(profile: str) -> None:
 
 
 def _copy(missing: Sequence[LockedJar], source: Path, context: RunContext) -> None:
-    found = {jar: path for jar in missing for path in _names(source, jar) if path.is_file()}
-    context.step(f"copying {len(found)} jars", len(found), unit="jars")
-    for jar, path in found.items():
+    copies = {jar: path for jar in missing for path in _names(source, jar) if path.is_file()}
+    context.step(f"copying {len(copies)} jars", len(copies), unit="jars")
+    for jar, path in copies.items():
         _check(jar, path)
         partial = jar.path.with_suffix(".part")
         shutil.copyfile(path, partial)
         _check(jar, partial)
         partial.replace(jar.path)
         context.advance()
-    if absent := [jar.file_name for jar in missing if jar not in found]:
+    if absent := [jar.file_name for jar in missing if jar not in copies]:
         raise SetupError(
             f"{source} lacks {', '.join(absent)}",
             hint="copy the folder `jars` of the cache of a machine where `ebbtide setup` ran",

@@ -117,7 +117,7 @@ class HotReader:
     def chunks(self, table_id: str) -> tuple[ChunkRecord, ...]:
         """The chunks of a table, the oldest first."""
         query = select(hot_chunks).where(hot_chunks.c.hot_table == table_id)
-        rows = self.connection.execute(query.order_by(hot_chunks.c.first, hot_chunks.c.name)).mappings()
+        rows = self.connection.execute(query.order_by(hot_chunks.c.first.nulls_first(), hot_chunks.c.name)).mappings()
         return tuple(ChunkRecord(**_named(row, ChunkState)) for row in rows)
 
     def chunk(self, table_id: str, name: str) -> ChunkRecord | None:

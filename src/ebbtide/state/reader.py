@@ -47,11 +47,11 @@ class StateReader:
         """One mark by its id."""
         return _mark(self._one(select(tables.marks).where(tables.marks.c.id == mark_id), f"mark {mark_id}", "marks"))
 
-    def unmarks(self, *, dataset: str | None = None) -> tuple[Unmark, ...]:
+    def unmarks(self, datasets: Collection[str] | None = None) -> tuple[Unmark, ...]:
         """All unmarks, the released and expired ones included: ask each whether it is `active(now)`."""
         query = select(tables.unmarks).order_by(tables.unmarks.c.created_at, tables.unmarks.c.id)
-        if dataset is not None:
-            query = query.where(tables.unmarks.c.dataset == dataset)
+        if datasets is not None:
+            query = query.where(tables.unmarks.c.dataset.in_(sorted(datasets)))
         return tuple(Unmark(**row) for row in self._rows(query))
 
     def holds(self, *, only_active: bool = True) -> tuple[Hold, ...]:
@@ -128,9 +128,9 @@ class StateReader:
         name: str = self._one(query, f"actor {actor_id}", "ledger audit")["name"]
         return name
 
-    def snapshot(self) -> Snapshot:
-        """Open marks, unmarks and active holds: what a plan is made of."""
-        return Snapshot(marks=self.marks(), unmarks=self.unmarks(), holds=self.holds())
+    def snapshot(self, *, datasets: Collection[str] | None = None) -> Snapshot:
+        """Open marks and unmarks, all or of some datasets, and active holds: what a plan is made of."""
+        return Snapshot(marks=self.marks(datasets=datasets), unmarks=self.unmarks(datasets), holds=self.holds())
 
     def _rows(self, query: Select[Any]) -> list[dict[str, Any]]:
         return [_named(row) for row in self.connection.execute(query).mappings()]

@@ -80,16 +80,16 @@ def _below_local(place: str) -> Iterator[StoredVersion]:
     while waiting:
         here = waiting.pop()
         try:
-            found = list_folder(f"file://{here}", {})
+            listed = list_folder(f"file://{here}", {})
         except UnreadableError:
             if here == place:
                 raise
             yield StoredVersion(_shown(here), 0, VersionKind.UNLISTED)
             continue
-        if not found.objects and not found.folders:
+        if not listed.objects and not listed.folders:
             yield StoredVersion(_shown(here), 0, VersionKind.FOLDER)
-        waiting += [folder.removeprefix("file://") for folder in found.folders]
-        yield from (StoredVersion(each.path, each.bytes) for each in found.objects)
+        waiting += [folder.removeprefix("file://") for folder in listed.folders]
+        yield from (StoredVersion(each.path, each.bytes) for each in listed.objects)
 
 
 def _shown(folder: str) -> str:

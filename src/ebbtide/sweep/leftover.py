@@ -50,31 +50,31 @@ def sort_out(
     catalogs: Mapping[str, Catalog],
 ) -> Sorted:
     """Who is acted on, and how."""
-    found = Sorted()
+    todo = Sorted()
     for gone in marks:
         # For the proof, and for nobody who could not be read.
         if gone.key in waits and waits[gone.key]["waits_for_codes"] == [Code.PROOF]:
             if catalog_of(gone.key.dataset, catalogs) is not None:
-                found.left.append(gone)
+                todo.left.append(gone)
             else:
-                found.waiting[gone.key] = UNNAMED
+                todo.waiting[gone.key] = UNNAMED
     going = list(going)
     # Where there is work, all versions that go take part: a file that several of them hold is named by the last one.
     working = {o.key.dataset for o in going if o.files or o.row["drops_from"] or o.key.target not in _OF_HISTORY}
     for object_ in going:
         mark, key = object_.mark, object_.key
         if key.target in _OF_HISTORY and not object_.row["drops_from"] and key.dataset not in working:
-            found.waiting[key] = IDLE
+            todo.waiting[key] = IDLE
         elif (
             mark is not None
             and mark.act is not None
             and not object_.files
             and (key.target == "partitions" or object_.row["drops_from"])
         ):
-            found.left.append(mark)
+            todo.left.append(mark)
         else:
-            found.fresh.append(object_)
-    return found
+            todo.fresh.append(object_)
+    return todo
 
 
 def leftovers(

@@ -45,17 +45,17 @@ def rows_proved(
     """Rows are gone when the head shows none and its files hold none, not because they were deleted (spec §2)."""
     if result.key.target == "rows" and result.key.object in act.unhit:
         return ObjectOutcome(result.key, "failed", "failed: rows match after they were deleted")
-    found, catalog, removal = batch.found, batch.catalog, act.act.removal
-    if result.key.target != "rows" or result.state != "swept" or found is None or batch.along:
+    handle, catalog, removal = batch.found, batch.catalog, act.act.removal
+    if result.key.target != "rows" or result.state != "swept" or handle is None or batch.along:
         return result
     (rows,) = (object_ for object_ in batch.objects if object_.key == result.key)
     # Asked already when this act deleted them.
     deleted_now = removal is not None and result.key.object in {delete.object for delete in removal.rows}
     try:
         delete = row_delete(rows, asked)
-        if not deleted_now and still_match(found, catalog, delete, session()):
+        if not deleted_now and still_match(handle, catalog, delete, session()):
             return ObjectOutcome(result.key, "waiting", "rows that match came back: they are deleted again", again=True)
-        if lie_in_files(found, catalog, delete, session()):
+        if lie_in_files(handle, catalog, delete, session()):
             return ObjectOutcome(result.key, "unmarked", IN_FILES, result.acted_at)
     except Exception as error:
         return ObjectOutcome(result.key, "failed", f"failed: {told(error)}", result.acted_at)

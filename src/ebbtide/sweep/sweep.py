@@ -56,11 +56,14 @@ def todo(
     marks = [mark for mark in marks if takes({"dataset": mark.key.dataset})]
     waits = {key: row for key, row in decided(plan, "wait").items() if takes(row)}
     going = [one for one in going_now(plan, {mark.key: mark for mark in marks}) if takes(one.row)]
-    found = sort_out(going, marks, waits, catalogs)
-    left = {mark.key for mark in found.left}
+    sorted_out = sort_out(going, marks, waits, catalogs)
+    left = {mark.key for mark in sorted_out.left}
     waiting = {key: tuple(str(name) for name in row["waits_for"]) for key, row in waits.items() if key not in left}
-    waiting |= {key: (why,) for key, why in found.waiting.items()}
-    batches = (*batches_of(found.fresh, catalogs, inventory), *leftovers(ledger, found.left, catalogs, inventory))
+    waiting |= {key: (why,) for key, why in sorted_out.waiting.items()}
+    batches = (
+        *batches_of(sorted_out.fresh, catalogs, inventory),
+        *leftovers(ledger, sorted_out.left, catalogs, inventory),
+    )
     return Todo(batches, waiting)
 
 

@@ -31,6 +31,7 @@ from ebbtide.verify.needles import (
     text_forms,
 )
 from ebbtide.verify.neighbours import AROUND, Verdict, is_word, judge
+from ebbtide.verify.read.broken import unbroken
 from ebbtide.verify.read.packed_cells import maybe_packed, unpacked_cells
 from ebbtide.verify.read.pieces import CannotTell, Cells, Piece, Raw
 from ebbtide.verify.read.positions import CHECKSUMS
@@ -111,7 +112,8 @@ class Matcher:
                 findings.untold.add((None, piece.because))
             elif isinstance(piece, Raw):
                 findings.unknown_bytes |= _ANY.search(piece.data) is not None
-                self._search_bytes(*ends.with_last(piece), piece.where, findings)
+                for data, begin, until in ends.with_last(piece):
+                    self._search_bytes(data, begin, until, piece.where, findings)
             else:
                 self._search_cells(piece, findings)
         for where, data, begin in ends.left():
@@ -189,6 +191,7 @@ class Matcher:
             n, form = self._raw.forms[number]
             if begin < start + len(form.content) <= until:
                 seen.hit(n, form, memoryview(data), start, (0, len(data)), is_cell=False)
+        self._search_broken(self._raw, data, lambda: seen)
 
     def _scan(self, known: _Known, values: pa.Array, seen: Callable[[], _PieceHits]) -> None:
         """Look through the buffer that all values of the array stand in, one after the other."""
@@ -206,6 +209,14 @@ class Matcher:
             # Across the border of two cells nothing stands.
             if start + len(form.content) <= end and values[cell].is_valid:
                 look.hit(n, form, data, start, (int(offsets[cell]), end))
+        self._search_broken(known, data, seen)
+
+    @staticmethod
+    def _search_broken(known: _Known, data: bytes | memoryview, seen: Callable[[], _PieceHits]) -> None:
+        """What stands across the lines of base64, hex or a mail: in pieces it is found nowhere else."""
+        for run in unbroken(data):
+            for number, start in known.scanner.hits(run):
+                seen().hit(*known.forms[number], memoryview(run), start, (0, len(run)), is_cell=False)
 
 
 @dataclass(slots=True)
@@ -255,15 +266,20 @@ class _Ends:
         self._last: dict[str, bytes] = {}
         self._ended: list[tuple[str, bytes]] = []
 
-    def with_last(self, piece: Raw) -> tuple[bytes, int, int]:
+    def with_last(self, piece: Raw) -> Iterator[tuple[bytes, int, int]]:
         """The bytes to be searched, and between which places a value must end to be told now."""
-        last = self._last.pop(piece.where, b"")
+        last, data = self._last.pop(piece.where, b""), piece.data
         if last and not piece.offset:
             self._ended.append((piece.where, last))
             last = b""
-        data = last + piece.data if last else piece.data
+        begin = 0
+        if last and len(data) > self._keep:  # the border of both by itself: all of it together would be a copy
+            border, begin = last + data[: self._keep], self._keep - AROUND
+            yield border, _told(last), _told(border)
+        elif last:
+            data, begin = last + data, _told(last)
         self._last[piece.where] = bytes(data[-self._keep :])
-        return data, _told(last), _told(data)
+        yield data, begin, _told(data)
 
     def left(self) -> Iterator[tuple[str, bytes, int]]:
         """The ends of all that came, and behind which of their bytes a value was not told yet."""

@@ -8,7 +8,9 @@ import io
 import lzma
 import os
 import random
+import struct
 import zipfile
+import zlib
 from collections.abc import Callable
 
 import pyarrow as pa
@@ -195,6 +197,17 @@ def _zip_whose_entry_has_another_head(content: bytes) -> bytes:
     return sink.getvalue()[:at] + bytes(len(_BESIDE)) + sink.getvalue()[at + len(_BESIDE) :]
 
 
+def _zip_with_bytes_behind_an_entry(content: bytes) -> bytes:
+    """They count as the entry's own: its packed size says so."""
+    packer = zlib.compressobj(wbits=-15)
+    packed = packer.compress(content) + packer.flush() + _BESIDE
+    sizes = struct.pack("<III", zlib.crc32(content), len(packed), len(content))
+    facts = struct.pack("<HHHHH", 20, 0, 8, 0, 0) + sizes + struct.pack("<HH", 5, 0)
+    entry = b"PK\x03\x04" + facts + b"a.txt" + packed
+    listed = b"PK\x01\x02" + struct.pack("<H", 20) + facts + bytes(14) + b"a.txt"
+    return entry + listed + b"PK\x05\x06" + struct.pack("<HHHHIIH", 0, 0, 1, 1, len(listed), len(entry), 0)
+
+
 def _streamed_zip(content: bytes, behind: bytes) -> bytes:
     """Written to where nobody can go back: sizes and checksum stand behind each entry."""
 
@@ -220,10 +233,10 @@ def _streamed_zip(content: bytes, behind: bytes) -> bytes:
         lambda content: bz2.compress(content) + _BESIDE, lambda content: lzma.compress(content) + _BESIDE,
         _gzip_after_another, _gzip_with_a_large_head, _snappy_with_a_frame_to_skip(0x80),
         _snappy_with_a_frame_to_skip(0xFE), _zip_whose_entry_has_another_head,
-        lambda content: _streamed_zip(content, _BESIDE[:6]),
+        lambda content: _streamed_zip(content, _BESIDE[:6]), _zip_with_bytes_behind_an_entry,
     ],
     ids=["gzip", "zip", "zstd", "lz4", "bz2", "xz", "second gzip", "large head", "snappy", "padding", "zip head",
-         "streamed zip"],
+         "streamed zip", "behind an entry"],
 )  # fmt: skip
 def test_what_a_container_holds_beside_its_content_is_read(pack: Callable[[bytes], bytes]) -> None:
     pieces = pieces_of(pack(b"bob@example.com\n"), "x")

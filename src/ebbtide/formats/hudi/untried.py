@@ -39,6 +39,9 @@ def untried(line: TableSpans, erasure: Erasure, spark: SparkSession) -> str | No
     if (kind := properties.get("hoodie.table.base.file.format", "PARQUET").upper()) != "PARQUET":
         return f"erasing from Hudi tables of {kind} files was never tried"
     writer = Writer.open(erasure.found, spark)
+    if writer.meta.getStorage().exists(library(spark).storage.StoragePath(writer.meta.getHashingMetadataPath())):
+        # Which keys a group has stands in files beside it: one that is written under another name would have none.
+        return "its buckets are hashed consistently, and erasing from such Hudi tables was never tried"
     index = min((name for name in writer.indexes() if name.startswith(_NOT_BY_ERASURES)), default=None)
     return f"erasing from Hudi tables with the index {index} was never tried: drop it" if index else None
 

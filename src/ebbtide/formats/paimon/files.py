@@ -97,31 +97,31 @@ def references(
     """All references, sorted by path. `listed` are the folders `manifest` and `statistics` as the store has them,
     `decoupled` the branches whose snapshots leave a changelog when they expire: true where that is read from data.
     """
-    found = _Found(location, {entry.path: entry.bytes for entry in listed})
+    handle = _Found(location, {entry.path: entry.bytes for entry in listed})
     heads = set(lines.heads().values())
     bits = tracks.bits()
     for line in lines.lines:
         for run in line.runs():
             for commit in run:
                 id_ = lines.id_of_commit(line.name, commit)
-                found.at = bits[id_]
+                handle.at = bits[id_]
                 first = commit is run[0] and commit.number > 1
-                _add_commit(found, commit, id_, manifests, inherits=first, live=id_ in heads)
+                _add_commit(handle, commit, id_, manifests, inherits=first, live=id_ in heads)
         for number, commit in line.changelogs.items():
             id_ = changelog_id(line.name, number)
-            found.at = bits[id_]
-            _add_lists(found, [commit.base, commit.delta, commit.changelog], id_, manifests, live=False)
-        found.at = None
+            handle.at = bits[id_]
+            _add_lists(handle, [commit.base, commit.delta, commit.changelog], id_, manifests, live=False)
+        handle.at = None
         for commit in line.snapshots.values() if line.name in decoupled else ():
             lists = [commit.base, commit.delta] if decoupled[line.name] else [commit.changelog]
-            _add_lists(found, lists, None, manifests, live=False)
-    missing = sorted(uri for uri in found.refs if uri not in found.sizes and uri.startswith(f"{location}/manifest/"))
+            _add_lists(handle, lists, None, manifests, live=False)
+    missing = sorted(uri for uri in handle.refs if uri not in handle.sizes and uri.startswith(f"{location}/manifest/"))
     if missing:
         raise UnreadableError(
             subject, f"{missing[0]} is missing ({len(missing)} in all)", hint="restore it, or drop what needs it"
         )
     refs = [
-        *found.refs.values(),
+        *handle.refs.values(),
         *_data(lines, manifests, tracks, keys, decoupled),
         *_vectors(lines, manifests, keys, heads, bits),
     ]

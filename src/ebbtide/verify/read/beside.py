@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import struct
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any, BinaryIO
 
+from ebbtide.storage.unpack import most_unpacked
 from ebbtide.verify.read.pieces import Pieces
 from ebbtide.verify.read.stored import CHUNK, ObjectSource, UnknownContentError, as_bytes, bytes_of, exactly
 
@@ -110,11 +112,31 @@ def between_entries(stored: ObjectSource, archive: zipfile.ZipFile) -> Pieces:
             if own != entry.extra:  # zipfile reads that of the directory
                 yield from bytes_of("head of an entry", own)
             at = entry.header_offset + 30 + len(own) + name + entry.compress_size
+            if entry.compress_type == zipfile.ZIP_DEFLATED:
+                yield from _behind_packed(stored, at - entry.compress_size, at)
             if entry.flag_bits & _STREAMED:
                 file.seek(at)
                 at += _descriptor(file.read(_DESCRIPTOR), entry)
     yield from _gap(stored, at, archive.start_dir)
     yield from as_bytes(stored, "bytes behind an archive", _end_of_zip(stored, len(archive.comment)))
+
+
+def _behind_packed(stored: ObjectSource, start: int, end: int) -> Pieces:
+    """Bytes of an entry that is packed by deflate behind the end of what is packed: zipfile passes over them."""
+    decompressor, made, at = zlib.decompressobj(wbits=-15), 0, start
+    with stored.open() as file:
+        file.seek(start)
+        while not decompressor.eof and made <= most_unpacked(stored.size):
+            packed = decompressor.unconsumed_tail or file.read(min(CHUNK, end - at))
+            at += 0 if decompressor.unconsumed_tail else len(packed)
+            if not packed:
+                return
+            try:
+                made += len(decompressor.decompress(packed, CHUNK))
+            except zlib.error:  # whoever reads the entry says so
+                return
+    if decompressor.eof:
+        yield from as_bytes(stored, "bytes behind an entry", at - len(decompressor.unused_data), end)
 
 
 def _descriptor(found: bytes, entry: zipfile.ZipInfo) -> int:

@@ -85,6 +85,17 @@ _COUNTED = frozenset(
     """.split()  # noqa: SIM905 - as above
 )
 """Below these there is nothing but counts, whatever the keys are."""
+_TOTALS = frozenset(
+    """
+    added-data-files added-delete-files added-dvs added-equality-delete-files added-equality-deletes added-files-size
+    added-position-delete-files added-position-deletes added-records changed-partition-count deleted-data-files
+    deleted-records entries-processed manifests-created manifests-kept manifests-replaced removed-delete-files
+    removed-dvs removed-equality-delete-files removed-equality-deletes removed-files-size
+    removed-position-delete-files removed-position-deletes total-data-files total-delete-files
+    total-equality-deletes total-files-size total-position-deletes total-records
+    """.split()  # noqa: SIM905 - as above
+)
+"""What Iceberg says of a snapshot's files, and writes as text; Delta does so with metrics."""
 _FILE_ACTIONS = ("add", "remove", "cdc")
 
 
@@ -257,7 +268,7 @@ def _walk(into: Gathered, document: object, kind: str | None) -> None:
         elif not isinstance(value, str):
             if not _is_count(kind, place, key):
                 into.add(f"{kind or 'JSON'}: {place}" if place else kind or "JSON", value)
-        else:
+        elif not _is_total(kind, place, key, value):
             into.add(f"{kind or 'JSON'}: {place}" if place else kind or "JSON", value)
             # JSON within JSON: only its escapes are in the way of who looks for a text in it.
             if "\\" in value and texts < 3 and (inner := _parsed(value.encode("utf-8", "replace"))) is not None:
@@ -266,6 +277,16 @@ def _walk(into: Gathered, document: object, kind: str | None) -> None:
 
 def _is_count(kind: str | None, place: str, key: str) -> bool:
     return kind is not None and (key in _COUNTS[kind] or not _COUNTED.isdisjoint(place.split(".")))
+
+
+def _is_total(kind: str | None, place: str, key: str, value: str) -> bool:
+    """Whether a text is a count all the same: of a table's millions, one is soon what somebody is known by."""
+    if not (value.isascii() and value.isdigit()):
+        return False
+    words = place.split(".")
+    if kind == "Iceberg metadata":
+        return (key in _TOTALS and "summary" in words) or (key == "ndv" and "blob-metadata" in words)
+    return kind == "Delta log" and "operationMetrics" in words
 
 
 def _place(kind: str | None, place: str, parent: str, name: str) -> str:

@@ -62,15 +62,16 @@ def _message(content: bytes) -> Message:
     at = 0
     while at < len(content):
         tag, at = _varint(content, at)
+        said = found.setdefault(tag >> 3, [])
         if tag & 7 == 0:
             number, at = _varint(content, at)
-            found.setdefault(tag >> 3, []).append(number)
-        else:
-            size, at = _varint(content, at) if tag & 7 == 2 else ({1: 8, 5: 4}.get(tag & 7, -1), at)
-            if size < 0 or at + size > len(content):
-                raise UnknownContentError("its places cannot be read")
-            found.setdefault(tag >> 3, []).append(content[at : at + size])
-            at += size
+            said.append(number)
+            continue
+        size, at = _varint(content, at) if tag & 7 == 2 else ({1: 8, 5: 4}.get(tag & 7, -1), at)
+        if size < 0 or at + size > len(content):
+            raise UnknownContentError("its places cannot be read")
+        said.append(content[at : at + size])
+        at += size
     return found
 
 

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from ebbtide.errors import keep_trace
 from ebbtide.verify.read.delta import bounds_of_checkpoint
 from ebbtide.verify.read.flat import is_variant, leaves
-from ebbtide.verify.read.parquet_bounds import statistics
+from ebbtide.verify.read.parquet_bounds import is_time, statistics
 from ebbtide.verify.read.parquet_footer import BOOLEAN, BYTE_ARRAY, INT32, INT64, ColumnChunk, Footer, read_footer
 from ebbtide.verify.read.pieces import CannotTell, Cells, Piece, Pieces
 from ebbtide.verify.read.stored import HELD, ObjectSource, arrow_file, as_bytes, exactly, failed
@@ -69,7 +69,7 @@ def _skipped(stored: ObjectSource, footer: Footer) -> frozenset[int]:
     for n, leaf in enumerate(footer.leaves):
         whole_number = leaf.physical in (INT32, INT64)
         structural = is_fact_of_checkpoint(leaf.path) if checkpoint else is_place(leaf.path, leaf.field_id, tops)
-        if leaf.physical == BOOLEAN or (whole_number and structural):
+        if leaf.physical == BOOLEAN or is_time(leaf) or (whole_number and structural):
             skipped.add(n)
     return frozenset(skipped)
 

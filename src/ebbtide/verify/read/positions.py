@@ -23,6 +23,8 @@ CHECKSUMS = "checksums of a file"
 PUFFIN = b"PFA1"
 _DELTA_VECTOR = (1681511377).to_bytes(4, "little")
 _PAIMON_VECTOR = (1581511376).to_bytes(4, "big")
+_BLOB_COUNTS = ("cardinality", "ndv")
+"""Of places in a vector, and of values in a sketch, written as texts."""
 _SKETCHES = ("apache-datasketches-theta-v1",)
 
 
@@ -78,6 +80,8 @@ def _words(into: Gathered, footer: Mapping[str, Any]) -> None:
         if isinstance(value, Mapping):
             for key, each in value.items():
                 into.add(place, key)
+                if key in _BLOB_COUNTS and isinstance(each, str) and each.isdigit():
+                    continue
                 todo.append(("properties of a blob" if key == "blobs" else place, each))
         elif isinstance(value, list):
             todo += [(place, each) for each in value]

@@ -10,6 +10,7 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ebbtide.verify.read.broken import unbroken
 from ebbtide.verify.read.pieces import CannotTell, Cells, Pieces
 from ebbtide.verify.read.stored import ObjectSource, as_bytes
 
@@ -49,7 +50,11 @@ def read_text(stored: ObjectSource, where: str = "text") -> Pieces:
                 yield CannotTell("it begins as text and goes on as something else")
                 yield from as_bytes(stored)
                 return
-            yield Cells(where, "row", pc.list_flatten(pc.split_pattern(pa.array([part], pa.large_string()), "\n")))
+            whole = pa.array([part], pa.large_string())
+            yield Cells(where, "row", pc.list_flatten(pc.split_pattern(whole, "\n")))
+            runs = [run.decode("utf-8", "replace") for run in unbroken(memoryview(whole.buffers()[2] or b""))]
+            if runs:
+                yield Cells(where, "row", pa.array(runs, pa.large_string()))
 
 
 def is_plain(line: bytes) -> bool:
