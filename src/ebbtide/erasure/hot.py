@@ -21,7 +21,7 @@ from ebbtide.erasure.plan import FEW_ROWS
 from ebbtide.erasure.values import bytes_of, form
 from ebbtide.errors import EbbtideError
 from ebbtide.hottier.columns import ServerColumn
-from ebbtide.hottier.people import LeafRows, Value, Way, can_compare, count_rows, find_rows, refuse_without
+from ebbtide.hottier.people import PersonRows, Value, Way, can_compare, count_rows, find_rows, refuse_without
 from ebbtide.hottier.recycled import LogFacts, log_facts
 from ebbtide.hottier.server import connect
 from ebbtide.hottier.table import ServerTable, find
@@ -158,7 +158,7 @@ def find_hot(
     )  # fmt: skip
 
 
-def _has_many(hits: Iterable[LeafRows]) -> bool:
+def _has_many(hits: Iterable[PersonRows]) -> bool:
     """Whether somebody has so many rows that it is asked how many there are at all."""
     rows: dict[int, int] = {}
     for hit in hits:
