@@ -31,12 +31,13 @@ from ebbtide.erasure.acting import Acts
 from ebbtide.erasure.copies import places_of_copies
 from ebbtide.erasure.eraser import Eraser
 from ebbtide.erasure.keyring import keep_resolved
-from ebbtide.erasure.mending import mend_tables
+from ebbtide.erasure.mending import broken_tables, mend_tables
 from ebbtide.erasure.owner import DATASET, Requests
 from ebbtide.erasure.plan import Decision, ErasurePlan, PlaceStep
 from ebbtide.erasure.progress import ELSEWHERE, LINEAGE, advance, put_places, say_planned
 from ebbtide.erasure.stages import KIND
 from ebbtide.erasure.vanished import settle_vanished
+from ebbtide.inventory import current as currents
 from ebbtide.inventory.doubts import names_to_wait_for
 from ebbtide.inventory.forget import forget_what_is_gone
 from ebbtide.inventory.information_schema import Inventory
@@ -110,7 +111,7 @@ def _run_erasure(
         return look_for(project, ledger, found, context, now=now, at_once=at_once, most_share=most_share,
                         again=bool(requests))  # fmt: skip
 
-    if dry_run or not asked:
+    if dry_run or not (asked or _left_behind(project, ledger)):
         tried = look(context)
         acts = [] if tried is None else _acts(project, ledger, tried, now)[0].acts
         stages = [{"dataset": act.dataset, "stages": [str(stage) for stage in act.stages]} for act in acts]
@@ -124,7 +125,10 @@ def _run_erasure(
         carried = _Run(project, ledger, lease, run.context, now)
         close_unfinished(ledger, lease)
         first = look(run.context)
-        if first is not None and mend_tables(first.inventory, project.catalogs, first.gathering.session):
+        if first is None:
+            run_scan(project, now=datetime.now(UTC), context=run.context)
+            mend_tables(Inventory.open(project.inventory), project.catalogs, lambda: start_session(project))
+        elif mend_tables(first.inventory, project.catalogs, first.gathering.session):
             first = look(run.context)  # what a table keeps is others by now
         again = carried.carry_out(first) if first is not None else frozenset()
         if again and (second := look(run.context)) is not None:
@@ -136,6 +140,15 @@ def _run_erasure(
         report["exit_code"] = exit_code(report)
         run.ended(report["exit_code"], f"{len(report['datasets'])} datasets")
         return report
+
+
+def _left_behind(project: Project, ledger: Ledger) -> bool:
+    """Whether an erasure died, or left a table's setting changed, though nobody is due: who was may ask no more."""
+    with ledger.database.reader() as state:
+        if any(each.verb == "erase" for each in state.runs(only_unfinished=True)):
+            return True
+    known = currents.load(project.inventory)
+    return known is not None and not known.outdated and bool(broken_tables(Inventory(project.inventory, known)))
 
 
 def _nothing(now: datetime) -> ErasurePlan:
@@ -210,7 +223,9 @@ class _Run:
             look.gathering, self.ledger, self.lease, self.context.run, self._check, window.exact, acts.asked
         )
         redacted = {name for name, terms in look.gathering.terms.items() if terms.method == "redact"}
-        owner = Requests(acts.by_act, redacted, frozenset(hold.id for hold in look.holds), eraser.done, acts.taken_over)
+        owner = Requests(
+            acts.by_act, redacted, frozenset(hold.id for hold in look.holds), eraser.done, acts.taken_over, eraser.came
+        )
         before = marked_partitions(self.project, self.ledger, look.inventory, {act.dataset for act in acts.acts})
         engine = Engine(self._lake(), self.ledger, self.lease, self.context, {KIND: eraser})
         carried = engine.carry_out(owner, acts.acts)

@@ -21,10 +21,8 @@ _LOG = logging.getLogger(__name__)
 
 def mend_tables(inventory: Inventory, catalogs: Mapping[str, Catalog], session: Callable[[], SparkSession]) -> bool:
     """Whether a table was mended, by what the last scan saw: then its settings are others by now."""
-    rows = inventory.table("tables").select(["table_id", "properties"]).to_pylist(maps_as_pydicts="lossy")
-    broken = [row["table_id"] for row in rows if any(key.startswith(WAS) for key in row["properties"] or {})]
     mended = False
-    for name in broken:
+    for name in broken_tables(inventory):
         catalog, found = catalogs.get(DatasetId.parse(name).catalog), inventory.found(name)
         if catalog is None or found is None:  # whoever removed its catalog from the project keeps it as it is
             continue
@@ -34,3 +32,9 @@ def mend_tables(inventory: Inventory, catalogs: Mapping[str, Catalog], session: 
         except Exception as error:  # a table that cannot be written to now keeps nobody in another one
             _LOG.warning("%s: a setting that an erasure changed is not put back: %s", name, told(error))
     return mended
+
+
+def broken_tables(inventory: Inventory) -> list[str]:
+    """The tables of which the last scan saw that a setting is still another one."""
+    rows = inventory.table("tables").select(["table_id", "properties"]).to_pylist(maps_as_pydicts="lossy")
+    return [row["table_id"] for row in rows if any(key.startswith(WAS) for key in row["properties"] or {})]
