@@ -3,6 +3,10 @@ PYTHON3 ?= python3
 BIN := .venv/bin
 BIN41 := .venv-spark41/bin
 
+# Images often forbid Python to keep what it compiled. Every worker and every process of a test would then compile all of
+# our modules and tests again, half of what it takes to collect them.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 
 .PHONY: help
@@ -44,11 +48,11 @@ check: lint test-fast ## Lint, types and every test that needs no JVM: before a 
 test: test-fast test-plan test-lake ## Run the suite on the default profile (Spark 3.5), once per format
 
 .PHONY: test-deep
-test-deep: test-variants test-cluster test-spark41 test-interop ## Run all variants, every kill, 300 histories, a cluster, Spark 4.1, Go
+test-deep: test-variants test-cluster test-spark41 test-postgres14 test-interop test-browser ## Run all variants, every kill, 300 histories, a cluster, Spark 4.1, PostgreSQL 14, Go, a browser
 
 .PHONY: test-fast
 test-fast: setup setup-dbt
-	@$(PYTEST) $(TIMED) $(TWO) -m "not jvm and not deep and not browser"
+	@$(PYTEST) $(TIMED) $(TWO) -m "not jvm and not deep and not browser and not schedulers"
 
 # The tests of plans and of checks have a plain session of their own, which no other test may meet in its process.
 PLAIN := tests/plan tests/governance/sql
@@ -71,26 +75,45 @@ test-cluster: setup
 	@$(PYTEST) $(TIMED) -m cluster --cluster
 
 HISTORIES ?= 10000
+KILLS ?= 200
 SEED ?= $(shell date +%Y%m%d)
 
 .PHONY: nightly
-nightly: setup ## Sweep 10,000 random histories (HISTORIES=600 for fewer, SEED=…) and write benchmarks/PROPERTY.md
+nightly: setup ## Sweep 10,000 random histories (HISTORIES=600 for fewer, SEED=…), benchmarks/PROPERTY.md, and 200 kills (KILLS=…)
 	@EBBTIDE_HISTORIES=$(HISTORIES) EBBTIDE_SEED=$(SEED) EBBTIDE_RECORD=benchmarks/PROPERTY.md \
 	PYTEST_DEBUG_TEMPROOT=$(or $(TMPDIR),/tmp) $(PYTEST) -s -W ignore tests/property
+	@EBBTIDE_KILLS=$(KILLS) EBBTIDE_SEED=$(SEED) $(PYTEST) -W ignore tests/hottier/test_random_kills.py
 
 .PHONY: test-spark41
 test-spark41: setup-spark41 ## Run the marked subset on Spark 4.1 (Iceberg and Delta)
 	@$(BIN41)/python -m pytest -q $(TIMED) -m spark41
 
+# A replica takes pg_basebackup, which these binaries lack.
+.PHONY: test-postgres14
+test-postgres14: setup ## Run the hot tier's tests on PostgreSQL 14
+	@EBBTIDE_POSTGRES=14 $(PYTEST) $(TWO) -m "not jvm" --ignore tests/hottier/test_servers.py tests/hottier
+
 .PHONY: test-interop
 test-interop: setup ## Check the ledger against Go's libraries (fails where Go is missing)
 	@$(PYTEST) $(TIMED) tests/interop
 
-.PHONY: test-browser
-test-browser: setup ## Look at pages in Chromium (fails where it is missing; not part of CI)
-	@$(PYTEST) -m browser
+.PHONY: setup-browser
+setup-browser: setup
+	@$(PYTHON3) setup/browser.py
 
-RUNS := test-fast test-plan test-lake test-variants test-cluster test-spark41 test-interop
+.PHONY: test-browser
+test-browser: setup-browser ## Look at pages in a real browser
+	@$(PYTEST) $(TIMED) -m browser tests/browser
+
+.PHONY: setup-airflow setup-dagster
+setup-airflow setup-dagster: setup-%: setup
+	@$(PYTHON3) setup/bootstrap.py --profile $*
+
+.PHONY: test-schedulers
+test-schedulers: setup-airflow setup-dagster ## Run the examples for Airflow and Dagster in theirs; at night, not in CI
+	@$(PYTEST) -m schedulers tests/operations
+
+RUNS := test-fast test-plan test-lake test-variants test-cluster test-spark41 test-interop test-browser
 
 .PHONY: budgets
 budgets: ## Compare what the last `make test` and `make test-deep` took with tests/budgets.toml

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,7 +27,7 @@ from benchmarks.results import Result
 from ebbtide import Ebbtide
 from ebbtide.app.tier_opened import cold_of, hot_tables
 from ebbtide.config.hottier import HotTable
-from ebbtide.formats.iceberg.cold import Span
+from ebbtide.formats.iceberg.cold import ColdRange
 from ebbtide.hottier.digest import cold_digest, hot_digest
 from ebbtide.hottier.partitions import leaf_at
 from ebbtide.hottier.server import connect
@@ -60,17 +61,24 @@ def main(root: Path) -> Iterator[Result]:
 
 def measure(root: Path, rows: int) -> Iterator[Result]:
     """Many transactions, one big one, changed rows, and the digests of what is there by then."""
+    with in_front_of_a_lake(root) as sql:
+        yield from _measured(root, sql, rows)
+
+
+@contextmanager
+def in_front_of_a_lake(root: Path) -> Iterator[psycopg.Connection[Any]]:
+    """A session on a server of its own, whose hot table `public.m` is added: of one chunk, and empty."""
     server = start_server("wal_level=logical", "max_wal_size=8GB", "autovacuum=off")
     before = {name: os.environ.get(name) for name in ("EBBTIDE_HOT_URL", "XDG_STATE_HOME")}
     try:
-        yield from _measured(root, f"host={server.folder} user=postgres dbname=postgres", rows)
+        yield _added(root, f"host={server.folder} user=postgres dbname=postgres")
     finally:
         server.stop()
         for name, value in before.items():
             os.environ.pop(name, None) if value is None else os.environ.update({name: value})
 
 
-def _measured(root: Path, dsn: str, rows: int) -> Iterator[Result]:
+def _added(root: Path, dsn: str) -> psycopg.Connection[Any]:
     (root / "hottier").mkdir()
     (root / "ebbtide.yml").write_text(_PROJECT, encoding="utf-8")
     (root / "hottier" / "m.yml").write_text(_TABLE, encoding="utf-8")
@@ -84,17 +92,30 @@ def _measured(root: Path, dsn: str, rows: int) -> Iterator[Result]:
     with Ebbtide(root) as tide:
         tide.tier.init()
         tide.tier.add("public.m")
-        for transactions, bar in ((_TRANSACTIONS, 0.8), (1, 0.5)):
-            _write(sql, rows, transactions)
-            ours, peak = _synced(tide), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-            name = f"drain {rows:,} inserts of {transactions} transactions (peak {peak:,} MiB)"
-            yield Result(name, ours, _AGAINST, _copied(sql, rows, root), bar)
-        for name, statement in _CHANGES.items():
+    return sql
+
+
+def _measured(root: Path, sql: psycopg.Connection[Any], rows: int) -> Iterator[Result]:
+    with Ebbtide(root) as tide:
+        name, ours, copied = _drained(tide, sql, root, rows, _TRANSACTIONS)
+        yield Result(name, ours, _AGAINST, copied, 0.8)
+        name, ours, copied = _drained(tide, sql, root, rows, 1)
+        yield Result(name, ours, _AGAINST, copied, 0.5)
+        for each, statement in _CHANGES.items():
             changed = sql.execute(statement).rowcount
-            yield Result(f"drain {name} of {changed:,} rows", _synced(tide), _AGAINST, _copied(sql, changed, root), 0)
+            yield Result(f"drain {each} of {changed:,} rows", _synced(tide), _AGAINST, _copied(sql, changed, root), 0)
         table = hot_tables(tide.project)["public.m"]
         with connect(table.server) as session:
             yield from _digests(tide, table, session)
+
+
+def _drained(
+    tide: Ebbtide, sql: psycopg.Connection[Any], root: Path, rows: int, transactions: int
+) -> tuple[str, float, float]:
+    _write(sql, rows, transactions)
+    ours, peak = _synced(tide), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    name = f"drain {rows:,} inserts of {transactions} transactions (peak {peak:,} MiB)"
+    return name, ours, _copied(sql, rows, root)
 
 
 def _synced(tide: Ebbtide) -> float:
@@ -113,7 +134,7 @@ def _digests(tide: Ebbtide, table: HotTable, session: psycopg.Connection[Any]) -
     here, ours = _timed(lambda: hot_digest(session, leaf, found.columns))
     _, theirs = _timed(lambda: session.execute(hashed).fetchone())
     yield Result(f"hot digest of {here.rows:,} rows", ours, "count and hashtext", theirs, 0.5)
-    span = Span(table.time, leaf.first, leaf.last, found.time_kind)
+    span = ColdRange(table.time, leaf.first, leaf.last, found.time_kind)
     there, spent = _timed(lambda: cold_digest(cold.batches(span), found.columns))
     assert here == there
     yield Result(f"cold digest of {there.rows:,} rows", spent, "the hot one", ours, 0)

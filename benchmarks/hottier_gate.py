@@ -19,7 +19,7 @@ from ebbtide.app.ledger import open_for_writing
 from ebbtide.app.round import sweeper
 from ebbtide.app.tier_drop import drop_due
 from ebbtide.app.tier_opened import hot_run, hot_tables
-from ebbtide.app.tier_table import Told
+from ebbtide.app.tier_table import TierOutcome
 from ebbtide.hottier import gate
 from ebbtide.run import quiet
 from ebbtide.state.hottier import ChunkRecord, ChunkState, HotRecord, HotWriter, MirrorState
@@ -57,11 +57,11 @@ def measure(root: Path, chunks: int) -> Iterator[Result]:
                 writer = HotWriter(state.connection)
                 writer.add(_record(now))
                 writer.add_chunks(_chunk(n) for n in range(chunks))
-            drop_due(hot, {table.id: Told(table)}, now)  # writes down why each of them stays
+            drop_due(hot, {table.id: TierOutcome(table)}, now)  # writes down why each of them stays
             began = time.perf_counter()
             record = hot.book(table).record()
             shut = [gate.shut(record, chunk) for chunk in hot.book(table).chunks()]
-            drop_due(hot, {table.id: Told(table)}, now)
+            drop_due(hot, {table.id: TierOutcome(table)}, now)
             spent = time.perf_counter() - began
     assert shut == ["it changed after it was sealed"] * chunks
     yield Result.limit(f"the gate for {chunks:,} chunks that stay (ms)", 1000 * spent, 1000)

@@ -15,9 +15,9 @@ import numpy as np
 
 from benchmarks.results import Result
 from benchmarks.scan import PeakMemory, timed
-from ebbtide.config.classifiers import Classifier, Classifiers, Kind
+from ebbtide.config.classifiers import Classifier, ClassifierKind, Classifiers
 from ebbtide.lineage.cache import FlowCache
-from ebbtide.lineage.declared import Declared
+from ebbtide.lineage.declared import DeclaredLabels
 from ebbtide.lineage.graph import Graph
 from ebbtide.lineage.label_propagation import Ints
 from ebbtide.lineage.labels import Labels, propagate
@@ -28,8 +28,8 @@ TABLES, COLUMNS, EDGES, LAYERS, MODELS = 10_000, 20, 1_000_000, 15, 1_000
 _NAMES = tuple(f"kind{n}" for n in range(8))
 CLASSIFIERS = Classifiers.of(
     [
-        Classifier("PII", Kind.COLUMN, True, _NAMES),
-        Classifier("TableContent", Kind.TABLE, True, ("machine_data", "static_data", "user_data")),
+        Classifier("PII", ClassifierKind.COLUMN, True, _NAMES),
+        Classifier("TableContent", ClassifierKind.TABLE, True, ("machine_data", "static_data", "user_data")),
     ]
 )
 
@@ -63,7 +63,7 @@ def layered_graph(edges: int, tables: int = TABLES) -> Graph:
     )
 
 
-def declared_labels(graph: Graph) -> Declared:
+def declared_labels(graph: Graph) -> DeclaredLabels:
     """A fifth of the columns of the first layer are personal; its tables are machine or static data."""
     chance = np.random.default_rng(11)
     roots = len(graph.columns) // LAYERS
@@ -71,7 +71,9 @@ def declared_labels(graph: Graph) -> Declared:
     columns = {graph.columns[n]: {f"PII.{_NAMES[n % len(_NAMES)]}": "here"} for n in chosen}
     kinds = ("machine_data", "static_data")
     tables = {graph.tables[n]: {f"TableContent.{kinds[n % 2]}": "here"} for n in range(roots // COLUMNS)}
-    return Declared(tables=tables, columns=columns, schedules=dict.fromkeys(graph.tables[: roots // COLUMNS], "+1d"))
+    return DeclaredLabels(
+        tables=tables, columns=columns, schedules=dict.fromkeys(graph.tables[: roots // COLUMNS], "+1d")
+    )
 
 
 def naive(edges: list[tuple[int, int]], own: dict[int, set[str]], count: int) -> list[set[str]]:
@@ -136,7 +138,7 @@ def best(work: Any, times: int = 3) -> tuple[float, Any]:
     return min((timed(work) for _ in range(times)), key=lambda pair: pair[0])
 
 
-def larger(declared: Declared) -> tuple[float, Labels]:
+def larger(declared: DeclaredLabels) -> tuple[float, Labels]:
     graph = layered_graph(4 * EDGES)
     return best(lambda: propagate(graph, declared, CLASSIFIERS))
 

@@ -22,7 +22,7 @@ from benchmarks.results import Result
 from ebbtide.ledger.codec import Entry
 from ebbtide.ledger.entries import Marked, salted
 from ebbtide.ledger.ledger import Clock, Home, Ledger
-from ebbtide.ledger.log import Log
+from ebbtide.ledger.log import LedgerLog
 from ebbtide.ledger.tree import inclusion_proof
 from ebbtide.state.database import Database
 from ebbtide.state.keys import KeyFolder
@@ -130,11 +130,11 @@ def _proof_seconds(ledger: Ledger) -> float:
     """The median of proofs of random entries, each from a log that has nothing in memory."""
     times = []
     with ledger.database.reader() as state:
-        size = Log(state.connection).size
+        size = LedgerLog(state.connection).size
         for _ in range(PROOFS):
             index = random.randrange(size)
             begin = time.perf_counter()
-            inclusion_proof(index, size, Log(state.connection).get)
+            inclusion_proof(index, size, LedgerLog(state.connection).get)
             times.append(time.perf_counter() - begin)
     return statistics.median(times)
 

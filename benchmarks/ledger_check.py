@@ -20,7 +20,7 @@ from benchmarks.results import Result
 from ebbtide.ledger import tree
 from ebbtide.ledger.certificate import build
 from ebbtide.ledger.commitment import commit, new_key
-from ebbtide.ledger.leaf import CERTIFICATE_KEY, CERTIFIED, VERIFIED, Logged, listing
+from ebbtide.ledger.leaf import CERTIFICATE_KEY, CERTIFIED, VERIFIED, LoggedEntry, listing
 from ebbtide.ledger.note import Checkpoint, Signer, sign
 from ebbtide.ledger.proof import TlogProof
 from ebbtide.model.canonical import dumps_leaf
@@ -62,9 +62,9 @@ def _issue(certificate: Path, key: Path) -> None:
         {**common, "kind": CERTIFICATE_KEY, "key": signer.key.encode()},
         {**common, "kind": VERIFIED, **about, **search},
     ]
-    entries = [Logged(index, dumps_leaf(body)) for index, body in enumerate(bodies)]
+    entries = [LoggedEntry(index, dumps_leaf(body)) for index, body in enumerate(bodies)]
     last = {**common, "kind": CERTIFIED, **about, "state": "certified", "entries": listing(entries)}
-    entries.append(Logged(len(entries), dumps_leaf(last)))
+    entries.append(LoggedEntry(len(entries), dumps_leaf(last)))
     hashes: dict[tuple[int, int], bytes] = {}
     for level, first, run in tree.append(0, [entry.hash for entry in entries], lambda *at: hashes[at]):
         hashes.update({(level, first + offset): item for offset, item in enumerate(run)})

@@ -178,7 +178,7 @@ def main(root: Path) -> Iterator[Result]:
 
 
 def smoke(root: Path) -> Iterator[Result]:
-    # Not yet against pyarrow's reading: at 4,000 datasets a plan takes 41 to 49 times its CPU, the bar is 12.
+    # Not against pyarrow's reading: a plan takes 50 to 90 times its CPU, the bar is 12, and RESULTS.md says why.
     return (result for result in measure(root, datasets=8_000, baseline=10) if result.name != _READING)
 
 

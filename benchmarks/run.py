@@ -24,6 +24,7 @@ from benchmarks import (
     erase_run,
     erase_verify,
     first_plan,
+    hottier_clients,
     hottier_drain,
     hottier_gate,
     labels,
@@ -51,6 +52,7 @@ BENCHMARKS: dict[str, Callable[[Path], Iterator[Result]]] = {
     "erase-verify": erase_verify.main,
     "erase-run": erase_run.main,
     "hottier-drain": hottier_drain.main,
+    "hottier-clients": hottier_clients.main,
     "hottier-gate": hottier_gate.main,
 }
 SMOKE: dict[str, Callable[[Path], Iterator[Result]]] = {

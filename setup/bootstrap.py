@@ -15,8 +15,14 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PROFILES = {"spark35": ".venv", "spark41": ".venv-spark41", "dbt": ".venv-dbt"}
-TOOLS = {"dbt"}
+PROFILES = {
+    "spark35": ".venv",
+    "spark41": ".venv-spark41",
+    "dbt": ".venv-dbt",
+    "airflow": ".venv-airflow",
+    "dagster": ".venv-dagster",
+}
+TOOLS = {"dbt", "airflow", "dagster"}
 """Environments of programs that tests call: without Ebbtide and its jars, whose versions they would fight with."""
 
 

@@ -6,6 +6,7 @@ The tables are those of `tests/faults/folder.py`, on which every step can be see
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -161,7 +162,10 @@ def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
     return House(Place.new(tmp_path / "p"))
 
 
-def test_an_owner_and_an_executor_of_their_own_are_served_like_retention(house: House) -> None:
+def test_an_owner_and_an_executor_of_their_own_are_served_like_retention(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="ebbtide")
     owner = Requests(withdrawn={"c.db.b"})
     carried = house.run(owner, [house.act("a"), house.act("b")])
     assert [result.removed for result in carried.results] == [{f"file://{house.place.root}/lake/a/d4": 4}]
@@ -172,9 +176,14 @@ def test_an_owner_and_an_executor_of_their_own_are_served_like_retention(house: 
     intent, outcome = house.entries()
     assert (intent["kind"], intent["verb"], intent["act"]) == ("act.intent", "forget", "act-a")
     assert (outcome["kind"], outcome["act"], outcome["result"]) == ("act.outcome", "act-a", "done")
+    assert [record.message for record in caplog.records if record.name == "ebbtide.acts.intents"] == [
+        "act act-a on c.db.a begins (forget): 1 files named",
+        "act act-b on c.db.b is not begun: nobody wants it any more",
+        "act act-a on c.db.a ends, done: 1 files with 4 bytes removed, 0 left",
+    ]
 
 
-def test_a_file_that_another_version_took_up_again_stays(house: House) -> None:
+def test_a_file_that_another_version_took_up_again_stays(house: House, caplog: pytest.LogCaptureFixture) -> None:
     """References are read again after the rewrite: a writer may have brought the old file back."""
 
     class Late(Rewriter):
@@ -187,7 +196,9 @@ def test_a_file_that_another_version_took_up_again_stays(house: House) -> None:
             return done
 
     owner = Requests()
+    caplog.set_level(logging.INFO, logger="ebbtide")
     (result,) = house.run(owner, [house.act("a")], executor=Late()).results
+    assert "act act-a on c.db.a: 1 files stay: referenced" in caplog.messages
     assert [why.text for why in result.needed.values()] == ["version:v4"]
     assert not result.removed
     assert "d4" in house.place.files("a")

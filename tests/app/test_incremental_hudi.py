@@ -103,6 +103,7 @@ def test_what_was_completed_after_a_place_is_new_whenever_it_was_begun(lake: Lak
     assert lake.new(table, slow) == []
 
 
+@pytest.mark.deep
 def test_a_table_from_before_hudi_1_is_read_by_its_instants(lake: Lake) -> None:
     table = lake.driver.create("old", table_version=6)
     first = lake.append(table, 0)
@@ -114,6 +115,7 @@ def test_a_table_from_before_hudi_1_is_read_by_its_instants(lake: Lake) -> None:
     assert lake.new(table, second) == []
 
 
+@pytest.mark.deep
 def test_rows_that_a_clustering_took_for_its_own_need_a_full_read(lake: Lake) -> None:
     table = lake.driver.create("clustered")
     first = lake.append(table, 0)
@@ -131,6 +133,7 @@ def test_rows_that_a_clustering_took_for_its_own_need_a_full_read(lake: Lake) ->
         lake.new(table, first)
 
 
+@pytest.mark.deep
 def test_rows_that_do_not_say_who_brought_them_need_a_full_read(lake: Lake) -> None:
     table = lake.driver.create("plain", properties={"hoodie.populate.meta.fields": "false"})
     first = lake.append(table, 0)

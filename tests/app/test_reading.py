@@ -11,7 +11,7 @@ from ebbtide import Ebbtide
 from ebbtide.app.results.built import built
 from ebbtide.app.results.governance import LabelExplanation, LabelsResult, LineageResult
 from ebbtide.app.results.lake import History, OrphansResult, ScanError, ScanResult, Table
-from ebbtide.app.results.shown import Rows
+from ebbtide.app.results.shown import ResultRows
 from tests.cli.command import ebbtide
 from tests.cli.test_commands import PROJECT
 from tests.inventory.lakes import SmallLake
@@ -40,7 +40,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_answer_is_typed_and_what_the_command_line_prints(root: Path) -> None:
     tide = Ebbtide(root)
-    tables: Rows[Table] = tide.tables()
+    tables: ResultRows[Table] = tide.tables()
     history: History = tide.history(NAME)
     labels: LabelsResult = tide.labels()
     explained: LabelExplanation = tide.explain_labels(NAME)

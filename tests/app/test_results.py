@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from ebbtide.app.results.built import built
-from ebbtide.app.results.retention import Explanation, MarkResult, RunResult
+from ebbtide.app.results.plan import Explanation
+from ebbtide.app.results.retention import MarkResult, RunResult
 
 EXPLAINED = {
     "as_of": "2026-11-18T00:00:00.000000Z", "dataset": "lake.db.t", "target": "versions", "object": "1",

@@ -185,3 +185,10 @@ def test_a_setup_that_cannot_be_says_why(
     done = ebbtide("setup", *arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert message in done.stderr
+
+
+def test_a_folder_that_is_not_there_is_said_where_every_jar_is_here_too(tmp_path: Path) -> None:
+    for more in ([], ["--dry-run"]):
+        done = ebbtide("setup", "--from", "nowhere", "--no-archive", *more, cwd=tmp_path)
+        assert done.returncode == 2
+        assert "no such folder: nowhere" in done.stderr

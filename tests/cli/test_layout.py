@@ -10,7 +10,7 @@ import pytest
 from typer.main import get_command
 
 from ebbtide.cli.commands import app
-from ebbtide.cli.layout import Table
+from ebbtide.cli.layout import TableLayout
 from tests.cli.command import cold, ebbtide
 from tests.cli.test_commands import PROJECT
 from tests.inventory.lakes import SmallLake
@@ -21,8 +21,8 @@ ROWS = (
 )
 
 
-def table() -> Table:
-    made = Table("table", "~kind", ">rows", "~kept by", "because", title="what there is")
+def table() -> TableLayout:
+    made = TableLayout("table", "~kind", ">rows", "~kept by", "because", title="what there is")
     for row in ROWS:
         made.add_row(*row)
     return made
@@ -49,7 +49,7 @@ def test_lesser_columns_fold_first_and_then_those_to_the_right() -> None:
 
 
 def test_wide_letters_count_twice_and_markup_of_others_is_text() -> None:
-    made = Table("name", ">n")
+    made = TableLayout("name", ">n")
     made.add_row("表", "1")
     made.add_row(r"\[bold]", "10")
     assert [text for text, _ in made.lines(80)] == ["name     n", "表       1", "[bold]  10"]

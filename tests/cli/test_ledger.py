@@ -28,6 +28,7 @@ from ebbtide.state.tables import ledger_entries
 from tests.ledger.samples import said
 from tests.ledger.witness_server import Witness, serve
 from tests.state.postgres import server
+from tests.tiers import deep_after_first
 
 PROJECT = """\
 project: acme
@@ -76,7 +77,7 @@ class Command:
             step.append(*(said(number) for number in range(count)))
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=deep_after_first("sqlite", "postgresql"))
 def ebbtide(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "user-state"))
     command = Command(tmp_path / "project")

@@ -7,7 +7,7 @@ from threading import Event
 import pytest
 
 from ebbtide.cli import render
-from ebbtide.cli.lines import Lines, written
+from ebbtide.cli.lines import ProgressLines, written
 from ebbtide.cli.running import show_progress, shown
 
 
@@ -22,7 +22,7 @@ class Clock:
 def test_lines_become_rarer_and_say_the_step_how_far_it_is_and_since_when() -> None:
     said: list[str] = []
     clock = Clock()
-    lines = Lines("asking the catalogs", write=said.append, clock=clock)
+    lines = ProgressLines("asking the catalogs", write=said.append, clock=clock)
 
     def after(seconds: float) -> list[str]:
         clock.now = 1_000 + seconds
@@ -55,7 +55,7 @@ def test_somebody_looks_while_the_work_says_nothing_and_nobody_after_it() -> Non
         said.append(line)
         told.set()
 
-    with written(Lines("scan", write=write, clock=clock), every=0.001):
+    with written(ProgressLines("scan", write=write, clock=clock), every=0.001):
         clock.now += 60
         assert told.wait(30)
         clock.now += 5  # not due again
@@ -71,7 +71,7 @@ def test_a_verb_without_a_terminal_has_lines_and_none_where_it_is_quiet(
     show_progress(is_shown)
     try:
         with shown("scan") as context:
-            assert isinstance(context.progress, Lines) == is_shown
+            assert isinstance(context.progress, ProgressLines) == is_shown
     finally:
         show_progress(True)
     assert capsys.readouterr() == ("", "")

@@ -59,6 +59,7 @@ def test_marks_are_listed_and_rescued_by_pattern_in_one_act_with_an_entry_each(p
     names = ["lake.db.raw_*", first]
     asked = json.loads(ebbtide("unmark", *names, "--dry-run", "--json", "--as-of", RESCUED, cwd=project).stdout)
     assert len(asked["objects"]) == 5
+    assert asked["objects"] == sorted(asked["objects"], key=lambda row: (row["dataset"], row["object"]))
     assert len(listed(project, "marks")) == 6, "a dry run writes nothing"
     done = ebbtide("unmark", *names, "--reason", "Ada asked", "--json", "--as-of", RESCUED, cwd=project)
     assert done.returncode == 0, done.stderr

@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 
 from ebbtide.state.database import Database
-from ebbtide.state.values import Run
+from ebbtide.state.values import RunRecord
 from tests.cli.command import ebbtide
 from tests.cli.test_commands import PROJECT
 from tests.cli.test_retention import POLICY
 from tests.inventory.lakes import SmallLake
+from tests.tiers import deep_after_first
 
 CHILD = """\
 import functools, importlib, os, sys, time
@@ -61,7 +62,12 @@ def _child(project: Path, *arguments: str, at: str, **more: str) -> subprocess.P
     return subprocess.Popen(command, cwd=project, env=env, stdout=pipe, stderr=pipe, text=True)
 
 
-def _runs(project: Path) -> tuple[Run, ...]:
+def _but_progress(err: str) -> list[str]:
+    """What a person is told at the end: on a machine with other work a plan says that it still goes on."""
+    return [line for line in err.splitlines() if not line.endswith("s so far")]
+
+
+def _runs(project: Path) -> tuple[RunRecord, ...]:
     database = Database(f"sqlite:///{project}/.ebbtide/state.db")
     with database.reader() as state:
         lease = state.lease()
@@ -73,12 +79,13 @@ def _runs(project: Path) -> tuple[Run, ...]:
 
 @pytest.mark.parametrize(
     ("at", "number", "exit_code", "said"),
-    [
+    deep_after_first(
         ("ebbtide.inventory.scan:read_all", signal.SIGTERM, 143, "terminated"),
+        ("ebbtide.app.mark:mark_round", signal.SIGINT, 130, "interrupted"),
         ("ebbtide.app.round:read_inputs", signal.SIGINT, 130, "interrupted"),
         ("ebbtide.app.mark:plan_round", signal.SIGTERM, 143, "terminated"),
-        ("ebbtide.app.mark:mark_round", signal.SIGINT, 130, "interrupted"),
-    ],
+        first=2,
+    ),
 )
 def test_a_signal_ends_a_mark_with_one_line_and_gives_back_the_lease(
     project: Path, at: str, number: signal.Signals, exit_code: int, said: str
@@ -86,7 +93,7 @@ def test_a_signal_ends_a_mark_with_one_line_and_gives_back_the_lease(
     child = _child(project, "mark", at=at, SIGNAL=str(int(number)))
     out, err = child.communicate(timeout=60)
     assert child.returncode == exit_code, err
-    assert err == f"error: {said}: nothing is half done; the next run goes on from here\n"
+    assert _but_progress(err) == [f"error: {said}: nothing is half done; the next run goes on from here"]
     assert out == ""
     (run,) = _runs(project)
     assert (run.verb, run.exit_code, run.summary) == ("mark", exit_code, said)
@@ -121,7 +128,7 @@ def _written(project: Path) -> int:
     return int(told["entries"])
 
 
-@pytest.mark.parametrize("verb", WRITES)
+@pytest.mark.parametrize("verb", deep_after_first(*WRITES))
 def test_a_signal_ends_a_verb_that_writes_before_it_wrote_anything_or_after_all_of_it(marked: Path, verb: str) -> None:
     before = _written(marked)
     child = _child(marked, *WRITES[verb], at="ebbtide.ledger.ledger:Ledger.writing", SIGNAL=str(int(signal.SIGTERM)))
@@ -130,7 +137,7 @@ def test_a_signal_ends_a_verb_that_writes_before_it_wrote_anything_or_after_all_
     assert err == "error: terminated: nothing is half done; the next run goes on from here\n"
     assert _written(marked) == before
 
-    child = _child(marked, *WRITES[verb], at="ebbtide.ledger.log:Log.append", SIGNAL=str(int(signal.SIGINT)))
+    child = _child(marked, *WRITES[verb], at="ebbtide.ledger.log:LedgerLog.append", SIGNAL=str(int(signal.SIGINT)))
     _, err = child.communicate(timeout=60)
     assert "Traceback" not in err
     assert child.returncode == (130 if verb == "erase request" else 0), "one has a boundary after each batch"

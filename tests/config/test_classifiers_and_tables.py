@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.config.classifiers import Classifiers, Kind, load_classifiers
+from ebbtide.config.classifiers import ClassifierKind, Classifiers, load_classifiers
 from ebbtide.config.tables import PartitionDate, Reclassify, load_tables
 from ebbtide.errors import InputError
 
@@ -145,6 +145,6 @@ def test_a_classifier_in_two_files_is_refused(tmp_path: Path) -> None:
 
 def test_labels_that_come_from_elsewhere_are_checked_the_same_way(tmp_path: Path) -> None:
     known = classifiers(tmp_path)
-    known.check("PII.tag", Kind.COLUMN)
+    known.check("PII.tag", ClassifierKind.COLUMN)
     with pytest.raises(InputError, match=r"^property ebbtide.labels of lake.app.t: unknown label 'PII.tagg'"):
-        known.check("PII.tagg", Kind.COLUMN, where="property ebbtide.labels of lake.app.t")
+        known.check("PII.tagg", ClassifierKind.COLUMN, where="property ebbtide.labels of lake.app.t")

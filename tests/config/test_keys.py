@@ -18,12 +18,12 @@ from tests.config.generate import ROOT
 FILES: dict[str, tuple[type[BaseModel], tuple[str, ...]]] = {
     "ebbtide.yml": (project._ProjectFile, ("configuration.md",)),
     "policies": (policies._PolicyFile, ("policies.md",)),
-    "tables": (tables._File, ("governance.md", "erasure.md")),
-    "classifiers": (classifiers._File, ("governance.md",)),
-    "subjects.yml": (subjects._File, ("erasure.md", "governance.md")),
-    "laws.yml": (laws._File, ("erasure.md",)),
-    "copies": (copies._File, ("erasure.md",)),
-    "hottier": (hottier._File, ("hottier.md",)),
+    "tables": (tables._TableFile, ("governance.md", "erasure.md")),
+    "classifiers": (classifiers._ClassifierFile, ("governance.md",)),
+    "subjects.yml": (subjects._SubjectFile, ("erasure.md", "governance.md")),
+    "laws.yml": (laws._LawFile, ("erasure.md",)),
+    "copies": (copies._CopyFile, ("erasure.md",)),
+    "hottier": (hottier._HotTierFile, ("hottier.md",)),
 }
 """The model of each file, and the pages that say what its keys are."""
 _SHAPES = {"instead", "changes"}
@@ -66,7 +66,7 @@ def test_every_model_is_of_a_file() -> None:
         below = waiting.pop().__subclasses__()
         waiting += below
         known |= {each for each in below if each.__module__.startswith("ebbtide.config.")}
-    shared = {project._Strict, policies._Strict, policies._Selection}
+    shared = {project._Settings, policies._Strict, policies._Selection}
     assert known - shared == {each for model, _ in FILES.values() for each in _models(model)} - shared
 
 

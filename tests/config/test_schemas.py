@@ -68,7 +68,7 @@ def test_every_schema_is_one() -> None:
         Draft202012Validator.check_schema(schema_of(kind))
 
 
-@pytest.mark.parametrize(("kind", "document"), blocks())
+@pytest.mark.parametrize(("kind", "document"), list(blocks()))
 def test_what_the_docs_show_is_let_through(kind: str, document: Any) -> None:
     assert faults(kind, document) == []
 

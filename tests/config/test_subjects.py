@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.config.subjects import Place, load_identities
+from ebbtide.config.subjects import IdentityColumn, load_identities
 from ebbtide.errors import InputError
 
 SUBJECTS = """\
@@ -26,11 +26,14 @@ def load(root: Path, text: str) -> object:
 def test_a_column_that_gives_an_identity_is_one_of_its_columns(tmp_path: Path) -> None:
     (tmp_path / "subjects.yml").write_text(SUBJECTS)
     found = load_identities(tmp_path)
-    assert found.subjects["email"].columns == (Place("lake.app.mail", "to"), Place("lake.app.users", "mail"))
+    assert found.subjects["email"].columns == (
+        IdentityColumn("lake.app.mail", "to"),
+        IdentityColumn("lake.app.users", "mail"),
+    )
     assert (found.subjects["user_id"].match, found.subjects["email"].match) == ("exact", "normalised-email")
     (table,) = found.tables
     assert [place.column for place in table.by] == ["user_id", "parent"]
-    assert table.gives == {"email": Place("lake.app.users", "mail")}
+    assert table.gives == {"email": IdentityColumn("lake.app.users", "mail")}
 
 
 def test_a_project_without_the_file_has_no_identities(tmp_path: Path) -> None:

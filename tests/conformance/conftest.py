@@ -13,7 +13,7 @@ from ebbtide.formats.base import Depth, Format, supports
 from ebbtide.formats.registry import load_format
 from ebbtide.model.capabilities import Capability
 from ebbtide.model.dataset import Catalog, NotFound, Reading, TableHandle
-from ebbtide.model.history import History, build_history
+from ebbtide.model.history import DatasetHistory, build_history
 from ebbtide.spark.session import formats_of_session
 from tests.conformance.driver import Driver, Table
 from tests.conformance.drivers import load_driver
@@ -71,7 +71,7 @@ class Bench:
     def read(self, table: Table, depth: Depth = Depth.FILES) -> Reading:
         return self.adapter.read(self.found(table), self.catalog, depth, self.spark)
 
-    def history(self, table: Table) -> History:
+    def history(self, table: Table) -> DatasetHistory:
         reading = self.read(table)
         return build_history(reading.transactions, reading.refs)
 

@@ -7,7 +7,7 @@ import pytest
 from ebbtide.formats.base import Depth
 from ebbtide.model.capabilities import Capability
 from ebbtide.model.dataset import Role
-from ebbtide.model.history import Kind, RefKind, Transaction
+from ebbtide.model.history import RefKind, Transaction, TransactionKind
 from tests.conformance.conftest import Bench
 from tests.conformance.driver import Table
 from tests.tiers import deep_after_first
@@ -17,7 +17,7 @@ DAY = "2026-01-01"
 
 def changes(bench: Bench, table: Table) -> list[Transaction]:
     """The transactions that changed data, oldest first."""
-    return [t for t in bench.read(table, Depth.HISTORY).transactions if t.kind is not Kind.METADATA]
+    return [t for t in bench.read(table, Depth.HISTORY).transactions if t.kind is not TransactionKind.METADATA]
 
 
 @pytest.mark.spark41
@@ -50,7 +50,8 @@ def test_the_worked_example_of_two_branches(bench: Bench) -> None:
     assert history.latest_view() == {t1, t2, t3, t4, t5}
     assert history.branch_names() == {t1: ["main", "xyz"], t2: ["main", "xyz"], t3: ["main"], t4: ["main"], t5: ["xyz"]}
     assert [history.transactions[t].kind for t in (t1, t2, t3, t4, t5)] == [
-        Kind.APPEND, Kind.APPEND, Kind.SNAPSHOT, Kind.APPEND, Kind.APPEND,
+        TransactionKind.APPEND, TransactionKind.APPEND, TransactionKind.SNAPSHOT, TransactionKind.APPEND,
+        TransactionKind.APPEND,
     ]  # fmt: skip
     live = {f.first_transaction for f in bench.read(table).files if f.live and f.role is Role.DATA}
     assert live == {t1, t2, t3, t4, t5}
@@ -99,7 +100,7 @@ def test_a_table_without_a_commit_has_a_main_branch_and_no_data(bench: Bench) ->
     bench.needs(Capability.EMPTY_TABLE)
     table = bench.create("nothing")
     reading = bench.read(table)
-    assert all(t.kind is Kind.METADATA for t in reading.transactions)
+    assert all(t.kind is TransactionKind.METADATA for t in reading.transactions)
     (main,) = reading.refs
     assert main.main
     assert main.head is None or reading.transactions

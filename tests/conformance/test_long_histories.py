@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from ebbtide.model.dataset import Role
-from ebbtide.model.history import Kind
+from ebbtide.model.history import TransactionKind
 from tests.conformance.conftest import Bench
 from tests.conformance.driver import Table
 from tests.tiers import deep_after_first
@@ -77,7 +77,7 @@ def test_a_long_history_is_read_whole_and_quickly(any_bench: Bench, commits_of: 
     begin = time.perf_counter()
     reading = bench.read(table)
     took = time.perf_counter() - begin
-    changes = [t for t in reading.transactions if t.kind is not Kind.METADATA]
+    changes = [t for t in reading.transactions if t.kind is not TransactionKind.METADATA]
     assert len(changes) == commits
     assert [t.parent_id for t in reading.transactions][1:] == [t.id for t in reading.transactions][:-1]
     assert not any(t.starts_view for t in changes if t.parent_id is not None)

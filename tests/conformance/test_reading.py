@@ -13,7 +13,7 @@ import pytest
 
 from ebbtide.formats.base import Depth
 from ebbtide.model.dataset import Reading, Role
-from ebbtide.model.history import Kind, RefKind, build_history
+from ebbtide.model.history import RefKind, TransactionKind, build_history
 from ebbtide.model.paths import local_path
 from tests.conformance.conftest import Bench
 from tests.conformance.driver import Table
@@ -23,15 +23,15 @@ DAYS = [f"2026-01-0{n}" for n in range(1, 8)]
 
 # How a format deletes single rows decides what the commit is: with delete files or vectors, or by rewriting.
 DELETE_KIND = {
-    "v1": Kind.UPDATE,
-    "v2": Kind.DELETE,
-    "v3": Kind.DELETE,
-    "plain": Kind.UPDATE,
-    "vectors": Kind.DELETE,
-    "cow": Kind.UPDATE,
-    "mor": Kind.DELETE,
-    "append": Kind.UPDATE,
-    "key": Kind.UPDATE,
+    "v1": TransactionKind.UPDATE,
+    "v2": TransactionKind.DELETE,
+    "v3": TransactionKind.DELETE,
+    "plain": TransactionKind.UPDATE,
+    "vectors": TransactionKind.DELETE,
+    "cow": TransactionKind.UPDATE,
+    "mor": TransactionKind.DELETE,
+    "append": TransactionKind.UPDATE,
+    "key": TransactionKind.UPDATE,
 }
 
 
@@ -40,7 +40,7 @@ class Story:
     """A table, the kinds that its commits should have, and what was read from it."""
 
     table: Table
-    kinds: list[Kind]
+    kinds: list[TransactionKind]
     began: datetime
     ended: datetime
     reading: Reading
@@ -79,22 +79,23 @@ def tell(bench: Bench) -> Story:
     driver.delete_all(table)
     driver.append(table, [(9, "i", DAYS[4]), (10, "j", DAYS[4])])
     kinds = [
-        Kind.APPEND, Kind.APPEND, Kind.SNAPSHOT, Kind.APPEND, Kind.APPEND, DELETE_KIND[bench.variant], Kind.REWRITE,
-        Kind.DELETE, Kind.APPEND,
+        TransactionKind.APPEND, TransactionKind.APPEND, TransactionKind.SNAPSHOT, TransactionKind.APPEND,
+        TransactionKind.APPEND, DELETE_KIND[bench.variant], TransactionKind.REWRITE,
+        TransactionKind.DELETE, TransactionKind.APPEND,
     ]  # fmt: skip
     return Story(table, kinds, began, datetime.now(UTC), bench.read(table))
 
 
 def data_changes(reading: Reading) -> list[str]:
-    return [t.id for t in reading.transactions if t.kind is not Kind.METADATA]
+    return [t.id for t in reading.transactions if t.kind is not TransactionKind.METADATA]
 
 
 @pytest.mark.spark41
 def test_every_commit_has_its_kind(bench: Bench, story: Story) -> None:
-    kinds = [t.kind for t in story.reading.transactions if t.kind is not Kind.METADATA]
-    if bench.variant in ("cow", "mor") and Kind.UPDATE in kinds[4:5]:
+    kinds = [t.kind for t in story.reading.transactions if t.kind is not TransactionKind.METADATA]
+    if bench.variant in ("cow", "mor") and TransactionKind.UPDATE in kinds[4:5]:
         # Hudi packs the second insert of a day into that day's small file.
-        expected = [*story.kinds[:4], Kind.UPDATE, *story.kinds[5:]]
+        expected = [*story.kinds[:4], TransactionKind.UPDATE, *story.kinds[5:]]
     else:
         expected = story.kinds
     assert kinds == expected

@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 
 from ebbtide.config.copies import Copy
-from ebbtide.config.hottier import names_of_hot_tables
-from ebbtide.erasure.copies import CopyStep, copy_steps, out_of_reach, places_of_copies, with_hot_tables
-from ebbtide.erasure.places import Places
+from ebbtide.erasure.copies import CopyStep, copy_steps, out_of_reach, places_of_copies
 from ebbtide.model.durations import Duration
 from ebbtide.state.erasure import ErasurePlace, PlaceState
 
@@ -79,20 +77,10 @@ def test_where_nobody_says_how_long_a_person_has_to_see_to_it() -> None:
 
 
 def test_what_no_search_of_storage_reads_is_named_whoever_is_asked_for(tmp_path: Path) -> None:
-    """Hot tables without asking the environment where their server is; clones are datasets like others."""
+    """Clones are datasets like others."""
     (tmp_path / "copies").mkdir()
     (tmp_path / "copies" / "all.yml").write_text(
         "copies:\n  - {name: tapes, kind: backup, of: ['lake.**'], keeps: 35d}\n"
         "  - {name: dev, kind: clone, of: [lake.app.users], dataset: lake.dev.users}\n"
     )
-    (tmp_path / "hottier").mkdir()
-    (tmp_path / "hottier" / "t.yml").write_text(
-        "server: ${A_SERVER_THAT_NOBODY_NAMED}\n"
-        "tables:\n  - {name: public.metrics, time: at, chunk: 1d, drop_after: 30d}\n"
-    )
-    found = out_of_reach(tmp_path, names_of_hot_tables(tmp_path))
-    assert [name for name, _ in found] == ["tapes", "public.metrics"]
-    places = with_hot_tables(Places({}, ()), ["public.metrics"])
-    assert [(each.place, each.elsewhere, each.failed) for each in places.not_reachable] == [
-        ("public.metrics", True, False)
-    ]
+    assert [name for name, _ in out_of_reach(tmp_path)] == ["tapes"]

@@ -10,20 +10,25 @@ from typing import Any
 import pytest
 from pyiceberg.types import NestedField, StringType, StructType
 
-from ebbtide.app.erase_look import _looked_through, _over, _terms, _traced
+from ebbtide.app.erase_look import ErasureLook, _looked_through, _over, _terms, _traced
+from ebbtide.app.erase_run import _unacted
 from ebbtide.app.scan import run_scan
 from ebbtide.config import load_project
-from ebbtide.config.subjects import Identities, Place, Subject
+from ebbtide.config.subjects import Identities, IdentityColumn, Subject
 from ebbtide.config.tables import ErasureTerms
 from ebbtide.erasure import gather
-from ebbtide.erasure.found import Search
+from ebbtide.erasure.found import DatasetSearch
+from ebbtide.erasure.hot import HotSearch
+from ebbtide.erasure.hot_plan import HotLook
 from ebbtide.erasure.owner import DATASET
 from ebbtide.erasure.places import NotReachable, Places
+from ebbtide.erasure.plan import ErasurePlan
 from ebbtide.erasure.progress import ELSEWHERE
 from ebbtide.formats.base import Depth
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.lineage.labelled import Labelled, label_inventory
 from ebbtide.model.dataset import Catalog
+from ebbtide.plan.held_back import HeldBack
 from ebbtide.state.erasure import ErasurePlace, OpenErasure, PlaceState
 from ebbtide.state.values import Hold, HoldScope
 from tests.inventory.lakes import SmallLake
@@ -123,10 +128,10 @@ def test_a_redaction_that_would_erase_nobody_is_none(
     nobody: Any = None
     catalogs = {"lake": Catalog("lake", "iceberg", "there")}
     terms = {"lake.db.kept": ErasureTerms("redact", columns)}
-    known = Identities({"user": Subject("user", "subjects.yml:2", (Place("lake.db.kept", identity),))})
+    known = Identities({"user": Subject("user", "subjects.yml:2", (IdentityColumn("lake.db.kept", identity),))})
     places = Places({"lake.db.kept": {identity: ("user",)}}, ())
     gathering = gather.Gathering(lambda: nobody, catalogs, inventory, known, places, {}, terms)
-    (facts,) = gathering.facts([], Search({}, ()), {"lake.db.kept": frozenset({"r1"})}, {})
+    (facts,) = gathering.facts([], DatasetSearch({}, ()), {"lake.db.kept": frozenset({"r1"})}, {})
     assert (facts.cannot is None) == (unknown is None)
     assert unknown is None or unknown in (facts.cannot or "")
 
@@ -134,7 +139,7 @@ def test_a_redaction_that_would_erase_nobody_is_none(
 def test_what_could_not_be_read_was_not_looked_through() -> None:
     columns = {f"lake.db.{name}": {"id": ("user",)} for name in ("t", "unread", "half", "version")}
     missed = ("lake.db.unread", "lake.db.half.id", "lake.db.version@7")
-    search = Search({}, tuple(NotReachable(each, "why") for each in missed), {}, {})
+    search = DatasetSearch({}, tuple(NotReachable(each, "why") for each in missed), {}, {})
     assert _looked_through(Places(columns, ()), search) == {"lake.db.t"}
 
 
@@ -151,5 +156,30 @@ def test_a_catalog_that_left_the_project_is_told_of_its_tables_alone(
     monkeypatch.setattr(gather, "activate", lambda _: None)  # there is no session here
     nobody: Any = None
     gathering = gather.Gathering(lambda: nobody, {}, inventory, Identities({}), Places({}, ()), {}, {})
-    (facts,) = gathering.facts([], Search({}, ()), {"lake.db.kept": frozenset({"r1"})}, {})
+    (facts,) = gathering.facts([], DatasetSearch({}, ()), {"lake.db.kept": frozenset({"r1"})}, {})
     assert facts.trouble == "its catalog is in ebbtide.yml no more"
+
+
+def test_a_place_that_was_missed_for_several_reasons_is_said_once_and_can_be_tried_again() -> None:
+    """A catalog that is down takes its tables along: whatever kept them before is said once more by the search."""
+    back = {"lake.db.t": HeldBack(blocks=("unknown:catalog lake",))}
+    nothing: Any = None
+    gathering = gather.Gathering(nothing, {}, nothing, Identities({}), Places({}, ()), back, {})
+    missed = tuple(
+        NotReachable(place, why, failed=failed)
+        for place, why, failed in (
+            ("lake.db.t", "the last scan could not read it", True), ("lake.db.u", "a column of another type", False),
+            ("lake.db.u", "the last scan could not read it", True),
+        )
+    )  # fmt: skip
+    begun = OpenErasure(act="a", dataset="lake.db.t", requests=frozenset({"r1"}), free_from=NOW, files={})
+    look = ErasureLook(
+        gathering, {"r1": ()}, {"r1": 0}, DatasetSearch({}, missed), ErasurePlan(NOW, (), (), missed), (), (begun,),
+        frozenset({"a"}), HotLook((), HotSearch(), {}, {}),
+    )  # fmt: skip
+    places = _unacted(look, ["r1"], NOW)
+    found = {(each.request, each.place): (each.kind, each.state) for each in places}
+    assert len(places) == len(found), "the state keeps one of each"
+    assert found == {
+        ("r1", "lake.db.t"): (DATASET, PlaceState.WAITING), ("r1", "lake.db.u"): (ELSEWHERE, PlaceState.WAITING)
+    }  # fmt: skip

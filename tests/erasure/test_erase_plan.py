@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from ebbtide.config.tables import ErasureTerms
+from ebbtide.erasure.copies import CopyStep
+from ebbtide.erasure.costs import BytesEnd, Schedule
 from ebbtide.erasure.found import Held, TableHits
 from ebbtide.erasure.places import NotReachable
 from ebbtide.erasure.plan import Asking, DatasetFacts, Decision, PlaceStep, plan_erasure
-from ebbtide.formats.erasing import Fate, Foreseen, History
+from ebbtide.formats.erasing import Fate, ForeseenVersion, VersionFate
 from ebbtide.formats.versions import Retained
 from ebbtide.model.dataset import TableHandle
 from ebbtide.model.ids import DatasetId
@@ -36,7 +38,7 @@ def hits(*people: int) -> TableHits:
 
 FACTS = DatasetFacts(
     dataset=TABLE, hits=hits(0), sizes={"a": 10, "b": 20}, rows=100,
-    foreseen={"1": Foreseen(Fate.REWRITTEN), "2": Foreseen(Fate.REWRITTEN)},
+    foreseen={"1": ForeseenVersion(Fate.REWRITTEN), "2": ForeseenVersion(Fate.REWRITTEN)},
 )  # fmt: skip
 
 
@@ -53,6 +55,21 @@ def test_a_dataset_that_holds_somebody_is_erased_with_what_it_costs() -> None:
     assert [(each.ref, each.rows, each.fate) for each in place.refs] == [
         ("branch:main", 2, Fate.REWRITTEN), ("version:1", 3, Fate.REWRITTEN)
     ]  # fmt: skip
+
+
+def test_each_branch_and_version_says_the_files_that_it_has_of_them() -> None:
+    place = decided(FACTS)
+    assert {each.ref: (each.files, each.bytes) for each in place.refs} == {
+        "branch:main": (1, 20), "version:1": (2, 30)
+    }  # fmt: skip
+    assert (place.store.read, place.store.written, place.store.deleted) == (4, 4, 4)
+
+
+def test_of_a_version_that_only_a_reader_can_merge_all_files_count() -> None:
+    merged = replace(hits(0), parts={"1": frozenset({0})})
+    place = decided(replace(FACTS, hits=merged))
+    assert (place.files, place.bytes_read) == (2, 30), "nobody knows before which of them are replaced"
+    assert {each.ref: each.files for each in place.refs} == {"branch:main": 0, "version:1": 2}
 
 
 def test_all_people_of_a_batch_are_one_step() -> None:
@@ -117,14 +134,14 @@ def test_of_floors_that_without_an_end_counts() -> None:
 
 
 def test_what_only_old_versions_hold_that_stay_waits_and_says_for_what() -> None:
-    stays = {"1": Foreseen(Fate.STAYS, "floor:snapshot.num-retained.min=10")}
+    stays = {"1": ForeseenVersion(Fate.STAYS, "floor:snapshot.num-retained.min=10")}
     plan = plan_erasure([ADA], {0: HELD[1:]}, [replace(FACTS, foreseen=stays)], now=NOW)
     (place,) = plan.places
     assert (place.decision, place.waits_for) == (Decision.WAIT, ("floor:snapshot.num-retained.min=10",))
 
 
 def test_a_head_is_rewritten_whatever_stays_of_what_it_showed() -> None:
-    stays = {"1": Foreseen(Fate.STAYS, "floor:x"), "2": Foreseen(Fate.EXPIRES)}
+    stays = {"1": ForeseenVersion(Fate.STAYS, "floor:x"), "2": ForeseenVersion(Fate.EXPIRES)}
     place = decided(replace(FACTS, foreseen=stays))
     assert place.decision is Decision.ERASE
     assert [(each.ref, each.fate) for each in place.refs] == [
@@ -194,5 +211,77 @@ def test_the_same_facts_are_the_same_plan_whatever_their_order() -> None:
     assert [place.dataset for place in one.places] == ["lake.db.a", TABLE]
 
 
+def ends(facts: DatasetFacts, **more: Any) -> tuple[datetime | None, str]:
+    plan = plan_erasure([ADA], {0: HELD}, [facts], now=NOW, **more)
+    (place,) = plan.places
+    assert plan.requests[0].ends == place.ends
+    return place.ends.at, place.ends.because
+
+
+def test_bytes_end_with_the_first_run_after_readers_in_flight() -> None:
+    assert ends(FACTS) == (NOW + timedelta(days=1), "the first run after readers in flight")
+    often = Schedule(timedelta(minutes=40), timedelta(hours=1))
+    assert ends(FACTS, schedule=often)[0] == NOW + timedelta(minutes=80)
+    at_once = Schedule(timedelta(hours=1), timedelta(hours=1))
+    assert ends(FACTS, schedule=at_once)[0] == NOW + timedelta(hours=1)
+
+
+@pytest.mark.parametrize(
+    ("change", "days", "because"),
+    [
+        ({"back": HeldBack(ages={"floor:kept": timedelta(days=7)})}, 7, "floor:kept"),
+        ({"back": HeldBack(ages={"floor:kept": timedelta(minutes=1)})}, 1, "the first run after readers in flight"),
+        ({"back": HeldBack(ages={"floor:kept": None})}, None, "floor:kept"),
+        ({"back": HeldBack(holds=("hold:counsel",))}, None, "hold:counsel"),
+        ({"back": HeldBack(settings=("floor:gc",))}, None, "it waits for floor:gc"),
+        ({"cannot": "no API"}, None, "no API"),
+        ({"back": HeldBack(statutes=(Statute("floor:tax", date(2026, 3, 9)),))}, 10, ""),
+        ({"back": HeldBack(statutes=(Statute("floor:tax", None),))}, None, "floor:tax"),
+        ({"terms": ErasureTerms("keep", basis="law", until=date(2026, 3, 9))}, 10, ""),
+        ({"busy": "an erasure", "free_from": NOW + timedelta(hours=30)}, 3, ""),
+        ({"shared": ("lake.db.clone",)}, None, "files stay for lake.db.clone, which reference them"),
+        ({"foreseen": {"1": ForeseenVersion(Fate.STAYS, "a tag")}}, None, "a tag"),
+        (
+            {"foreseen": {"1": ForeseenVersion(Fate.STAYS, "floor:kept, for now")},
+             "back": HeldBack(ages={"floor:kept": timedelta(days=7)})},
+            7, "floor:kept",
+        ),
+    ],
+)  # fmt: skip
+def test_when_a_place_ends_and_what_that_depends_on(change: dict[str, Any], days: int | None, because: str) -> None:
+    at, why = ends(replace(FACTS, **change))
+    assert at == (None if days is None else NOW + timedelta(days=days))
+    assert why.startswith(because)
+
+
+def test_who_waits_for_a_cool_off_is_told_when_it_would_end() -> None:
+    young = replace(ADA, ready_from=NOW + timedelta(hours=30))
+    (request,) = plan_erasure([young], {0: HELD}, [FACTS], now=NOW).requests
+    assert (request.decision, request.ends) == (
+        "wait", BytesEnd(NOW + timedelta(days=3), "the first run after readers in flight")
+    )  # fmt: skip
+
+
+def test_a_request_ends_with_its_last_place() -> None:
+    kept = replace(FACTS, dataset="lake.db.kept", terms=ErasureTerms("keep", basis="law", until=date(2026, 3, 9)))
+    held = {0: [*HELD, replace(HELD[0], dataset="lake.db.kept")]}
+    plan = plan_erasure([ADA], held, [FACTS, kept], now=NOW)
+    assert plan.requests[0].ends == BytesEnd(NOW + timedelta(days=10), "the first run after readers in flight")
+    tapes = CopyStep(copy="tapes", kind="backup", requests=("r1",), until=date(2026, 4, 4), because="a backup")
+    assert plan.with_copies((tapes,)).requests[0].ends == BytesEnd(datetime(2026, 4, 5, tzinfo=UTC), "a backup")
+    assert plan.with_copies((replace(tapes, until=None),)).requests[0].ends == BytesEnd(None, "a backup")
+
+
+def test_what_is_only_estimated_is_no_part_of_a_digest() -> None:
+    one, two = (
+        plan_erasure([ADA], {0: HELD}, [FACTS], now=NOW, schedule=Schedule(timedelta(days=days), timedelta(hours=1)))
+        for days in (1, 2)
+    )
+    assert (one.digest, one.places[0].ends) != (two.digest, two.places[0].ends)
+    assert one.digest == two.digest
+    files = plan_erasure([ADA], {0: HELD}, [replace(FACTS, sizes={"a": 10, "b": 21})], now=NOW)
+    assert files.digest != one.digest
+
+
 def test_less_history_than_the_format_has_is_what_the_table_asks_for() -> None:
-    assert decided(replace(FACTS, terms=ErasureTerms(history="expire"))).history is History.EXPIRE
+    assert decided(replace(FACTS, terms=ErasureTerms(history="expire"))).history is VersionFate.EXPIRE

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from ebbtide.config.subjects import load_identities
 from ebbtide.erasure.find import Finder
-from ebbtide.erasure.found import Search
+from ebbtide.erasure.found import DatasetSearch
 from ebbtide.erasure.identities import Resolved, resolve
 from ebbtide.erasure.places import places_of
 from ebbtide.inventory.information_schema import Inventory
@@ -40,7 +40,7 @@ def resolved(lake: Lake) -> Resolved:
 
 
 @pytest.fixture(scope="module")
-def found(lake: Lake, resolved: Resolved) -> Search:
+def found(lake: Lake, resolved: Resolved) -> DatasetSearch:
     project = lake.tide.project
     identities, inventory = load_identities(lake.root), Inventory.open(project.inventory)
     places = places_of(identities.subjects, identities, label_inventory(project, inventory), inventory)
@@ -55,7 +55,7 @@ def test_identifiers_are_resolved_at_the_head_and_in_every_version(resolved: Res
     }  # fmt: skip
 
 
-def test_every_version_counts_what_its_own_reader_sees(lake: Lake, found: Search) -> None:
+def test_every_version_counts_what_its_own_reader_sees(lake: Lake, found: DatasetSearch) -> None:
     by_version: dict[tuple[str, str], int] = {}
     for dataset, refs in _refs(lake).items():
         for held in (one for one in found.held[0] if one.dataset == dataset):
@@ -72,12 +72,12 @@ def _refs(lake: Lake) -> dict[str, dict[str, str]]:
     return refs
 
 
-def test_of_a_neighbour_nothing_is_counted_but_her_own_rows(found: Search) -> None:
+def test_of_a_neighbour_nothing_is_counted_but_her_own_rows(found: DatasetSearch) -> None:
     assert ("fice.app.users", 1) in {(one.dataset, one.rows) for one in found.held[1]}
     assert "fice.app.nested" not in {one.dataset for one in found.held[1]}
 
 
-def test_the_columns_say_where_in_a_row_the_person_stands(found: Search) -> None:
+def test_the_columns_say_where_in_a_row_the_person_stands(found: DatasetSearch) -> None:
     by_place = {(one.dataset, one.ref): one.columns for one in found.held[0]}
     assert by_place["fice.app.users", "branch:main"] == ("email", "user_id")
     assert by_place["fice.app.nested", "branch:main"] == ("attrs", "seen.user_id", "who.user_id")
@@ -86,7 +86,7 @@ def test_the_columns_say_where_in_a_row_the_person_stands(found: Search) -> None
     assert {"tag:first", "branch:audit", "tag:q3", "branch:side"} <= {ref for _, ref in by_place}
 
 
-def test_what_cannot_be_followed_is_listed_with_the_reason(found: Search) -> None:
+def test_what_cannot_be_followed_is_listed_with_the_reason(found: DatasetSearch) -> None:
     missed = {one.place: one.because for one in found.not_reachable}
     assert missed.pop("fice.app.hashed.uid").startswith("a hash or a mask lies between")
     assert missed.pop("fice.app.view.seen") == "no catalog lists it: a view, or a table of others"
@@ -94,7 +94,7 @@ def test_what_cannot_be_followed_is_listed_with_the_reason(found: Search) -> Non
     assert not missed
 
 
-def test_a_persons_own_rows_are_each_row_once_with_every_place_that_has_it(found: Search) -> None:
+def test_a_persons_own_rows_are_each_row_once_with_every_place_that_has_it(found: DatasetSearch) -> None:
     rows = [one for one in found.rows[0] if one.dataset == "fice.app.users"]
     texts = sorted((json.loads(one.row).get("email") or "", len(one.refs)) for one in rows)
     assert texts == [("", 1), (OLD_MAIL, 1), (NEW_MAIL, 2)]

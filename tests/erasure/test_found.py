@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from ebbtide.erasure.found import Hit, Looked, TableHits, held_by_ref, rows_by_ref
+from ebbtide.erasure.found import Hit, PartsLook, TableHits, held_by_ref, rows_by_ref
 from ebbtide.formats.versions import Retained
 from ebbtide.model.dataset import TableHandle
 from ebbtide.model.ids import DatasetId
@@ -25,14 +25,14 @@ def test_every_data_file_is_covered_by_one_version_that_can_be_read() -> None:
 
 
 def test_a_count_of_a_file_is_that_of_every_version_but_where_something_hides_rows_of_it() -> None:
-    stored = Looked(DATA, again=False, hits=[Hit(0, "a", 2, frozenset({"x"})), Hit(0, "c", 1, frozenset({"y"}))])
+    stored = PartsLook(DATA, again=False, hits=[Hit(0, "a", 2, frozenset({"x"})), Hit(0, "c", 1, frozenset({"y"}))])
     # The third version has a delete for "a", and shows one row less.
-    visible = Looked({"a": 0b00100}, again=True, hits=[Hit(0, "a", 1, frozenset({"x"}))])
+    visible = PartsLook({"a": 0b00100}, again=True, hits=[Hit(0, "a", 1, frozenset({"x"}))])
     found = held_by_ref(RETAINED, [stored, visible])
     assert [(each.ref, each.rows, each.columns) for each in found[0]] == [
         ("branch:main", 1, ("y",)), ("branch:side", 1, ("x",)), ("tag:old", 2, ("x",)), ("version:v1", 2, ("x",)),
     ]  # fmt: skip
-    hidden = Looked({"a": 0b00100}, again=True)
+    hidden = PartsLook({"a": 0b00100}, again=True)
     assert "branch:side" not in {each.ref for each in held_by_ref(RETAINED, [stored, hidden])[0]}
 
 
@@ -43,7 +43,9 @@ def test_what_was_read_as_a_whole_is_told_apart_from_data_files() -> None:
 
 def test_rows_that_are_equal_are_as_many_as_in_the_version_that_has_most_of_them() -> None:
     row, twice = json.dumps({"x": 1}), (json.dumps({"x": 1}),) * 2
-    stored = Looked(DATA, again=False, hits=[Hit(0, "a", 2, frozenset(), twice), Hit(0, "c", 1, frozenset(), (row,))])
+    stored = PartsLook(
+        DATA, again=False, hits=[Hit(0, "a", 2, frozenset(), twice), Hit(0, "c", 1, frozenset(), (row,))]
+    )
     first, second = rows_by_ref(RETAINED, [stored])[0]
     assert (first.refs, second.refs) == (
         ("branch:main", "branch:side", "tag:old", "version:v1"), ("branch:side", "tag:old", "version:v1")

@@ -70,6 +70,12 @@ def test_no_value_of_a_person_is_printed_logged_or_left_behind(tmp_path: Path) -
     assert planned.returncode == 0, planned.stderr
     erased = cold(*noisy, "erase", "run", asked, "--now", "--yes", "--json", cwd=tmp_path)
     assert erased.returncode == 0, erased.stderr
+    for told in (
+        "lake.db.users is decided erase for 1 requests",
+        "lake.db.users begins (erase)",
+        "lake.db.users ends, done",
+    ):
+        assert told in erased.stderr, "who is on call sees what goes on"
     states = {each["dataset"]: each["state"] for each in json.loads(erased.stdout)["datasets"]}
     assert states == {"lake.db.users": "deleted", "lake.db.logins": "deleted"}
     for data in (tmp_path / "lake" / "db" / "logins" / "data").glob("*.parquet"):

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from ebbtide.cli.subject import pairs_of
-from ebbtide.config.subjects import Match, Place, Subject
+from ebbtide.config.subjects import IdentityColumn, Match, Subject
 from ebbtide.erasure.subjects import PeopleFile, _types_of, person_of
-from ebbtide.erasure.values import Declared, canonical, types_in
+from ebbtide.erasure.values import DeclaredIdentity, canonical, types_in
 from ebbtide.errors import InputError
 from ebbtide.ledger.commitment import Identifier
 
@@ -17,9 +17,9 @@ UUID_TEXT = "8841302a-0000-4000-8000-00000000abcd"
 SECRET = "8841302"
 
 
-def declared(*types: str, name: str = "user_id", match: Match = "exact") -> Declared:
-    subject = Subject(name, "subjects.yml:2", (Place("lake.app.users", name),), match=match)
-    return Declared(subject, frozenset(types))
+def declared(*types: str, name: str = "user_id", match: Match = "exact") -> DeclaredIdentity:
+    subject = Subject(name, "subjects.yml:2", (IdentityColumn("lake.app.users", name),), match=match)
+    return DeclaredIdentity(subject, frozenset(types))
 
 
 DECLARED = {"user_id": declared("bigint", "string"), "email": declared("string", name="email", match="casefold")}
@@ -140,8 +140,8 @@ def test_a_value_in_a_nested_column_has_those_of_its_types_that_can_hold_it() ->
         ("profile", {"bigint", "date"}),
         ("ids", {"bigint"}),
     ):
-        assert _types_of(Place("l.d.t", column), types, (), "subjects.yml") == (frozenset(around), True)
-    nested = Declared(declared("string").subject, frozenset(), frozenset({"bigint", "date"}))
+        assert _types_of(IdentityColumn("l.d.t", column), types, (), "subjects.yml") == (frozenset(around), True)
+    nested = DeclaredIdentity(declared("string").subject, frozenset(), frozenset({"bigint", "date"}))
     assert nested.types_of("8841302") == {"bigint"}
     assert nested.types_of("anna@x.de") == frozenset()
     assert canonical(nested, "anna@x.de") == "anna@x.de"
@@ -166,3 +166,25 @@ def test_ten_bad_lines_of_a_long_file_are_told_and_all_others_go_on(tmp_path: Pa
     assert found == [str(10**6 + n) for n in range(lines) if n not in bad]
     assert not any(text in f"{each.because} {each.hint}" for each, text in zip(read.bad, bad.values(), strict=True)
                    if len(text) > 4)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_a_line_that_is_no_text_or_far_too_long_is_told_and_all_others_go_on(tmp_path: Path, kind: str) -> None:
+    people, head = tmp_path / f"people.{kind}", kind == "csv"
+    long = b"1" * (3 << 20)
+    lines = [b"1000001", b"10\xff01", long, b"1000002", b"", long[: (1 << 20) - 1], b"1000003", long]
+    written = [each if head else b'{"user_id": "%b"}' % each if each else each for each in lines]
+    people.write_bytes(b"\n".join([b"user_id", *written] if head else written))
+    read = PeopleFile(people, DECLARED)
+    assert [one.value for (one,) in read.people()] == ["1000001", "1000002", "1000003"]
+    assert [each.line - head for each in read.bad] == [2, 3, 6, 8]
+    assert read.bad[0].because == "not text in UTF-8"
+    assert read.bad[1].because == read.bad[3].because == "longer than 1024 KiB"
+
+
+def test_a_json_object_with_a_key_twice_is_told_and_not_read_in_part(tmp_path: Path) -> None:
+    people = tmp_path / "people.jsonl"
+    people.write_text('{"user_id": "1000001", "user_id": "1000002"}\n{"user_id": ["1000003", "1000004"]}\n')
+    read = PeopleFile(people, DECLARED)
+    assert [[one.value for one in each] for each in read.people()] == [["1000003", "1000004"]]
+    assert [each.line for each in read.bad] == [1]

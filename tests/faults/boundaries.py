@@ -11,7 +11,7 @@ from ebbtide.acts.engine import Engine
 from ebbtide.acts.evidence import still_there
 from ebbtide.ledger.codec import Entry
 from ebbtide.ledger.ledger import Ledger
-from ebbtide.ledger.log import Log
+from ebbtide.ledger.log import LedgerLog
 
 Point = Callable[[str], None]
 
@@ -23,10 +23,10 @@ def watch(point: Point) -> None:
 
 
 def _entries(point: Point) -> None:
-    append, sign = Log.append, Ledger.sign
+    append, sign = LedgerLog.append, Ledger.sign
     pending: list[str] = []
 
-    def appending(self: Log, entries: Sequence[Entry]) -> range:
+    def appending(self: LedgerLog, entries: Sequence[Entry]) -> range:
         kinds = [entry.KIND for entry in entries]
         for kind in kinds:
             point(f"{kind}: before it is written")
@@ -46,7 +46,7 @@ def _entries(point: Point) -> None:
             point(f"{kind}: signed")
         return note
 
-    patched: Any = Log
+    patched: Any = LedgerLog
     patched.append = appending
     patched = Ledger
     patched.sign = signing

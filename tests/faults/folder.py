@@ -18,7 +18,7 @@ from ebbtide.errors import RefusedError
 from ebbtide.formats.base import Depth
 from ebbtide.model.capabilities import YES, Capability
 from ebbtide.model.dataset import Catalog, FileRef, Reading, Role, TableHandle
-from ebbtide.model.history import Kind, Ref, RefKind, Transaction
+from ebbtide.model.history import Ref, RefKind, Transaction, TransactionKind
 from ebbtide.model.ids import DatasetId
 from ebbtide.model.removal import Committed, FileDeletion, Removal
 from ebbtide.storage.remove import remove_files
@@ -84,7 +84,13 @@ class Folder:
                 *(Ref(f"keep-{id_}", RefKind.TAG, id_) for id_ in content["tags"]),
             ),
             transactions=tuple(
-                Transaction(id_, ids[n - 1] if n else None, Kind.SNAPSHOT, _BEGAN + timedelta(days=n), starts_view=True)
+                Transaction(
+                    id_,
+                    ids[n - 1] if n else None,
+                    TransactionKind.SNAPSHOT,
+                    _BEGAN + timedelta(days=n),
+                    starts_view=True,
+                )
                 for n, id_ in enumerate(ids)
             ),
             files=tuple(

@@ -16,13 +16,13 @@ from ebbtide.app.round import RetentionRun, sweeper
 from ebbtide.app.runs import recorded
 from ebbtide.app.sweep import sweep_round
 from ebbtide.ledger.entries import Intent, parse_entry
-from ebbtide.ledger.log import Log
+from ebbtide.ledger.log import LedgerLog
 from ebbtide.state.lease import database_time
 from ebbtide.state.tables import leases
 from ebbtide.storage import remove
 from ebbtide.sweep import sweep as sweeping
 from ebbtide.sweep.act_planning import batches_of
-from ebbtide.sweep.values import Batch, ExpiringObject
+from ebbtide.sweep.values import ExpiringObject, ObjectBatch
 from tests.conformance.driver import Driver, Table
 from tests.faults.boundaries import Point, watch
 from tests.faults.child import Ended, die, in_child
@@ -54,7 +54,7 @@ class Lake:
         asked = {f"file://{os.path.normpath(self.tide.root / path)}": path for path in among}
         paths: set[str] = set()
         with open_ledger(self.tide.project).database.reader() as state:
-            log = Log(state.connection)
+            log = LedgerLog(state.connection)
             for _, _, body in log.rows(0, log.size):
                 entry = parse_entry(body or b"")
                 if isinstance(entry, Intent) and entry.dataset == str(self.tables[name].id):
@@ -102,7 +102,7 @@ class Lake:
 
 
 def _only(dataset: str) -> None:
-    def batches(objects: Iterable[ExpiringObject], *others: Any) -> Iterator[Batch]:
+    def batches(objects: Iterable[ExpiringObject], *others: Any) -> Iterator[ObjectBatch]:
         return batches_of([going for going in objects if going.key.dataset == dataset], *others)
 
     patched: Any = sweeping
@@ -112,15 +112,15 @@ def _only(dataset: str) -> None:
 def _watch_vacuum(point: Point) -> None:
     """Delta removes by VACUUM: a file at a time here."""
     from ebbtide.formats.delta import remove as removal
-    from ebbtide.formats.delta.java import JavaTable
+    from ebbtide.formats.delta.java import DeltaJavaTable
 
-    vacuum = JavaTable.vacuum
+    vacuum = DeltaJavaTable.vacuum
 
-    def vacuuming(self: JavaTable, paths: Any) -> Any:
+    def vacuuming(self: DeltaJavaTable, paths: Any) -> Any:
         answer = vacuum(self, paths)
         point("a batch of files: gone")
         return answer
 
-    patched: Any = JavaTable
+    patched: Any = DeltaJavaTable
     patched.vacuum = vacuuming
     removal._BATCH = 1

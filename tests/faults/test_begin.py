@@ -10,6 +10,7 @@ from typing import Any
 from ebbtide.acts.intents import begin
 from ebbtide.acts.recovery import files_of_act
 from ebbtide.config.project import Limits
+from ebbtide.ledger.attachments import attach_files
 from ebbtide.ledger.entries import Intent, Outcome
 from ebbtide.ledger.ledger import Ledger
 from ebbtide.model.dataset import TableHandle
@@ -17,20 +18,22 @@ from ebbtide.model.ids import DatasetId
 from ebbtide.state.lease import Lease
 from ebbtide.state.values import ObjectKey, Snapshot
 from ebbtide.sweep.owner import Retention
-from ebbtide.sweep.values import Batch, ExpiringObject
+from ebbtide.sweep.values import ExpiringObject, ObjectBatch
 from tests.faults.place import AT, Place
 
 ROW = {"policy": "p", "because": "old", "fingerprint": "f", "rows": 0, "bytes": 0, "drops_from": (), "cutoff": None}
 
 
-def _batch(place: Place, table: str, objects: tuple[ExpiringObject, ...], found: TableHandle, **settings: Any) -> Batch:
-    return Batch(
+def _batch(
+    place: Place, table: str, objects: tuple[ExpiringObject, ...], found: TableHandle, **settings: Any
+) -> ObjectBatch:
+    return ObjectBatch(
         id=f"act-{table}", dataset=f"c.db.{table}", catalog=place.catalog, objects=objects, found=found, **settings
     )
 
 
 def _begin(
-    ledger: Ledger, lease: Lease, run: str, place: Place, batches: Sequence[Batch], snapshot: Snapshot
+    ledger: Ledger, lease: Lease, run: str, place: Place, batches: Sequence[ObjectBatch], snapshot: Snapshot
 ) -> list[tuple[str, object]]:
     """The datasets of the acts that were begun, with the versions that go."""
     nobody: Any = None
@@ -52,7 +55,7 @@ def test_versions_of_a_dataset_with_held_days_are_not_begun_along_with_a_partiti
         with ledger.sweeping(lease) as step:
             run, snapshot = step.state.start_run("sweep", at=AT).id, step.state.snapshot()
 
-        def batch(table: str) -> Batch:
+        def batch(table: str) -> ObjectBatch:
             found = TableHandle(DatasetId("c", ("db",), table), f"file://{place.root}/lake/{table}", "token")
             going = ExpiringObject(ObjectKey(f"c.db.{table}", "versions", "v1"), ROW, None)
             return _batch(place, table, (going,), found)
@@ -74,7 +77,7 @@ def test_what_was_held_or_rescued_since_the_plan_by_a_former_name_is_not_begun(t
             person.state.hold_dataset("c.db.held_once", owner=who, reason="case", at=AT)
             person.state.unmark("c.db.rescued_once", "v1", actor=who, reason="mine", until=None, at=AT)
 
-        def batch(table: str) -> Batch:
+        def batch(table: str) -> ObjectBatch:
             found = TableHandle(DatasetId("c", ("db",), table), f"file://{place.root}/lake/{table}", "token")
             goings = (ExpiringObject(ObjectKey(f"c.db.{table}", "versions", id_), ROW, None) for id_ in ("v1", "v2"))
             return _batch(place, table, tuple(goings), found, called_before=(f"c.db.{table}_once",))
@@ -89,7 +92,10 @@ def test_what_an_act_left_that_was_begun_before_layout_6_is_known_from_its_attac
     place = Place.new(tmp_path / "p")
     ledger = place.ledger()
     with ledger.writing() as step:
-        named, gone = step.attach_files([("file:///a", 1), ("file:///b", 2)]), step.attach_files([("file:///a", 1)])
+        named, gone = (
+            attach_files(step.state.connection, [("file:///a", 1), ("file:///b", 2)]),
+            attach_files(step.state.connection, [("file:///a", 1)]),
+        )
         step.append(
             Intent(at=AT, act="old", verb="sweep", files=named),
             Outcome(at=AT, act="old", result="partial", removed=gone),

@@ -66,11 +66,11 @@ def _kill_at(number: int) -> Callable[[Callable[[str], None]], None]:
     return prepare
 
 
-@pytest.mark.parametrize("every", deep_after_first(7, 1))
+@pytest.mark.parametrize("every", deep_after_first(14, 1))
 def test_a_kill_at_every_boundary_loses_nothing_and_the_next_run_finishes(
     tmp_path: Path, every: int, record_property: Callable[[str, object], None]
 ) -> None:
-    """`make test` is killed at one in seven of them, `make test-deep` at each."""
+    """`make test` is killed at one in fourteen of them, `make test-deep` at each."""
     calm = Place.new(tmp_path / "calm")
     names = _boundaries(calm)
     calm.assert_finished()

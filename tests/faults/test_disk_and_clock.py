@@ -20,6 +20,7 @@ from tests.faults import folder
 from tests.faults.boundaries import watch
 from tests.faults.child import die
 from tests.faults.place import LEFT, Place
+from tests.tiers import deep_after_first
 
 Say = Callable[[str], None]
 MEGABYTES = 4
@@ -82,15 +83,16 @@ def _full_at(boundary: str, disk: Path) -> Callable[[Say], None]:
 
 @pytest.mark.parametrize(
     "boundary",
-    [
+    deep_after_first(
+        "act.intent: written, not committed",
+        "free: after",
+        "act.outcome: committed, not signed",
         "mark.made: before it is written",
         "act.intent: before it is written",
-        "act.intent: written, not committed",
         "act.intent: committed, not signed",
-        "free: after",
         "act.outcome: before it is written",
-        "act.outcome: committed, not signed",
-    ],
+        first=3,
+    ),
 )
 def test_a_full_disk_under_the_ledger_stops_the_sweep_and_the_next_run_finishes(
     tmp_path: Path, small_disk: Path, boundary: str
@@ -180,7 +182,7 @@ def test_files_that_the_store_refuses_are_told_kept_in_mind_and_removed_by_the_n
     place.assert_finished()
 
 
-@pytest.mark.parametrize("moved", ["a/part", "a", "."])
+@pytest.mark.parametrize("moved", deep_after_first("a/part", "a", "."))
 def test_a_folder_that_becomes_a_link_during_a_sweep_loses_nothing_behind_it(tmp_path: Path, moved: str) -> None:
     """Below the table's folder, that folder itself, and the whole lake, after the references were read again."""
     place = Place.new(tmp_path / "p")
@@ -273,7 +275,7 @@ def _jumping(boundary: str, by: str) -> Callable[[Say], None]:
     return prepare
 
 
-@pytest.mark.parametrize("boundary", ["act.intent: signed", "commit: after", "mark needed: after"])
+@pytest.mark.parametrize("boundary", deep_after_first("commit: after", "act.intent: signed", "mark needed: after"))
 def test_a_clock_that_jumps_ahead_ends_the_lease_and_the_next_run_finishes(tmp_path: Path, boundary: str) -> None:
     place = Place.new(tmp_path / "p")
     ended = place.run(_jumping(boundary, "+1 hour"))

@@ -12,6 +12,7 @@ import pytest
 from tests.faults.boundaries import watch
 from tests.faults.child import Child
 from tests.faults.place import Place, story
+from tests.tiers import deep_after_first
 
 POINTS = ("act.intent: signed", "commit: after", "mark needed: after", "a batch of files: gone", "free: after")
 
@@ -49,7 +50,7 @@ def test_a_second_sweeper_is_refused_while_the_first_is_at_work(tmp_path: Path) 
     place.assert_finished()
 
 
-@pytest.mark.parametrize("boundary", POINTS)
+@pytest.mark.parametrize("boundary", deep_after_first(*POINTS, first=2))
 def test_who_slept_through_its_lease_changes_nothing_more(tmp_path: Path, boundary: str) -> None:
     place = Place.new(tmp_path / "p")
     first = Child(story(place, _stopping_at(boundary)))

@@ -19,19 +19,20 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from ebbtide.config.subjects import Identities, Subject
-from ebbtide.erasure.batch import Batch
+from ebbtide.erasure.batch import PeopleBatch
 from ebbtide.errors import ConflictError
 from ebbtide.formats.base import Depth
 from ebbtide.formats.delta import FORMAT
 from ebbtide.formats.delta.erase import ERASING
-from ebbtide.formats.delta.java import Attempt, JavaTable, LiveFile
+from ebbtide.formats.delta.java import Attempt, DeltaJavaTable, LiveAction
 from ebbtide.formats.delta.truncate import Truncation
-from ebbtide.formats.erasing import Erased, Erasure, Fate, History
+from ebbtide.formats.erasing import Erased, Erasure, Fate, VersionFate
 from ebbtide.inventory.spans import Spans
 from ebbtide.ledger.commitment import Identifier
 from ebbtide.model.dataset import Catalog, Reading, TableHandle
 from ebbtide.model.history import build_history
 from ebbtide.model.paths import normalise
+from ebbtide.model.reasons import Code, Reason
 from ebbtide.model.removal import FileDeletion
 from tests.conformance.driver import Table
 from tests.conformance.drivers.delta import DeltaDriver
@@ -66,7 +67,7 @@ class Case:
         redact = asked.pop("redact", None)
         columns = asked.pop("columns", {"id": ("user_id",)})
         people = [[Identifier("user_id", str(each))] for each in who or (WHO,)]
-        batch = Batch(self.driver.spark, people, columns, IDENTITIES, redact)
+        batch = PeopleBatch(self.driver.spark, people, columns, IDENTITIES, redact)
         return Erasure(found=self.found, people=batch, files=frozenset(self.files_with(*who or (WHO,))), **asked)
 
     def erase(self, erasure: Erasure) -> Erased:
@@ -202,7 +203,7 @@ def test_files_whose_bounds_leave_nobody_out_are_the_only_ones_looked_through(
     looked: set[str] = set()
     rows = Attempt.rows
 
-    def spied(self: Attempt, files: Collection[LiveFile], *, hidden: bool) -> DataFrame:
+    def spied(self: Attempt, files: Collection[LiveAction], *, hidden: bool) -> DataFrame:
         looked.update(file.file.path for file in files)
         return rows(self, files, hidden=hidden)
 
@@ -213,7 +214,7 @@ def test_files_whose_bounds_leave_nobody_out_are_the_only_ones_looked_through(
         case.files_with(WHO + 1)
     )
     assert case.ids() == [1, 2, 3, 4, WHO - 1, WHO + 1]
-    people = Batch(case.driver.spark, [[Identifier("user_id", long)]], {"name": ("user_id",)}, IDENTITIES)
+    people = PeopleBatch(case.driver.spark, [[Identifier("user_id", long)]], {"name": ("user_id",)}, IDENTITIES)
     assert case.erase(replace(unsearched, people=people)).rewritten_files == 1, "a cut bound leaves nobody out"
     assert case.ids() == [1, 2, 3, 4, WHO - 1]
 
@@ -325,7 +326,7 @@ def test_kept_versions_stay_readable_with_all_that_follows_them(make: Make) -> N
     case.driver.overwrite(case.table, [(6, "f", DAY), (WHO, "w", DAY)])
     case.driver.append(case.table, [(7, "g", DAY)])
     versions = case.versions()
-    erasure = case.erasure(kept={"3": "hold h1"})
+    erasure = case.erasure(kept={"3": Reason("hold h1", Code.HOLD)})
     foreseen = ERASING.foresee(erasure, case.driver.catalog, case.driver.spark)
     assert (foreseen["2"].fate, foreseen["3"].fate) == (Fate.EXPIRES, Fate.STAYS)
     before = case.ids("3")
@@ -343,17 +344,18 @@ def test_kept_versions_stay_readable_with_all_that_follows_them(make: Make) -> N
 def test_the_floor_of_removed_files_keeps_versions_that_need_such_files_alone(make: Make) -> None:
     floor = "floor:delta.deletedFileRetentionDuration=interval 7 days"
     case = make(properties=FEED)
-    erased = case.erase(case.erasure(kept={"2": floor}))
+    reason = Reason(floor, Code.FLOOR)
+    erased = case.erase(case.erasure(kept={"2": reason}))
     assert (erased.ending, erased.retained) == (("0", "1"), {"version:2": floor})
     head = max(case.versions(), key=int)
-    erased = case.run(case.erasure(kept={head: floor}))
+    erased = case.run(case.erasure(kept={head: reason}))
     assert (erased.retained, case.traces(), case.ids()) == ({}, set(), [1, 2, 3, 4])
 
 
 def test_where_history_is_left_alone_only_the_head_changes(make: Make) -> None:
     case = make()
     before, versions = case.stats(), case.versions()
-    erasure = case.erasure(history=History.REFUSE)
+    erasure = case.erasure(history=VersionFate.REFUSE)
     erased = case.erase(erasure)
     assert (erased.ending, set(erased.retained)) == ((), {"version:2"})
     told = set(case.told)
@@ -466,6 +468,7 @@ def test_what_was_not_proved_is_refused_with_a_reason(make: Make, properties: Ma
     assert (case.stats(), case.versions()) == (before, versions)
 
 
+@pytest.mark.deep
 def test_a_shallow_clone_is_rewritten_and_its_source_is_left_alone(make: Make) -> None:
     source = make()
     location = f"{source.table.location}_clone"
@@ -502,7 +505,7 @@ def test_a_writer_that_was_at_work_when_the_log_was_cut_off_keeps_its_rows(make:
     case = make()
     erased = case.erase(case.erasure())
     case.let_an_hour_pass()
-    writer = JavaTable(case.table.location, case.driver.catalog, case.driver.spark).begin()
+    writer = DeltaJavaTable(case.table.location, case.driver.catalog, case.driver.spark).begin()
     rows = case.driver.spark.createDataFrame([(5, "e", DAY)], "id BIGINT, name STRING, day STRING")
     new = writer.write(rows)
     assert case.purge(case.erasure(in_flight_since=half_an_hour_ago()), erased) == FileDeletion()

@@ -27,7 +27,7 @@ from ebbtide.formats.delta.actions import data_file
 from ebbtide.inventory.spans import Spans
 from ebbtide.model.capabilities import Capability
 from ebbtide.model.dataset import Catalog, FileRef, NotFound, Reading, Role, TableHandle
-from ebbtide.model.history import Kind, build_history
+from ebbtide.model.history import TransactionKind, build_history
 from ebbtide.model.ids import DatasetId
 from ebbtide.model.paths import normalise
 from tests.conformance.driver import Table
@@ -88,7 +88,7 @@ def spark_files(spark: SparkSession, location: str, version: int) -> set[str]:
     return {normalise(path) for path in frame.inputFiles()}
 
 
-def kinds(reading: Reading) -> list[Kind]:
+def kinds(reading: Reading) -> list[TransactionKind]:
     return [t.kind for t in reading.transactions]
 
 
@@ -191,6 +191,7 @@ def test_partitions_tell_who_touched_them_last_and_a_compaction_brings_nothing_n
     assert first.date == date(2026, 1, 1)
 
 
+@pytest.mark.deep
 def test_renamed_columns_are_known_by_their_names_of_today(driver: DeltaDriver) -> None:
     columns = "id BIGINT, who STRUCT<first: STRING, at: STRUCT<zip: INT>>, day DATE, hour TIMESTAMP"
     driver.spark.sql(
@@ -226,6 +227,7 @@ def test_renamed_columns_are_known_by_their_names_of_today(driver: DeltaDriver) 
     assert on_disk(table.location) == visible(reading)
 
 
+@pytest.mark.deep
 def test_a_deletion_vector_under_a_random_prefix_is_found(driver: DeltaDriver) -> None:
     prefixes = {"delta.randomizeFilePrefixes": "true", "delta.randomPrefixLength": "3"}
     table = driver.create("prefixed", variant="vectors", properties=prefixes)
@@ -289,8 +291,8 @@ def test_after_log_cleanup_references_begin_with_the_earliest_version_left(drive
     assert driver.native_ids(table) == ["4", "5"]
     reading = read_table(driver, table)
     assert [(t.id, t.parent_id, t.kind) for t in reading.transactions] == [
-        ("4", "3", Kind.APPEND),
-        ("5", "4", Kind.DELETE),
+        ("4", "3", TransactionKind.APPEND),
+        ("5", "4", TransactionKind.DELETE),
     ]
     assert (reading.transactions[1].rows_added, reading.transactions[1].rows_removed) == (0, 1)
     assert on_disk(table.location) == visible(reading)
@@ -323,6 +325,7 @@ def test_change_data_past_log_cleanup_makes_the_references_unknown(driver: Delta
     assert any("change data past log cleanup" in reason for reason in reading.unknown)
 
 
+@pytest.mark.deep
 def test_change_data_belongs_to_its_own_version_alone(driver: DeltaDriver) -> None:
     table = driver.create("feed spans", properties=FEED)
     driver.append(table, [(n, "a", "b") for n in range(4)])
@@ -335,6 +338,7 @@ def test_change_data_belongs_to_its_own_version_alone(driver: DeltaDriver) -> No
     assert runs == {"2": [{"first": 2, "last": 2}], "3": [{"first": 3, "last": 3}]}
 
 
+@pytest.mark.deep
 def test_the_change_feed_of_the_first_version_left_still_references_what_it_removed(driver: DeltaDriver) -> None:
     table = driver.create("feed head", properties=FEED)
     driver.append(table, [(1, "a", "b")])
@@ -345,7 +349,7 @@ def test_the_change_feed_of_the_first_version_left_still_references_what_it_remo
     feed = driver.spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 2)
     assert len(feed.load(table.location).collect()) == 2  # it reads the removed file
     reading = read_table(driver, table)
-    assert kinds(reading) == [Kind.SNAPSHOT]
+    assert kinds(reading) == [TransactionKind.SNAPSHOT]
     assert file_of(reading, removed).removed_by == ("2",)
 
 
@@ -361,6 +365,7 @@ def test_native_cleanup_leaves_nothing_that_the_reading_does_not_know(driver: De
     assert len(driver.rows(table)) == sum(p.rows or 0 for p in reading.partitions) == 1
 
 
+@pytest.mark.deep
 def test_times_are_those_of_describe_history(driver: DeltaDriver) -> None:
     table = driver.create("times")
     for n in range(3):
@@ -379,22 +384,24 @@ def test_times_are_those_of_describe_history(driver: DeltaDriver) -> None:
     assert ours["1"] == ours["0"] + 1
 
 
+@pytest.mark.deep
 def test_a_replaced_table_starts_a_view_and_keeps_the_old_partitions_names(driver: DeltaDriver) -> None:
     table = driver.create("replaced", partitioned=True)
     driver.append(table, [(1, "a", "2026-01-01")])
     driver.replace(table, [(2, "b", "2026-01-02")])
     reading = read_table(driver, table)
-    assert kinds(reading) == [Kind.METADATA, Kind.APPEND, Kind.SNAPSHOT]
+    assert kinds(reading) == [TransactionKind.METADATA, TransactionKind.APPEND, TransactionKind.SNAPSHOT]
     assert reading.transactions[-1].starts_view
     assert reading.partitions == ()  # the new one is not partitioned
     assert {f.partition for f in reading.files if f.role is Role.DATA} == {"0/day=2026-01-01", None}
     assert on_disk(table.location) == visible(reading)
 
 
+@pytest.mark.deep
 def test_a_table_that_was_only_created_has_one_metadata_transaction(driver: DeltaDriver) -> None:
     table = driver.create("created", properties={"delta.deletedFileRetentionDuration": "interval 2 weeks"})
     reading = read_table(driver, table)
-    assert kinds(reading) == [Kind.METADATA]
+    assert kinds(reading) == [TransactionKind.METADATA]
     assert (reading.refs[0].head, reading.transactions[0].starts_view) == ("0", True)
     assert reading.floors == {
         "delta.deletedFileRetentionDuration": "interval 2 weeks",
@@ -429,7 +436,7 @@ def test_tables_of_another_writer_agree_with_its_reader(small: Catalog) -> None:
     table.delete("id = 2")
     table.optimize.compact()
     reading = read(small, "t")
-    assert kinds(reading)[:7] == [Kind.APPEND] * 6 + [Kind.DELETE]
+    assert kinds(reading)[:7] == [TransactionKind.APPEND] * 6 + [TransactionKind.DELETE]
     live = {normalise(uri) for uri in DeltaTable(location).file_uris()}
     assert {f.path for f in reading.files if f.live and f.role is Role.DATA} == live
     assert on_disk(str(location)) == visible(reading)
@@ -520,8 +527,8 @@ def test_what_was_restored_from_before_the_log_is_no_ones_and_starts_no_view(sma
         commit_file(location, version).unlink()
     reading = read(small, "t")
     assert [(t.id, t.kind, t.starts_view) for t in reading.transactions] == [
-        ("2", Kind.SNAPSHOT, True),
-        ("3", Kind.SNAPSHOT, False),
+        ("2", TransactionKind.SNAPSHOT, True),
+        ("3", TransactionKind.SNAPSHOT, False),
     ]
     assert {f.first_transaction for f in reading.files if f.live and f.role is Role.DATA} == {None}
 
@@ -563,7 +570,7 @@ def test_new_statistics_of_a_live_file_are_no_change_of_files(small: Catalog) ->
     add = next(action["add"] for action in actions if "add" in action)
     add_commit(location, 2, {"add": add | {"dataChange": False}}, {"commitInfo": {"operation": "COMPUTE STATS"}})
     reading = read(small, "t")
-    assert kinds(reading)[-1] is Kind.METADATA
+    assert kinds(reading)[-1] is TransactionKind.METADATA
     assert file_of(reading, normalise(f"{location}/{add['path']}")).first_transaction == "1"
 
 
@@ -698,6 +705,6 @@ def test_a_thousand_commits_are_one_history(small: Catalog) -> None:
         add_commit(location, version, {"add": added}, {"remove": removed})
     reading = read(small, "t")
     assert len(reading.transactions) == 1000
-    assert reading.transactions[-1].kind is Kind.UPDATE  # version 0 is kept all along
+    assert reading.transactions[-1].kind is TransactionKind.UPDATE  # version 0 is kept all along
     assert sum(f.live for f in reading.files if f.role is Role.DATA) == 2
     assert reading.transactions[0].committed_at < datetime.now(UTC)

@@ -17,13 +17,14 @@ from pyspark.errors import IllegalArgumentException
 from pyspark.sql import DataFrame, SparkSession
 
 from ebbtide.errors import ConflictError, LeaseError, RefusedError
-from ebbtide.formats.erasing import Erased, Erasure, Fate, History
+from ebbtide.formats.erasing import Erased, Erasure, Fate, VersionFate
 from ebbtide.formats.hudi import cleanse, rewrite
 from ebbtide.formats.hudi import erase as module
 from ebbtide.formats.hudi.erase import ERASING, SAVED
 from ebbtide.formats.hudi.writer import Writer
 from ebbtide.model.dataset import Catalog, TableHandle
 from ebbtide.model.paths import normalise
+from ebbtide.model.reasons import Code, Reason
 from ebbtide.model.removal import FileDeletion
 from tests.conformance.driver import Table
 from tests.conformance.drivers.hudi import DRIVER, HudiDriver
@@ -76,8 +77,8 @@ class Case:
     driver: HudiDriver
     table: Table
     person: OnePerson = field(default_factory=OnePerson)
-    kept: Mapping[str, str] = field(default_factory=dict)
-    history: History = History.REWRITE
+    kept: Mapping[str, Reason] = field(default_factory=dict)
+    history: VersionFate = VersionFate.REWRITE
     named: dict[str, int] = field(default_factory=dict)
     meanwhile: Callable[[], None] = lambda: None
 
@@ -202,6 +203,7 @@ def test_what_a_writer_makes_of_a_persons_key_or_of_a_neighbour_meanwhile_stays(
     assert [tuple(row) for row in driver.rows(case.table)] == [*theirs, C]
 
 
+@pytest.mark.deep
 def test_a_delete_that_is_cancelled_leaves_nothing_that_blocks_the_table(
     driver: HudiDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,23 +226,23 @@ def test_a_delete_that_is_cancelled_leaves_nothing_that_blocks_the_table(
 def test_versions_that_may_not_end_stay_and_are_told(driver: HudiDriver) -> None:
     case = made(driver, "held")
     first, second = case.ids
-    case.history = History.REFUSE
+    case.history = VersionFate.REFUSE
     disk = on_disk(case.table)
     erased = case.erase()
     assert (erased.ending, set(erased.retained)) == ((), {f"version:{id_}" for id_ in (first, second)})
     assert case.purge(erased) == FileDeletion()
     assert disk <= on_disk(case.table)
-    case.history, case.kept = History.REWRITE, {second: "hold:h1"}
+    case.history, case.kept = VersionFate.REWRITE, {second: Reason("hold:h1", Code.HOLD)}
     assert case.fates() == {first: Fate.EXPIRES, second: Fate.STAYS, case.ids[-1]: Fate.CLEAN}
     erased = case.erase()
     assert (erased.ending, erased.retained) == ((first,), {f"version:{second}": "hold:h1"})
     rows = driver.rows(case.table, version=second)
     assert PERSON in {row.name for row in rows}
     # A hold that came since counts, too: then nothing may end.
-    case.kept, disk = {first: "hold:h2", second: "hold:h1"}, on_disk(case.table)
+    case.kept, disk = {first: Reason("hold:h2", Code.HOLD), second: Reason("hold:h1", Code.HOLD)}, on_disk(case.table)
     assert case.purge(erased) == FileDeletion()
     assert on_disk(case.table) == disk
-    case.kept = {second: "hold:h1"}
+    case.kept = {second: Reason("hold:h1", Code.HOLD)}
     assert case.purge(erased) == FileDeletion()
     assert driver.rows(case.table, version=second) == rows
     assert len(disk - on_disk(case.table)) == 1
@@ -401,6 +403,7 @@ INDEXED = {
 }
 
 
+@pytest.mark.deep
 def test_indexes_are_made_anew_beside_nobody_and_after_a_run_that_died_without_them(
     driver: HudiDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -451,7 +454,7 @@ def test_a_clean_of_a_run_that_died_is_finished_unless_it_takes_what_is_held_by_
         patched.setattr(cleanse, "carry_out", die)
         with pytest.raises(KeyboardInterrupt):
             case.purge(erased)
-    case.kept = {first: "hold:h1"}
+    case.kept = {first: Reason("hold:h1", Code.HOLD)}
     assert "files that are to stay now" in (case.purge(erased).because or "")
     assert on_disk(case.table) == disk
     case.kept = {}

@@ -25,7 +25,7 @@ from ebbtide.formats.base import Depth, supports
 from ebbtide.formats.hudi import FORMAT
 from ebbtide.model.capabilities import Capability
 from ebbtide.model.dataset import Catalog, FileRef, NotFound, Reading, Role, TableHandle
-from ebbtide.model.history import Kind, RefKind
+from ebbtide.model.history import RefKind, TransactionKind
 from ebbtide.model.paths import normalise
 from tests.conformance.driver import Table
 from tests.conformance.drivers.hudi import DRIVER, HudiDriver
@@ -80,24 +80,24 @@ def _mor(driver: HudiDriver) -> Table:
 
 KINDS = {
     "cow": [
-        (Kind.APPEND, True),
-        (Kind.APPEND, False),
-        (Kind.UPDATE, False),
-        (Kind.REWRITE, True),
-        (Kind.SNAPSHOT, True),
-        (Kind.DELETE, True),
-        (Kind.APPEND, False),
-        (Kind.METADATA, False),
+        (TransactionKind.APPEND, True),
+        (TransactionKind.APPEND, False),
+        (TransactionKind.UPDATE, False),
+        (TransactionKind.REWRITE, True),
+        (TransactionKind.SNAPSHOT, True),
+        (TransactionKind.DELETE, True),
+        (TransactionKind.APPEND, False),
+        (TransactionKind.METADATA, False),
     ],
     "mor": [
-        (Kind.APPEND, True),
-        (Kind.APPEND, False),
-        (Kind.DELETE, False),
-        (Kind.UPDATE, False),
-        (Kind.REWRITE, True),
-        (Kind.DELETE, False),
-        (Kind.REWRITE, True),
-        (Kind.UPDATE, False),
+        (TransactionKind.APPEND, True),
+        (TransactionKind.APPEND, False),
+        (TransactionKind.DELETE, False),
+        (TransactionKind.UPDATE, False),
+        (TransactionKind.REWRITE, True),
+        (TransactionKind.DELETE, False),
+        (TransactionKind.REWRITE, True),
+        (TransactionKind.UPDATE, False),
     ],
 }
 
@@ -201,6 +201,7 @@ def test_everything_under_the_table_is_referenced_before_a_clean(story: Story) -
     assert set(paths) == story.disk
 
 
+@pytest.mark.deep
 def test_a_log_file_after_a_scheduled_compaction_is_live_and_survives_it(driver: HudiDriver) -> None:
     table = driver.create("pending", variant="mor")
     driver.append(table, [(1, "a", "x"), (2, "b", "x")])
@@ -289,6 +290,7 @@ def test_transactions_carry_completion_times(story: Story) -> None:
         assert transaction.committed_at.utcoffset() == timedelta(0)
 
 
+@pytest.mark.deep
 def test_a_timeline_in_utc_does_not_move_with_the_machines_zone(driver: HudiDriver) -> None:
     table = driver.create("zoned", properties={"hoodie.table.timeline.timezone": "UTC"})
     driver.append(table, [(1, "a", "x")])
@@ -391,6 +393,7 @@ def test_the_metadata_table_is_part_of_its_table(driver: HudiDriver) -> None:
     assert set(row_files(reading)) == fs_view(driver, table)
 
 
+@pytest.mark.deep
 def test_change_data_files_are_referenced(driver: HudiDriver) -> None:
     cdc = {"hoodie.table.cdc.enabled": "true", "hoodie.table.cdc.supplemental.logging.mode": "data_before_after"}
     table = driver.create("changes", partitioned=True, properties=cdc)
@@ -402,6 +405,7 @@ def test_change_data_files_are_referenced(driver: HudiDriver) -> None:
     assert {f.path for f in reading.files} == on_disk(table)
 
 
+@pytest.mark.deep
 def test_tables_of_the_layout_before_hudi_1_are_read_alike(driver: HudiDriver) -> None:
     table = driver.create("version6", variant="mor", table_version=6)
     assert not timeline(table).exists()
@@ -411,7 +415,13 @@ def test_tables_of_the_layout_before_hudi_1_are_read_alike(driver: HudiDriver) -
     driver.fold_logs(table)
     driver.update(table, "name = 'y'", "id = 2")
     reading = read(driver, table)
-    assert [t.kind for t in reading.transactions] == [Kind.APPEND, Kind.DELETE, Kind.UPDATE, Kind.REWRITE, Kind.UPDATE]
+    assert [t.kind for t in reading.transactions] == [
+        TransactionKind.APPEND,
+        TransactionKind.DELETE,
+        TransactionKind.UPDATE,
+        TransactionKind.REWRITE,
+        TransactionKind.UPDATE,
+    ]
     assert [t.id for t in reading.transactions] == driver.native_ids(table)
     assert set(row_files(reading)) == fs_view(driver, table)
     assert {f.path for f in reading.files} == on_disk(table)
@@ -437,6 +447,7 @@ def test_partitions_are_those_of_the_head_with_their_dates(cow_story: Story) -> 
     assert (partition.last_transaction, partition.landed_at) == (appended.id, appended.committed_at)
 
 
+@pytest.mark.deep
 def test_rows_of_a_partition_with_log_files_are_not_known(mor_story: Story) -> None:
     by_id = {p.id: p for p in mor_story.reading.partitions}
     assert set(by_id) == {p for f in mor_story.reading.files if f.live and (p := f.partition)}
@@ -445,6 +456,7 @@ def test_rows_of_a_partition_with_log_files_are_not_known(mor_story: Story) -> N
     assert changed.last_transaction == mor_story.reading.transactions[-1].id
 
 
+@pytest.mark.deep
 def test_null_odd_and_undated_partition_values_have_no_date(driver: HudiDriver) -> None:
     plain = {"hoodie.datasource.write.partitionpath.urlencode": "false"}
     table = driver.create("odd values", partitioned=True, properties=plain)
@@ -463,6 +475,7 @@ def test_null_odd_and_undated_partition_values_have_no_date(driver: HudiDriver) 
     assert {p.id: p.rows for p in reading.partitions}["0/day=%00"] == 2
 
 
+@pytest.mark.deep
 def test_partition_values_are_decoded_once_where_the_table_encodes_them(driver: HudiDriver) -> None:
     table = driver.create("encoded", partitioned=True)
     driver.append(table, [(1, "a", "50%2F/x y:ü")])
@@ -472,6 +485,7 @@ def test_partition_values_are_decoded_once_where_the_table_encodes_them(driver: 
     assert {f.path for f in reading.files} == on_disk(table)
 
 
+@pytest.mark.deep
 def test_properties_floors_and_dotted_columns_are_read(cow_story: Story) -> None:
     reading = cow_story.reading
     assert reading.floors == {"hoodie.clean.fileversions.retained": "5", "savepoints": cow_story.savepoint}
@@ -487,6 +501,7 @@ def test_properties_floors_and_dotted_columns_are_read(cow_story: Story) -> None
     ]
 
 
+@pytest.mark.deep
 def test_a_table_without_a_commit_has_a_main_branch_without_a_head(driver: HudiDriver) -> None:
     table = driver.create("fresh", partitioned=True)
     reading = read(driver, table)
@@ -542,6 +557,7 @@ def test_the_token_changes_with_everything_that_is_read_and_only_then(driver: Hu
     assert found(driver, table).token == seen[-1]
 
 
+@pytest.mark.deep
 def test_odd_table_names_are_found_and_read(driver: HudiDriver) -> None:
     for name in ("sp ace", "do.t", "per%cent", "per%20cent", "ha#sh", "ünïcode", "q'uote", "co:lon"):
         table = driver.create(name)
@@ -599,7 +615,7 @@ def _cut(path: Path) -> None:
     path.write_bytes(content[: len(content) - 20])
 
 
-@pytest.mark.parametrize("checksum", [True, False], ids=["checksum", "no checksum"])
+@pytest.mark.parametrize("checksum", deep_after_first(True, False), ids=["checksum", "no checksum"])
 @pytest.mark.parametrize(
     ("pattern", "harm"),
     [

@@ -253,6 +253,7 @@ def test_rows_whose_keys_cannot_be_made_again_are_sent_back_and_nothing_is_begun
     assert _timeline(table) == timeline
 
 
+@pytest.mark.deep
 def test_a_partition_that_hudi_refuses_to_drop_leaves_no_instant_behind(driver: HudiDriver) -> None:
     table = driver.create("rm_clustered", partitioned=True)
     driver.append(table, [A, C])
@@ -265,6 +266,7 @@ def test_a_partition_that_hudi_refuses_to_drop_leaves_no_instant_behind(driver: 
     assert timeline <= _timeline(table), "what others began stays"
 
 
+@pytest.mark.deep
 def test_deleting_and_dropping_clean_and_archive_nothing_as_other_writers_do(driver: HudiDriver) -> None:
     eager = {"hoodie.clean.commits.retained": "1", "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
     table = driver.create("rm_quiet", partitioned=True, properties=eager)
@@ -312,6 +314,7 @@ def test_a_table_goes_whole_or_not_at_all(driver: HudiDriver, story: Table) -> N
     assert len(driver.rows(story)) == 4, "a sibling whose name begins alike"
 
 
+@pytest.mark.deep
 def test_rows_partitions_and_versions_go_and_the_table_keeps_its_indexes_and_settings(driver: HudiDriver) -> None:
     """The settings of an index are its writers': only the metadata table itself says which ones there are."""
     table = driver.create("rm_metadata", partitioned=True)
@@ -347,6 +350,7 @@ def test_rows_partitions_and_versions_go_and_the_table_keeps_its_indexes_and_set
     assert [row.id for row in driver.rows(table)] == [1, 3]
 
 
+@pytest.mark.deep
 def test_an_index_that_hudi_cannot_keep_in_step_keeps_rows_and_partitions(driver: HudiDriver) -> None:
     table = driver.create("rm_expression", partitioned=True, properties={"hoodie.metadata.enable": "true"})
     driver.append(table, [A, C])

@@ -36,7 +36,7 @@ def test_a_whole_list_and_its_manifests_are_read(manifest_list: bytes) -> None:
     for manifest in named:
         (entry,) = avro.entries(Path(manifest.path.removeprefix("file://")).read_bytes(), manifest)
         assert entry.status is avro.Status.ADDED
-        assert entry.content is avro.Content.DATA
+        assert entry.content is avro.ManifestContent.DATA
         assert (entry.rows, entry.format) == (1, "PARQUET")
         assert entry.by == manifest.added_by
 

@@ -17,12 +17,13 @@ from pyspark.sql import Row, SparkSession
 
 from ebbtide.errors import ConflictError, EbbtideError, LeaseError, ProofError
 from ebbtide.formats.base import Depth
-from ebbtide.formats.erasing import Erased, Erasure, Fate, History
+from ebbtide.formats.erasing import Erased, Erasure, Fate, VersionFate
 from ebbtide.formats.iceberg import FORMAT
 from ebbtide.formats.iceberg.erase import ERASING
-from ebbtide.formats.iceberg.java import JavaTable, load_table
+from ebbtide.formats.iceberg.java import IcebergJavaTable, load_table
 from ebbtide.model.dataset import Catalog, Role, TableHandle
 from ebbtide.model.paths import local_path, normalise
+from ebbtide.model.reasons import Code, Reason
 from ebbtide.model.removal import FileDeletion
 from tests.conformance.driver import Table
 from tests.conformance.drivers.iceberg import IcebergDriver
@@ -197,14 +198,14 @@ def test_nobody_found_is_no_commit_and_neither_is_a_second_time(jdbc: IcebergDri
 
 def first(monkeypatch: pytest.MonkeyPatch, method: str, *works: Any) -> None:
     """A writer that is faster, at the first calls of one commit."""
-    original, waiting = getattr(JavaTable, method), list(works)
+    original, waiting = getattr(IcebergJavaTable, method), list(works)
 
-    def faster(self: JavaTable, *asked: Any) -> None:
+    def faster(self: IcebergJavaTable, *asked: Any) -> None:
         if waiting:
             waiting.pop(0)()
         original(self, *asked)
 
-    monkeypatch.setattr(JavaTable, method, faster)
+    monkeypatch.setattr(IcebergJavaTable, method, faster)
 
 
 def test_rows_that_come_beside_it_go_too_if_they_are_theirs_and_stay_if_not(
@@ -245,11 +246,11 @@ def test_a_commit_that_comes_to_be_after_it_failed_here_finds_its_files(
     """As a catalog does that answers too late, or the JVM's thread behind a call that was interrupted."""
     table, jvm, late = made(jdbc, f"late_{method}_{unheard[:2]}"), jdbc.spark._jvm, list[Any]()
     erasing = asked(jdbc, table)
-    original, gateway = getattr(JavaTable, method), jdbc.spark.sparkContext._gateway
+    original, gateway = getattr(IcebergJavaTable, method), jdbc.spark.sparkContext._gateway
     assert jvm is not None
     assert gateway is not None
 
-    def later(self: JavaTable, *given: Any) -> None:
+    def later(self: IcebergJavaTable, *given: Any) -> None:
         late.append(lambda: original(self, *given))
         if unheard == "interrupted":
             raise KeyboardInterrupt
@@ -257,7 +258,7 @@ def test_a_commit_that_comes_to_be_after_it_failed_here_finds_its_files(
         raise Py4JJavaError("no answer", jvm.org.apache.iceberg.exceptions.RESTException("no answer", nothing))
 
     with monkeypatch.context() as patch:
-        patch.setattr(JavaTable, method, later)
+        patch.setattr(IcebergJavaTable, method, later)
         with pytest.raises((KeyboardInterrupt, EbbtideError)):
             erasing.erase()
     late[0]()
@@ -283,7 +284,7 @@ def test_a_kept_version_stays_as_it_is_and_is_told(jdbc: IcebergDriver) -> None:
     table = made(jdbc, "held_version")
     before = versions(jdbc, table)
     second = list(before)[1]
-    erasing = asked(jdbc, table, kept={second: "hold 7"})
+    erasing = asked(jdbc, table, kept={second: Reason("hold 7", Code.HOLD)})
     erased = erasing.both()
     assert erased.retained == {"tag:kept": "hold 7"}
     after = versions(jdbc, table)
@@ -348,6 +349,7 @@ def test_a_redaction_that_leaves_who_it_was_is_done_once(jdbc: IcebergDriver) ->
     assert (find(jdbc, table).token, versions(jdbc, table)) == (token, after)
 
 
+@pytest.mark.deep
 def test_versions_are_rewritten_in_the_layout_of_object_stores(
     jdbc: IcebergDriver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -367,8 +369,8 @@ def test_versions_are_rewritten_in_the_layout_of_object_stores(
     assert left(table) == set()
 
 
-@pytest.mark.parametrize("history", deep_after_first(History.REFS, History.EXPIRE, History.REFUSE))
-def test_a_table_says_what_may_become_of_its_versions(jdbc: IcebergDriver, history: History) -> None:
+@pytest.mark.parametrize("history", deep_after_first(VersionFate.REFS, VersionFate.EXPIRE, VersionFate.REFUSE))
+def test_a_table_says_what_may_become_of_its_versions(jdbc: IcebergDriver, history: VersionFate) -> None:
     table = made(jdbc, f"history_{history}")
     before = versions(jdbc, table)
     _, tagged, head = before
@@ -376,17 +378,17 @@ def test_a_table_says_what_may_become_of_its_versions(jdbc: IcebergDriver, histo
     erased = erasing.both()
     after = versions(jdbc, table)
     assert PERSON not in {row["id"] for row in rows(jdbc, table)}
-    if history is History.REFS:
+    if history is VersionFate.REFS:
         assert (erased.ending, erased.retained, erased.rewritten_versions) == ((head,), {}, (tagged,))
         assert after[tagged] == without(before)[tagged]
         assert left(table) == set()
-    elif history is History.EXPIRE:
+    elif history is VersionFate.EXPIRE:
         assert (erased.ending, set(erased.retained)) == ((head,), {"tag:kept"})
         assert after[tagged] == before[tagged]
     else:
         assert (erased.ending, set(erased.retained)) == ((), {"tag:kept", f"version:{head}"})
         assert {id_: after[id_] for id_ in before} == before
-    assert (head in after) is (history is History.REFUSE)
+    assert (head in after) is (history is VersionFate.REFUSE)
 
 
 def test_versions_of_another_schema_end_and_a_tag_of_one_stays_and_says_so(jdbc: IcebergDriver) -> None:
@@ -412,6 +414,7 @@ def test_versions_of_another_schema_end_and_a_tag_of_one_stays_and_says_so(jdbc:
     assert {row["id"] for row in rows(jdbc, table)} == {1, 2}
 
 
+@pytest.mark.deep
 def test_files_by_a_column_that_is_gone_are_rewritten_and_their_versions_are_not(jdbc: IcebergDriver) -> None:
     table = jdbc.create("column_gone", partitioned=True)
     jdbc.append(table, [(PERSON, "p", DAY), (1, "a", DAY)])
@@ -514,6 +517,7 @@ def test_a_staged_version_is_rewritten_and_can_be_published(jdbc: IcebergDriver)
     assert {row["id"] for row in rows(jdbc, table)} == {1, 2, 3, 4, 5, OTHER}
 
 
+@pytest.mark.deep
 def test_a_catalog_that_is_sent_changes_only_loses_versions_and_says_what_stays(jdbc: IcebergDriver) -> None:
     """As a REST catalog would: nothing is rewritten under its id there, and nobody is told that all is gone."""
     table = made(jdbc, "as_rest")
@@ -530,8 +534,8 @@ def test_a_catalog_that_is_sent_changes_only_loses_versions_and_says_what_stays(
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("history", [History.REWRITE, History.EXPIRE])
-def test_a_partition_called_by_the_person_leaves_no_name_anywhere(jdbc: IcebergDriver, history: History) -> None:
+@pytest.mark.parametrize("history", [VersionFate.REWRITE, VersionFate.EXPIRE])
+def test_a_partition_called_by_the_person_leaves_no_name_anywhere(jdbc: IcebergDriver, history: VersionFate) -> None:
     """Folders, manifests, lists, statistics, and metadata files of now and before, by what summaries say in them."""
     table = jdbc.create(f"called_{history}", properties={"write.summary.partition-limit": "10"})
     jdbc.append(table, [(1, "a", DAY)])
@@ -545,7 +549,7 @@ def test_a_partition_called_by_the_person_leaves_no_name_anywhere(jdbc: IcebergD
     erasing.both()
     assert left(table) == set()
     assert {row["id"] for row in rows(jdbc, table)} == {1, 3, OTHER}
-    if history is History.REWRITE:
+    if history is VersionFate.REWRITE:
         after = versions(jdbc, table)
         assert {id_: after[id_] for id_ in before} == without(before)
     token = find(jdbc, table).token
@@ -564,7 +568,7 @@ def test_a_writer_that_was_at_work_in_a_catalog_of_folders_is_refused(
     table = driver.create("numbered", properties={"write.summary.partition-limit": "10"})
     driver.spark.sql(f"ALTER TABLE {table.sql} ADD PARTITION FIELD id")
     driver.append(table, [(PERSON, "p", DAY), (OTHER, "o", DAY)])
-    erasing = asked(driver, table, history=History.EXPIRE, in_flight_since=datetime.now(UTC) - timedelta(days=1))
+    erasing = asked(driver, table, history=VersionFate.EXPIRE, in_flight_since=datetime.now(UTC) - timedelta(days=1))
     erased = erasing.erase()
     writer, jvm = load_table(table.id, spark).operations(), spark._jvm
     assert jvm is not None

@@ -14,7 +14,7 @@ from ebbtide.formats.base import Depth
 from ebbtide.formats.erasing import People
 from ebbtide.formats.iceberg import FORMAT
 from ebbtide.formats.iceberg.versions import VERSIONS
-from ebbtide.formats.versions import PART, Look, Retained
+from ebbtide.formats.versions import PART, Retained, VersionLook
 from ebbtide.model.dataset import Catalog, Role
 from tests.conformance.driver import Table
 from tests.conformance.drivers.iceberg import IcebergDriver
@@ -58,7 +58,7 @@ def looked(driver: IcebergDriver, table: Table, people: People | None, id_: str 
     retained = Retained(found, ids, (1 << len(ids)) - 1, {}, data, 0)
     handed: dict[str, set[object]] = {}
     with ExitStack() as until:
-        for stored in VERSIONS.stored(Look(retained, driver.catalog, driver.spark, until, people=people)):
+        for stored in VERSIONS.stored(VersionLook(retained, driver.catalog, driver.spark, until, people=people)):
             for row in stored.frame.selectExpr(PART, f"{id_} AS id").collect():
                 assert stored.part_of(row[PART]) in stored.held
                 handed.setdefault(stored.part_of(row[PART]), set()).add(row["id"])

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from ebbtide.formats.base import Depth
 from ebbtide.formats.iceberg import FORMAT
 from ebbtide.model.dataset import Catalog, NotFound, Reading, Role, TableHandle
-from ebbtide.model.history import Kind, RefKind
+from ebbtide.model.history import RefKind, TransactionKind
 from ebbtide.model.ids import DatasetId
 from ebbtide.model.paths import local_path
 from tests.conformance.driver import Table
@@ -76,6 +76,7 @@ def test_views_are_no_datasets(jdbc: IcebergDriver) -> None:
     assert "a_view" not in names
 
 
+@pytest.mark.deep
 def test_hadoop_namespaces_may_be_nested(hadoop: IcebergDriver) -> None:
     hadoop.spark.sql("CREATE NAMESPACE IF NOT EXISTS ice.outer")
     hadoop.spark.sql("CREATE NAMESPACE IF NOT EXISTS ice.outer.inner")
@@ -105,14 +106,14 @@ def test_a_branch_on_an_empty_table_leaves_main_without_a_head(jdbc: IcebergDriv
     heads = {r.name: r.head for r in reading.refs}
     assert heads["main"] is None
     assert heads["dev"] == reading.transactions[0].id
-    assert reading.transactions[0].kind is Kind.METADATA
+    assert reading.transactions[0].kind is TransactionKind.METADATA
 
 
 def test_an_insert_of_nothing_is_metadata(jdbc: IcebergDriver) -> None:
     table = jdbc.create("no_rows")
     jdbc.append(table, [(1, "a", DAY)])
     jdbc.spark.sql(f"INSERT INTO {table.sql} SELECT * FROM {table.sql} WHERE id < 0")
-    assert [t.kind for t in read(jdbc, table).transactions] == [Kind.APPEND, Kind.METADATA]
+    assert [t.kind for t in read(jdbc, table).transactions] == [TransactionKind.APPEND, TransactionKind.METADATA]
 
 
 def test_statistics_of_both_kinds_are_referenced(jdbc: IcebergDriver) -> None:
@@ -160,19 +161,21 @@ def test_deletion_vectors_and_delete_files_have_their_roles(jdbc: IcebergDriver)
         jdbc.delete(table, "id = 1")
         reading = read(jdbc, table)
         assert len(paths(reading, role)) == 1
-        assert [t.kind for t in reading.transactions] == [Kind.APPEND, Kind.DELETE]
+        assert [t.kind for t in reading.transactions] == [TransactionKind.APPEND, TransactionKind.DELETE]
         assert reading.transactions[1].rows_removed == 1
 
 
+@pytest.mark.deep
 def test_a_compaction_takes_the_removed_rows_of_delete_files_along(jdbc: IcebergDriver) -> None:
     table = jdbc.create("compacted")
     jdbc.append(table, [(1, "a", DAY), (2, "b", DAY), (3, "c", DAY)])
     jdbc.delete(table, "id = 1")
     jdbc._call("rewrite_data_files", "table => 'db.compacted', options => map('rewrite-all', 'true')")
     last = read(jdbc, table).transactions[-1]
-    assert (last.kind, last.rows_added, last.files_removed) == (Kind.REWRITE, 2, 1)
+    assert (last.kind, last.rows_added, last.files_removed) == (TransactionKind.REWRITE, 2, 1)
 
 
+@pytest.mark.deep
 def test_older_metadata_files_than_the_log_names_are_still_referenced(jdbc: IcebergDriver) -> None:
     table = jdbc.create("long_log", properties={"write.metadata.previous-versions-max": "3"})
     for n in range(8):
@@ -210,6 +213,7 @@ def test_metadata_files_are_referenced_where_they_are_and_missing_ones_only_wher
     assert paths(read(jdbc, table), Role.METADATA) == metadata, "nobody but a fault takes what the log names"
 
 
+@pytest.mark.deep
 def test_partition_dates_come_from_transforms(jdbc: IcebergDriver) -> None:
     jdbc.spark.sql(
         "CREATE TABLE lake.db.transforms (id BIGINT, at TIMESTAMP) USING iceberg "
@@ -237,6 +241,7 @@ def test_a_date_that_no_calendar_has_is_none_and_the_rest_of_the_table_goes_on(j
         assert len({p.id for p in reading.partitions}) == 2
 
 
+@pytest.mark.deep
 def test_months_and_hours_cover_what_they_say(jdbc: IcebergDriver) -> None:
     for transform, expected in (("months", ("2026-02-01", "2026-02-28")), ("hours", ("2026-02-03", "2026-02-03"))):
         name = f"by_{transform}"
@@ -267,6 +272,7 @@ def test_a_file_that_two_tables_reference_is_in_both_readings(jdbc: IcebergDrive
     assert paths(read(jdbc, b), Role.DATA) == {file}
 
 
+@pytest.mark.deep
 def test_nested_columns_are_listed_after_their_parent(jdbc: IcebergDriver) -> None:
     jdbc.spark.sql(
         "CREATE TABLE lake.db.nested (id BIGINT, who STRUCT<name: STRING, at: STRUCT<lat: DOUBLE>>) USING iceberg"
@@ -276,6 +282,7 @@ def test_nested_columns_are_listed_after_their_parent(jdbc: IcebergDriver) -> No
     assert [c.name for c in reading.columns] == ["id", "who", "who.name", "who.at", "who.at.lat"]
 
 
+@pytest.mark.deep
 def test_a_full_overwrite_that_was_cherry_picked_starts_no_view(jdbc: IcebergDriver) -> None:
     """Its live file was added by an earlier transaction, the staged one (formats.md)."""
     table = jdbc.create("picked_overwrite", partitioned=True)
@@ -299,6 +306,7 @@ def test_a_full_overwrite_that_was_cherry_picked_starts_no_view(jdbc: IcebergDri
     assert live.first_transaction == staged
 
 
+@pytest.mark.deep
 def test_the_date_is_in_one_column_over_all_specs(jdbc: IcebergDriver) -> None:
     """Evolution: months and days of one column are one; a spec that lacks it has no date, whatever it has instead."""
     jdbc.spark.sql(

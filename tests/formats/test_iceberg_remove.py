@@ -19,7 +19,7 @@ from pyspark.sql import Row, SparkSession
 from ebbtide.errors import ConflictError, LeaseError, RefusedError
 from ebbtide.formats.base import Depth
 from ebbtide.formats.iceberg import FORMAT
-from ebbtide.formats.iceberg.java import JavaTable
+from ebbtide.formats.iceberg.java import IcebergJavaTable
 from ebbtide.model.dataset import Catalog, FileRef, Reading, Role, TableHandle
 from ebbtide.model.paths import local_path, normalise
 from ebbtide.model.removal import Committed, Drop, FileDeletion, Removal, RowDelete
@@ -204,6 +204,7 @@ def test_a_staged_version_that_was_published_since_the_plan_is_sent_back(jdbc: I
     assert [row.id for row in jdbc.rows(table)] == [1, 2, 4]
 
 
+@pytest.mark.deep
 def test_statistics_of_both_kinds_leave_the_metadata_with_their_version(jdbc: IcebergDriver) -> None:
     """Hazards 10 and 11."""
     table = jdbc.create("with_statistics", partitioned=True)
@@ -285,6 +286,7 @@ def test_the_files_of_a_transaction_leave_the_head_and_the_rest_of_their_partiti
     assert [row.id for row in jdbc.rows(table)] == [3]
 
 
+@pytest.mark.deep
 def test_files_are_dropped_as_data_files_and_never_deleted_on_the_spot(jdbc: IcebergDriver) -> None:
     """formats.md: a text given to `deleteFile` through py4j deletes the live file before any commit."""
     table = jdbc.create("on_the_spot", partitioned=True)
@@ -296,6 +298,7 @@ def test_files_are_dropped_as_data_files_and_never_deleted_on_the_spot(jdbc: Ice
     assert [row.id for row in jdbc.rows(table, version=first)] == [1, 2]
 
 
+@pytest.mark.deep
 def test_the_same_day_under_two_specs_is_two_partitions(jdbc: IcebergDriver) -> None:
     table = jdbc.create("two_specs_drop", partitioned=True)
     jdbc.append(table, [(1, "a", DAY), (2, "b", None)])
@@ -383,15 +386,15 @@ def test_a_branch_that_is_written_to_in_the_last_moment_is_not_dropped(
     table = jdbc.create("branches_race")
     jdbc.append(table, [(1, "a", DAY)])
     jdbc.create_branch(table, "old")
-    removal, remove = Removal(found=find(jdbc, table), branches=("old",)), JavaTable.remove_branch
+    removal, remove = Removal(found=find(jdbc, table), branches=("old",)), IcebergJavaTable.remove_branch
     late = [(2, "b", DAY)]
 
-    def written_first(self: JavaTable, *asked: Any) -> None:
+    def written_first(self: IcebergJavaTable, *asked: Any) -> None:
         if late:
             jdbc.append(table, [late.pop()], branch="old")
         remove(self, *asked)
 
-    monkeypatch.setattr(JavaTable, "remove_branch", written_first)
+    monkeypatch.setattr(IcebergJavaTable, "remove_branch", written_first)
     outcome = commit(jdbc, removal)
     assert not late
     assert set(outcome.sent_back) == {"old"}
@@ -504,6 +507,7 @@ def test_a_table_that_was_written_to_since_the_plan_is_not_dropped(driver: Icebe
     check_whole(driver, table)
 
 
+@pytest.mark.deep
 def test_a_hadoop_table_goes_with_its_last_metadata_file_last(hadoop: IcebergDriver) -> None:
     table = history(hadoop, "dropped_folder")
     removal = drop_of(hadoop, table)
@@ -528,18 +532,18 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], None]],
     """Let a real writer commit each time after the table was looked at and before the commit is made."""
 
     def arrange(write: Callable[[], None]) -> None:
-        remove, delete = JavaTable.remove_snapshots, JavaTable.delete_files
+        remove, delete = IcebergJavaTable.remove_snapshots, IcebergJavaTable.delete_files
 
-        def removing(self: JavaTable, *given: Any) -> None:
+        def removing(self: IcebergJavaTable, *given: Any) -> None:
             write()
             remove(self, *given)
 
-        def deleting(self: JavaTable, *given: Any) -> None:
+        def deleting(self: IcebergJavaTable, *given: Any) -> None:
             write()
             delete(self, *given)
 
-        monkeypatch.setattr(JavaTable, "remove_snapshots", removing)
-        monkeypatch.setattr(JavaTable, "delete_files", deleting)
+        monkeypatch.setattr(IcebergJavaTable, "remove_snapshots", removing)
+        monkeypatch.setattr(IcebergJavaTable, "delete_files", deleting)
 
     return arrange
 

@@ -12,9 +12,9 @@ from pyiceberg.types import LongType, NestedField, StringType
 from pyspark.sql import SparkSession
 
 from ebbtide.errors import LeaseError
-from ebbtide.formats.erasing import Fate, History
+from ebbtide.formats.erasing import Fate, VersionFate
 from ebbtide.formats.iceberg.erase import ERASING
-from ebbtide.formats.iceberg.java import JavaTable
+from ebbtide.formats.iceberg.java import IcebergJavaTable
 from ebbtide.model.dataset import Catalog
 from ebbtide.model.ids import DatasetId
 from ebbtide.spark.session import FEW_ROWS, quote, session
@@ -97,7 +97,7 @@ def test_what_died_while_a_tag_was_moved_is_finished_by_asking_again(
         raise LeaseError("lost", fence=1)
 
     with monkeypatch.context() as patched:
-        patched.setattr(JavaTable, "move_tag", dies)
+        patched.setattr(IcebergJavaTable, "move_tag", dies)
         with pytest.raises(LeaseError):
             erasing.erase()
     assert ids(driver, table, ".tag_kept") == {1, 2, PERSON, OTHER}
@@ -112,7 +112,7 @@ def test_what_died_while_a_tag_was_moved_is_finished_by_asking_again(
 def test_a_tag_that_is_not_to_be_rewritten_stays(rest: tuple[IcebergDriver, SqlCatalog]) -> None:
     driver, tables = rest
     table = made(driver, tables, "stays")
-    erased = asked(driver, table, history=History.EXPIRE).both()
+    erased = asked(driver, table, history=VersionFate.EXPIRE).both()
     assert ids(driver, table, ".tag_kept") == {1, 2, PERSON, OTHER}
     assert erased.retained.keys() == {"tag:kept", "manifests"}
     assert Path(table.location).is_dir()

@@ -13,12 +13,13 @@ from pyspark.sql import functions as F
 
 from ebbtide.errors import ConflictError, EbbtideError, RefusedError
 from ebbtide.formats.base import Depth
-from ebbtide.formats.erasing import Erased, Erasure, Fate, History
+from ebbtide.formats.erasing import Erased, Erasure, Fate, VersionFate
 from ebbtide.formats.paimon import FORMAT
 from ebbtide.formats.paimon.erase import ERASING
-from ebbtide.formats.paimon.java import Rewriter, open_rewriter
+from ebbtide.formats.paimon.java import PaimonRewriter, open_rewriter
 from ebbtide.model.dataset import Catalog, Reading, TableHandle
 from ebbtide.model.paths import normalise
+from ebbtide.model.reasons import Code, Reason
 from ebbtide.model.removal import FileDeletion
 from tests.conformance.driver import Table
 from tests.conformance.drivers.paimon import PaimonDriver
@@ -70,8 +71,8 @@ class Erasing:
     driver: PaimonDriver
     table: Table
     people: Gone = field(default_factory=Gone)
-    history: History = History.REWRITE
-    kept: Mapping[str, str] = field(default_factory=dict)
+    history: VersionFate = VersionFate.REWRITE
+    kept: Mapping[str, Reason] = field(default_factory=dict)
     seen_in: Collection[str] = ()
     named: dict[str, int] = field(default_factory=dict)
 
@@ -257,7 +258,7 @@ def test_a_version_in_which_somebody_was_found_ends_though_an_erasure_came_befor
 
 def test_a_held_version_and_what_comes_after_it_stay_and_are_told_of(driver: PaimonDriver) -> None:
     lake = made(driver, "er_kept")
-    lake.kept = {"main/1": "hold h"}
+    lake.kept = {"main/1": Reason("hold h", Code.HOLD)}
     before = lake.data()
     erased = lake.all()
     assert lake.names() == ["bob", "cy"]
@@ -312,16 +313,16 @@ def is_erased(lake: Erasing) -> bool:
 def test_what_died_between_two_commits_is_finished(
     driver: PaimonDriver, monkeypatch: pytest.MonkeyPatch, step: str, time: int
 ) -> None:
-    lake, asked, ask = with_refs(driver, f"er_died_{step}_{time}"), [0], Rewriter.ask
+    lake, asked, ask = with_refs(driver, f"er_died_{step}_{time}"), [0], PaimonRewriter.ask
 
-    def dies(self: Rewriter, question: str, *about: object) -> object:
+    def dies(self: PaimonRewriter, question: str, *about: object) -> object:
         asked[0] += question == step
         if question == step and asked[0] == time:
             raise KeyboardInterrupt
         return ask(self, question, *about)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Rewriter, "ask", dies)
+        patched.setattr(PaimonRewriter, "ask", dies)
         with pytest.raises(KeyboardInterrupt):
             lake.erase()
     assert lake.reading().unknown == ()
@@ -414,16 +415,16 @@ def test_tags_and_branches_read_as_before_without_the_person(driver: PaimonDrive
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("history", [History.EXPIRE, History.REFUSE])
-def test_what_the_history_does_not_allow_stays_and_says_so(driver: PaimonDriver, history: History) -> None:
+@pytest.mark.parametrize("history", [VersionFate.EXPIRE, VersionFate.REFUSE])
+def test_what_the_history_does_not_allow_stays_and_says_so(driver: PaimonDriver, history: VersionFate) -> None:
     lake = made(driver, f"er_history_{history}")
     driver.create_tag(lake.table, "kept", "main/1")
     lake.history = history
     erased = lake.all()
     assert (lake.names(), lake.tagged("kept")) == (["bob", "cy"], ["ann", "bob"])
     assert "tag:kept" in erased.retained
-    assert bool(erased.ending) == (history is History.EXPIRE)
-    if history is History.REFUSE:
+    assert bool(erased.ending) == (history is VersionFate.EXPIRE)
+    if history is VersionFate.REFUSE:
         assert lake.names(version="main/2") == ["ann", "bob", "cy"]
 
 
@@ -452,6 +453,7 @@ def test_rows_that_only_a_delete_hides_go_from_the_bytes(driver: PaimonDriver) -
     assert lake.names() == ["bea", "cy"], "what comes later still wins"
 
 
+@pytest.mark.deep
 def test_a_key_that_only_a_manifest_still_names_goes(driver: PaimonDriver) -> None:
     lake = Erasing(driver, driver.create("er_key_name", variant="key", properties={"primary-key": "name"}), Gone("zoe"))
     driver.append(lake.table, [ANN, BOB, (9, "zoe", "a")])
@@ -502,6 +504,7 @@ def test_what_was_not_proved_is_refused_as_a_whole(
     assert lake.disk() == disk
 
 
+@pytest.mark.deep
 def test_what_becomes_of_each_version_is_foreseen(driver: PaimonDriver) -> None:
     lake = made(driver, "er_foreseen")
     driver.create_tag(lake.table, "kept", "main/1")
@@ -532,6 +535,7 @@ def test_times_that_spark_would_cut_are_not_written_anew(driver: PaimonDriver, t
     assert lake.disk() == disk
 
 
+@pytest.mark.deep
 def test_what_a_tag_or_a_branch_has_in_another_schema_is_kept_and_told(driver: PaimonDriver) -> None:
     lake = made(driver, "er_renamed")
     driver.create_tag(lake.table, "bare", "main/2")

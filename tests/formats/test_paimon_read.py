@@ -21,7 +21,7 @@ from ebbtide.errors import UnreadableError
 from ebbtide.formats.base import Depth
 from ebbtide.formats.paimon import FORMAT
 from ebbtide.model.dataset import Catalog, NotFound, Reading, Role, TableHandle
-from ebbtide.model.history import Kind, RefKind, build_history
+from ebbtide.model.history import RefKind, TransactionKind, build_history
 from ebbtide.model.paths import normalise
 from ebbtide.spark.session import quote_text
 from tests.conformance.driver import Table
@@ -123,6 +123,7 @@ def test_files_that_only_a_branch_reads_stay_referenced_when_its_tag_is_deleted(
     assert "branch" in it.value.hint
 
 
+@pytest.mark.deep
 def test_a_branch_keeps_the_name_of_its_first_transaction_when_main_has_expired_it(driver: PaimonDriver) -> None:
     table = driver.create("pr_fork")
     driver.append(table, [A])
@@ -162,6 +163,7 @@ def test_what_a_dropped_branch_leaves_behind_is_not_referenced(driver: PaimonDri
     assert on_disk(table) - referenced(read(driver, table)) == left | {normalise(str(orphan))}
 
 
+@pytest.mark.deep
 def test_after_fast_forward_main_owns_the_branchs_transactions(driver: PaimonDriver) -> None:
     table = driver.create("pr_forward")
     driver.append(table, [A])
@@ -235,6 +237,7 @@ def test_settings_tags_and_consumers_that_limit_cleanup_are_floors(driver: Paimo
     assert referenced(read(driver, table)) == on_disk(table)
 
 
+@pytest.mark.deep
 def test_a_branchs_own_settings_are_floors_and_those_that_it_was_made_with_are_not_told_twice(
     driver: PaimonDriver,
 ) -> None:
@@ -252,6 +255,7 @@ def test_a_branchs_own_settings_are_floors_and_those_that_it_was_made_with_are_n
 # Kinds
 
 
+@pytest.mark.deep
 def test_a_delete_by_deletion_vectors_is_a_delete_though_paimon_calls_it_a_compaction(driver: PaimonDriver) -> None:
     table = driver.create("pr_vectors", properties=VECTORS, partitioned=True)
     driver.append(table, [A, B])
@@ -276,6 +280,7 @@ def test_a_delete_by_deletion_vectors_is_a_delete_though_paimon_calls_it_a_compa
     assert next(f for f in reading.files if f.role is Role.DELETION_VECTOR).removed_by == ("main/5",)
 
 
+@pytest.mark.deep
 def test_kinds_come_from_files_and_not_from_what_paimon_calls_a_commit(driver: PaimonDriver) -> None:
     table = driver.create("pr_kinds")
     driver.append(table, [A, B])
@@ -304,6 +309,7 @@ def test_kinds_come_from_files_and_not_from_what_paimon_calls_a_commit(driver: P
     assert history.files == ()
 
 
+@pytest.mark.deep
 def test_a_file_that_deletes_keys_is_no_append_and_a_level_change_is_nothing(driver: PaimonDriver) -> None:
     table = driver.create("pr_key", variant="key", properties={**VECTORS, "write-only": "false"})
     driver.append(table, [A, B])  # written at level 0, then moved up by a compaction of its own
@@ -315,6 +321,7 @@ def test_a_file_that_deletes_keys_is_no_append_and_a_level_change_is_nothing(dri
     assert referenced(reading) == on_disk(table)
 
 
+@pytest.mark.deep
 def test_indexes_beside_data_files_and_of_dynamic_buckets_are_references(driver: PaimonDriver) -> None:
     bloom = {"file-index.bloom-filter.columns": "id", "file-index.in-manifest-threshold": "1 B"}
     beside = driver.create("pr_bloom", properties=bloom)
@@ -327,6 +334,7 @@ def test_indexes_beside_data_files_and_of_dynamic_buckets_are_references(driver:
         assert referenced(reading) == on_disk(table)
 
 
+@pytest.mark.deep
 def test_an_index_that_a_later_commit_gives_to_a_file_is_a_reference(driver: PaimonDriver) -> None:
     """What Flink's `rewrite_file_index` commits: the same file once more, with an index beside it."""
     table = driver.create("pr_indexed")
@@ -400,6 +408,7 @@ def test_odd_names_are_read_as_they_are_on_disk(driver: PaimonDriver, name: str)
     assert referenced(reading) == on_disk(table)
 
 
+@pytest.mark.deep
 def test_struct_fields_follow_their_parent(driver: PaimonDriver) -> None:
     table = driver.create("pr_struct", columns="id BIGINT NOT NULL, s STRUCT<x: INT, y: STRUCT<z: STRING>>, t STRING")
     assert [(c.name, c.position) for c in read(driver, table).columns] == [
@@ -556,6 +565,7 @@ def test_what_a_newer_paimon_wrote_is_not_fully_known(driver: PaimonDriver, whol
 # Many at once
 
 
+@pytest.mark.deep
 def test_several_threads_read_several_tables_at_once(driver: PaimonDriver, whole: Table, spark: SparkSession) -> None:
     many = driver.create("pr_many", partitioned=True)
     spark.sql(f"INSERT INTO {many.sql} SELECT id, 'n', CAST(id % 40 AS STRING) FROM range(80)")
@@ -568,9 +578,10 @@ def test_several_threads_read_several_tables_at_once(driver: PaimonDriver, whole
         assert referenced(same[0]) == on_disk(table)
 
 
+@pytest.mark.deep
 def test_a_branch_is_quoted_like_any_other_name(driver: PaimonDriver) -> None:
     table = driver.create("pr_names")
     driver.append(table, [A])
     driver._call("create_tag", table, tag=quote_text("it's v1.0"))
     assert heads(read(driver, table), RefKind.TAG) == {"it's v1.0": "main/1"}
-    assert Kind.APPEND in {t.kind for t in read(driver, table).transactions}
+    assert TransactionKind.APPEND in {t.kind for t in read(driver, table).transactions}

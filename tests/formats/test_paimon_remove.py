@@ -216,6 +216,7 @@ def test_a_file_added_then_deleted_goes_and_one_deleted_then_added_stays(driver:
     assert {f.path for f in read(driver, table).files} == on_disk(table)
 
 
+@pytest.mark.deep
 def test_the_manifests_of_the_ranges_end_stay_and_the_earliest_hint_moves(driver: PaimonDriver, tmp_path: Path) -> None:
     table = history(driver, "rm_end")
     named = taken_by_paimon(driver, table, tmp_path, 3)
@@ -227,6 +228,7 @@ def test_the_manifests_of_the_ranges_end_stay_and_the_earliest_hint_moves(driver
     assert [row.id for row in driver.rows(table, version="main/3")] == [1, 2, 3]
 
 
+@pytest.mark.deep
 def test_the_count_returned_is_right_and_goes_by_tens(driver: PaimonDriver, tmp_path: Path) -> None:
     table = driver.create("rm_count")
     for number in range(13):
@@ -244,6 +246,7 @@ def test_the_count_returned_is_right_and_goes_by_tens(driver: PaimonDriver, tmp_
     assert len(driver.rows(table)) == 13
 
 
+@pytest.mark.deep
 def test_a_hole_below_the_earliest_is_fine_and_one_inside_the_range_stops_it(
     driver: PaimonDriver, tmp_path: Path
 ) -> None:
@@ -334,6 +337,7 @@ def test_what_a_consumer_has_still_to_read_stays(driver: PaimonDriver) -> None:
 
 
 @pytest.mark.parametrize("producer", deep_after_first("input", "none"))
+@pytest.mark.deep
 def test_changelogs_that_are_kept_longer_outlive_expiry(driver: PaimonDriver, producer: str) -> None:
     kept = {"changelog-producer": producer, "changelog.num-retained.min": "100", "changelog.num-retained.max": "100"}
     kept |= {"changelog.time-retained": "10 d"}
@@ -372,6 +376,7 @@ def test_changelogs_that_are_kept_longer_outlive_expiry(driver: PaimonDriver, pr
 
 
 @pytest.mark.parametrize("variant", deep_after_first(*PaimonDriver.variants))
+@pytest.mark.deep
 def test_index_manifests_and_statistics_go_with_their_versions(
     driver: PaimonDriver, tmp_path: Path, variant: str
 ) -> None:
@@ -451,6 +456,7 @@ def test_a_partition_that_was_rewritten_since_is_sent_back(driver: PaimonDriver)
     assert [row.id for row in driver.rows(table)] == [2]
 
 
+@pytest.mark.deep
 def test_null_and_empty_partitions_are_told_apart_though_they_share_a_folder(driver: PaimonDriver) -> None:
     table = driver.create("rm_null", partitioned=True)
     driver.append(table, [(1, "null", None), (2, "empty", ""), C])
@@ -521,6 +527,7 @@ def test_rows_before_the_cutoff_go_and_null_stays(driver: PaimonDriver, variant:
     assert sent_back["none"].startswith("the predicate does not fit the table")
 
 
+@pytest.mark.deep
 def test_deleting_rows_expires_nothing_though_the_table_expires_on_commit(driver: PaimonDriver) -> None:
     table = history(driver, "rm_rows_quiet")
     eager = {"write-only": "false", "snapshot.num-retained.min": "1", "snapshot.num-retained.max": "1"}
@@ -534,6 +541,7 @@ def test_deleting_rows_expires_nothing_though_the_table_expires_on_commit(driver
     assert len(versions(read(driver, table))) == 1, "any other writer does"
 
 
+@pytest.mark.deep
 def test_deleting_rows_drops_no_partition_though_the_table_expires_them_on_commit(driver: PaimonDriver) -> None:
     columns = "id BIGINT, name STRING, day STRING"
     table = driver.create("rm_rows_days", columns=columns, partitioned=True)

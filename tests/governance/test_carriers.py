@@ -10,9 +10,9 @@ import pytest
 from ebbtide.app.erase_verify import needles_of
 from ebbtide.app.scan import run_scan
 from ebbtide.config import load_project
-from ebbtide.config.subjects import Identities, Place, Subject
+from ebbtide.config.subjects import Identities, IdentityColumn, Subject
 from ebbtide.erasure.subjects import declared_identities
-from ebbtide.erasure.values import Declared
+from ebbtide.erasure.values import DeclaredIdentity
 from ebbtide.errors import InputError
 from ebbtide.formats.base import Depth
 from ebbtide.governance.carriers import Carriers, carriers
@@ -49,15 +49,15 @@ def root(tmp_path: Path) -> Path:
 def carried(root: Path, table_id: str, column: str) -> Carriers:
     project = load_project(root)
     inventory = Inventory.open(project.inventory)
-    subject = Subject("user_id", "subjects.yml:2", (Place(table_id, column),))
+    subject = Subject("user_id", "subjects.yml:2", (IdentityColumn(table_id, column),))
     return carriers(subject, label_inventory(project, inventory), inventory)
 
 
 def test_a_column_that_only_lineage_names_is_followed_and_listed_and_not_looked_at(root: Path) -> None:
     found = carried(root, "lake.db.users", "id")
     assert set(found.columns) == {
-        Place("lake.db.users", "id"), Place("lake.db.daily", "id"),
-        Place("lake.db.late", "id"), Place("lake.db.late", "name"),
+        IdentityColumn("lake.db.users", "id"), IdentityColumn("lake.db.daily", "id"),
+        IdentityColumn("lake.db.late", "id"), IdentityColumn("lake.db.late", "name"),
     }  # fmt: skip
     assert [(one.place, one.failed) for one in found.unread] == [("lake.db.daily.copy", False)]
 
@@ -72,7 +72,7 @@ def test_a_table_that_was_dropped_stops_nobody_and_lineage_goes_on_from_it(root:
     SmallLake(root).tables.drop_table("db.users")
     run_scan(load_project(root), now=datetime.now(UTC), depth=Depth.HISTORY)
     found = carried(root, "lake.db.users", "id")
-    assert Place("lake.db.daily", "id") in found.columns
+    assert IdentityColumn("lake.db.daily", "id") in found.columns
     assert all(place.table_id != "lake.db.users" for place in found.columns)
     assert ("lake.db.users.id", False) in [(one.place, one.failed) for one in found.unread]
     assert found.elsewhere == ()
@@ -93,8 +93,8 @@ def test_of_a_dropped_table_no_type_is_known_and_a_search_looks_for_all_of_them(
     run_scan(load_project(root), now=datetime.now(UTC), depth=Depth.HISTORY)
     inventory = Inventory.open(load_project(root).inventory)
 
-    def said(*tables: str) -> Declared:
-        places = tuple(Place(table, "id") for table in tables)
+    def said(*tables: str) -> DeclaredIdentity:
+        places = tuple(IdentityColumn(table, "id") for table in tables)
         return declared_identities(Identities({"id": Subject("id", "s:1", places)}), inventory)["id"]
 
     assert said("lake.db.users", "lake.db.daily").types == said("lake.db.daily").types != frozenset()

@@ -187,7 +187,10 @@ def test_with_enforce_a_scan_repairs_and_leaves_the_window_of_what_is_held_or_un
     spark.sql("CREATE TABLE cice.app.taxed (uid STRING)")
     policies = project.root / "policies" / "floors.yml"
     policies.parent.mkdir(exist_ok=True)
-    policies.write_text("floors: [{tables: [cice.app.taxed], keep_at_least: 1y, basis: tax}]\n")
+    policies.write_text(
+        "policies: [{name: old, select: {tables: [cice.app.forced]}, versions: {older_than: 400d, keep_min: 1}}]\n"
+        "floors: [{tables: [cice.app.taxed], keep_at_least: 1y, basis: tax}]\n"
+    )
     file = project.root / "tables" / "forced.yml"
     file.write_text(
         "tables:\n"
@@ -199,6 +202,11 @@ def test_with_enforce_a_scan_repairs_and_leaves_the_window_of_what_is_held_or_un
     with open_state(project.tide.project).writer() as state:
         at = datetime.now(UTC)
         hold = state.hold_dataset("cice.app.held", owner=state.actor("counsel"), reason="a case", at=at)
+    before = spark.sql("SHOW TBLPROPERTIES cice.app.forced").collect()
+    for verb in (("mark",), ("sweep", "--yes")):
+        done = project.run(*verb)
+        assert done.exit_code == 0, done.output + repr(done.exception)
+    assert spark.sql("SHOW TBLPROPERTIES cice.app.forced").collect() == before, "a round takes tables as they are"
     done = project.run("scan", "--json")
     told = json.loads(done.stdout)
     assert {(row["table_id"], row["aspect"]) for row in told["repaired"]} == {

@@ -13,14 +13,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ebbtide.app.ledger import open_ledger
-from ebbtide.config.subjects import Place, load_subjects
+from ebbtide.config.subjects import IdentityColumn, load_subjects
 from ebbtide.erasure.leavers import file_and_withdraw, open_requests, pending_until
 from ebbtide.errors import EbbtideError, InputError, RefusedError, UnreadableError
 from ebbtide.governance.carriers import Carriers
 from ebbtide.governance.departed import Departed, Leaver, departed
 from ebbtide.ledger.entries import parse_entry
 from ebbtide.ledger.ledger import Ledger
-from ebbtide.ledger.log import Log
+from ebbtide.ledger.log import LedgerLog
 from ebbtide.ledger.request_entries import RequestBatch, RequestMoved, RequestReceived
 from ebbtide.ledger.request_index import leaves_of
 from ebbtide.model.durations import Duration
@@ -148,7 +148,9 @@ def test_requests_are_filed_once_sealed_and_in_the_ledger(project: SmallProject)
     subject = load_subjects(project.root)["user_id"]
     assert pending_until(filed[0], subject) == NOW + timedelta(days=14)
     with ledger.database.reader() as state:
-        (batch,) = [n for n, _, body in Log(state.connection).rows(0) if body and RequestBatch.KIND.encode() in body]
+        (batch,) = [
+            n for n, _, body in LedgerLog(state.connection).rows(0) if body and RequestBatch.KIND.encode() in body
+        ]
         entries = [parse_entry(leaf.leaf or b"") for leaf in leaves_of(state.connection, batch)]
     received = [entry for entry in entries if isinstance(entry, RequestReceived)]
     assert {entry.request for entry in received} == {request.id for request in filed} == set(first["requests"])
@@ -195,7 +197,7 @@ def test_where_partitions_age_out_only_the_overdue_need_a_request(project: Small
     session(tide.catalogs.values(), master="local[1]")
     subject = load_subjects(project.root)["user_id"]
     assert subject.key
-    gone = Place("people.app.gone", "uid")
+    gone = IdentityColumn("people.app.gone", "uid")
     places = Carriers({subject.key: "own", gone: "lineage"}, ())
     for ages_out, expected in ((set(), {2, 3, 5, 7}), ({"people.app.users"}, {2, 5})):
         with departed(spark, tide.catalogs, subject, Duration(90, "d"), now=NOW) as people:

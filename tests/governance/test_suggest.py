@@ -12,14 +12,14 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from ebbtide.config.classifiers import Classifier, Classifiers, Kind
+from ebbtide.config.classifiers import Classifier, ClassifierKind, Classifiers
 from ebbtide.errors import InputError
 from ebbtide.governance.patterns import load_tests
 from ebbtide.governance.suggest import LEAST_SHARE, ROWS, label_for, suggest
 from ebbtide.spark.session import session
 from tests.governance.projects import SmallProject
 
-CLASSIFIERS = Classifiers.of([Classifier("PII", Kind.COLUMN, True, ("tag", "email"))])
+CLASSIFIERS = Classifiers.of([Classifier("PII", ClassifierKind.COLUMN, True, ("tag", "email"))])
 RIGHT = {
     "aadhaar": ["234123412346", "2341 2341 2346"],
     "pan": ["ACUPA7085R", "acupa7085r"],
@@ -56,7 +56,10 @@ def test_every_single_wrong_digit_of_an_aadhaar_and_a_card_is_found() -> None:
 def test_the_label_is_the_projects_own() -> None:
     assert label_for("email", CLASSIFIERS) == "PII.email"
     assert label_for("card", CLASSIFIERS) == "PII.tag"
-    assert label_for("card", Classifiers.of([Classifier("PII", Kind.COLUMN, True, ("high", "low"))])) == "PII.high"
+    assert (
+        label_for("card", Classifiers.of([Classifier("PII", ClassifierKind.COLUMN, True, ("high", "low"))]))
+        == "PII.high"
+    )
     assert label_for("card", Classifiers({})) == "PII.tag"
 
 

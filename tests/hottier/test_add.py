@@ -10,6 +10,7 @@ from ebbtide.app import tier_copy
 from ebbtide.errors import ConflictError
 from ebbtide.hottier import setup
 from tests.hottier.tier import TABLE, Hot
+from tests.tiers import deep_after_first
 
 _LEFT = (
     "SELECT (SELECT count(*) FROM pg_replication_slots WHERE database = current_database()),"
@@ -17,7 +18,7 @@ _LEFT = (
 )
 
 
-@pytest.mark.parametrize("prepared", [False, True])
+@pytest.mark.parametrize("prepared", deep_after_first(False, True))
 def test_an_older_transaction_is_named_and_not_waited_for_without_an_end(
     hot: Hot, monkeypatch: pytest.MonkeyPatch, prepared: bool
 ) -> None:

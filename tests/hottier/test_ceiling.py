@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from ebbtide.app.hot_places import hot_places
+from ebbtide.app.hot_places import hot_tables_of
 from ebbtide.app.results.tier import exit_code
 from ebbtide.app.state import open_state
 from ebbtide.errors import InputError, RefusedError
 from tests.hottier.tier import NOW, POLICY, TABLE, Hot
+from tests.tiers import deep_after_first
 
 _PLAIN = "  - {name: public.z, time: at, chunk: 1d, drop_after: 10d}\n"
 
@@ -32,7 +33,7 @@ def _no_file_for_it(hot: Hot) -> None:
     hot.write(_PLAIN)
 
 
-@pytest.mark.parametrize("broken", [_default_partition, _no_catalog])
+@pytest.mark.parametrize("broken", deep_after_first(_default_partition, _no_catalog))
 def test_a_mirror_that_cannot_even_look_gives_the_servers_log_free_at_the_ceiling(hot: Hot, broken: object) -> None:
     assert callable(broken)
     hot.write(POLICY.replace("ahead: 1", "ahead: 1, max_retained: 4194304"))
@@ -55,7 +56,8 @@ def test_a_table_that_no_file_names_any_more_is_an_error_until_it_is_removed(hot
         assert "no file of hottier/ names it" in left.errors[0]
         assert exit_code(results) == 4
         # No certificate may say that nothing was left out: its rows are where they were.
-        assert set(hot_places(tide.project, open_state(tide.project))) == {"public.z", TABLE}
+        tables, unknown = hot_tables_of(tide.project, open_state(tide.project))
+        assert ([each.id for each in tables], [each.place for each in unknown]) == (["public.z"], [TABLE])
         told = tide.tier.remove(TABLE, dry_run=True)
         assert (told.state, _slots(hot)) == ("would be removed", 1)
         tide.tier.remove(TABLE)

@@ -21,6 +21,7 @@ _SELECTED = "  - {{name: {0}, select: {{tables: [{1}]}}, {2}}}\n"
         (_SELECTED.format("p", "lake.hot.*", "partitions: {older_than: 10d}"), "policy 'p' removes partitions of lake"),
         (_SELECTED.format("t", "lake.**", "transactions: {older_than: 1w}"), "policy 't' removes transactions of lake"),
         (_SELECTED.format("r", "lake.hot.m", "rows: {column: at, older_than: 9d}"), "policy 'r' removes rows of lake"),
+        (_SELECTED.format("a", "lake.hot.*", "tables: {older_than: 10d}"), "policy 'a' removes tables of lake.hot.m"),
         (_SELECTED.format("p", "lake.hot.*", "partitions: {older_than: 11d}"), None),
         (_SELECTED.format("o", "lake.other.*", "partitions: {older_than: 1d}"), None),
         (_SELECTED.format("v", "lake.**", "versions: {older_than: 1d}"), None),

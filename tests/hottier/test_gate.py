@@ -18,6 +18,7 @@ from ebbtide.hottier.server import connect
 from ebbtide.hottier.table import find
 from ebbtide.state.hottier import ChunkRecord, ChunkState, HotReader, HotRecord, MirrorState
 from tests.hottier.tier import NOW, POLICY, TABLE, Hot
+from tests.tiers import deep_after_first
 
 _DAY = timedelta(days=1)
 
@@ -229,11 +230,11 @@ def test_a_hold_on_the_hot_table_keeps_its_chunks_and_force_does_not_pass_it(hot
 
 @pytest.mark.parametrize(
     ("asked", "cold"),
-    [
+    deep_after_first(
         ("public.x#1:@%25%2Eé", ""),
         ("public.x%231%3A%40%25%2Eé", ""),
         ("public.x#1%3A@%25%2Eé", ", tier_after: 7d, cold: 'lake.hot.a#b'"),
-    ],
+    ),
 )
 def test_a_hold_keeps_a_table_however_its_name_is_written(hot: Hot, asked: str, cold: str) -> None:
     hot.sql.execute(
@@ -418,7 +419,7 @@ def test_what_was_dropped_agrees_with_the_ledger(hot: Hot) -> None:
     assert audit.findings == ()
 
 
-@pytest.mark.parametrize("kind", ["date", "timestamp"])
+@pytest.mark.parametrize("kind", deep_after_first("timestamp", "date"))
 def test_other_kinds_of_time_are_read_as_utc(hot: Hot, kind: str) -> None:
     hot.sql.execute("SET TimeZone = 'America/New_York'")
     hot.sql.execute(f"CREATE TABLE x (id int, at {kind}, PRIMARY KEY (id, at)) PARTITION BY RANGE (at)")

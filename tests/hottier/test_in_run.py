@@ -18,15 +18,33 @@ def _with_a_policy(hot: Hot) -> None:
     (hot.root / "policies" / "p.yml").write_text(_POLICY, encoding="utf-8")
 
 
+def _files(hot: Hot) -> int:
+    return len(list(hot.cold().table.scan().plan_files()))
+
+
 @pytest.mark.jvm
-def test_a_run_of_the_project_tiers_and_sweeps(hot: Hot) -> None:
+def test_a_run_of_the_project_tiers_joins_small_files_and_sweeps(hot: Hot) -> None:
     hot.fill(1, 2).added()
+    for n in range(5):
+        hot.sql.execute("INSERT INTO m VALUES (%s, '2024-01-01 10:00+00', 'small', 1)", [n])
+        hot.sync()
+    rows, position, files = hot.in_lake(), hot.cold().position(), _files(hot)
+    with hot.tide as tide, tide.project.connections.database(tide.project.state).writer() as state:
+        state.connection.exec_driver_sql("UPDATE hot_tables SET added_at = '2024-01-19T00:00:00.000000Z'")
     _with_a_policy(hot)
     done = ebbtide("run", "--yes", "--json", "--as-of", "2024-01-20T12:00:00Z", cwd=hot.root)
     told = json.loads(done.stdout)
     assert (done.returncode, told["exit_code"], told["error"]) == (0, 0, None), done.stderr
     assert (told["tier"][0]["table"], told["tier"][0]["dropped"]) == (TABLE, ["m_1", "m_2", "m_3", "m_4"])
     assert told["sweep"] is not None
+    assert told["tier"][0]["notices"] == [f"{files - 1} small files of lake.hot.m were joined into 1"]
+    assert (_files(hot), hot.in_lake(), hot.cold().position()) == (2, rows, position)
+    head = hot.cold().table.current_snapshot()
+    assert head is not None
+    assert head.summary is not None
+    assert "ebbtide.hot.position" in head.summary.additional_properties
+    assert hot.run().errors == ()
+    assert hot.cold().table.properties["ebbtide.hot.compacted"].startswith("2024-01-20T12:00")
 
 
 def test_a_lake_that_cannot_be_planned_keeps_no_chunk(hot: Hot) -> None:

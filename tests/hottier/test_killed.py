@@ -4,75 +4,33 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from ebbtide.acts import intents
-from ebbtide.app import tier_table
+from ebbtide.app import tier_copy
 from ebbtide.app.results.tier import exit_code
-from ebbtide.formats.iceberg.cold import ColdTable
-from ebbtide.hottier import gate, log, owner
+from ebbtide.errors import UnreadableError
+from ebbtide.hottier import log
 from ebbtide.ledger.entries import Intent, Outcome
+from tests.hottier.kills import EBBTIDE, SERVER, KilledError, Mortal, Place, dying, end_of_process
 from tests.hottier.tier import NOW, POLICY, TABLE, Hot
-
-
-class Killed(BaseException):
-    """The process ends here: nothing below is cleaned up by it."""
-
-
-def _before(*_: Any, **__: Any) -> Any:
-    raise Killed
-
-
-def _after(real: Callable[..., Any]) -> Callable[..., Any]:
-    def run(*args: Any, **more: Any) -> Any:
-        real(*args, **more)
-        raise Killed
-
-    return run
-
-
-_PLACES: dict[str, tuple[Any, str, bool]] = {
-    "before the seal": (tier_table, "seal", False),
-    "before the mirror's commit": (ColdTable, "commit", False),
-    "after the mirror's commit": (ColdTable, "commit", True),
-    "before the slot moves": (log, "advance", False),
-    "after the slot moved": (log, "advance", True),
-    "before the digests": (gate, "compare", False),
-    "before the intent": (intents, "begin", False),
-    "after the intent": (intents, "begin", True),
-    "before the fence": (owner, "fence", False),
-    "behind the fence": (owner, "fence", True),
-    "before the drop": (owner, "drop", False),
-    "after the drop": (owner, "drop", True),
-    "before the outcome": (intents, "finish", False),
-    "after the outcome": (intents, "finish", True),
-}
-
 
 _ALWAYS = ("after the mirror's commit", "after the intent", "behind the fence", "after the drop")
 """The rest is part of the deep tier."""
 
 
 @pytest.mark.parametrize(
-    "place", [pytest.param(place, marks=() if place in _ALWAYS else pytest.mark.deep) for place in _PLACES]
+    "place", [pytest.param(place, marks=() if place in _ALWAYS else pytest.mark.deep) for place in EBBTIDE]
 )
-def test_a_kill_neither_loses_nor_doubles_a_row(hot: Hot, monkeypatch: pytest.MonkeyPatch, place: str) -> None:
+def test_a_kill_neither_loses_nor_doubles_a_row(hot: Hot, place: str) -> None:
     hot.fill(1, 2).added()
     hot.fill(3)
     hot.sql.execute("UPDATE m SET v = 'changed' WHERE id = 1001")
     before = hot.here()
-    where, name, after = _PLACES[place]
-    # What the dying process would still do for its server is not done: a fence stays where it is.
-    monkeypatch.setattr(owner, "unfence", lambda *_: None)
-    monkeypatch.setattr(where, name, _after(getattr(where, name)) if after else _before)
-    with pytest.raises(Killed):
+    with dying(EBBTIDE[place], end_of_process), pytest.raises(KilledError):
         hot.run()
-    monkeypatch.undo()
-    hot.write(hot.policy)  # the environment is undone, too
-    monkeypatch.setenv("XDG_STATE_HOME", str(hot.root / "state"))
     keys = [row[:2] for row in hot.in_lake()]
     assert len(keys) == len(set(keys))
     assert {row[:2] for row in before if row[1].day < 3} <= set(keys)
@@ -84,10 +42,58 @@ def test_a_kill_neither_loses_nor_doubles_a_row(hot: Hot, monkeypatch: pytest.Mo
     assert {chunk.state for chunk in hot.status().chunks if chunk.name.startswith("m_") and "_p" not in chunk.name} == {
         "dropped"
     }
+    _assert_closed(hot)
+
+
+def _assert_closed(hot: Hot) -> None:
+    """Every intent has its outcome."""
     with hot.tide as tide:
         entries = tide.ledger.entries()
     begun = {entry.says["act"] for entry in entries if entry.kind == Intent.KIND}
     assert begun == {entry.says["act"] for entry in entries if entry.kind == Outcome.KIND}
+
+
+def test_an_immediate_shutdown_of_the_server_neither_loses_nor_doubles_a_row(mortal: Mortal) -> None:
+    """One server, killed in the first copy and then in every place; a chunk is due after each of them."""
+    hot = mortal.hot
+    days = range(1, len(SERVER) + 1)
+    for day in days[4:]:
+        hot.sql.execute(
+            f"CREATE TABLE m_{day} PARTITION OF m FOR VALUES FROM ('2024-01-{day:02} 00:00+00')"
+            f" TO ('2024-01-{day + 1:02} 00:00+00')"
+        )
+    hot.fill(*days)
+    _killed_in_the_first_copy(mortal)
+    expected = {row[:2]: row for row in hot.here()}
+    for day, (name, place) in zip(days, SERVER.items(), strict=True):
+        n = 90_000 + day
+        hot.sql.execute("UPDATE m SET v = %s WHERE id = %s", [name, day * 1000 + 1])
+        hot.sql.execute("INSERT INTO m VALUES (%s, make_timestamptz(2024, 1, %s, 9, 0, 0, 'UTC'), 'new', 1)", [n, day])
+        expected |= {row[:2]: row for row in hot.here()}
+        now = datetime(2024, 1, 11 + day, 12, tzinfo=UTC)
+        with dying(place, mortal.kill):
+            assert hot.run(now).errors, name
+        assert mortal.is_dead, name
+        mortal.revive()
+        result = hot.run(now)
+        assert (result.errors, result.mirror) == ((), "STREAMING"), name
+        assert f"m_{day}" not in hot.partitions(), name
+        assert hot.in_lake() == [expected[key] for key in sorted(expected)], name
+        assert hot.here() == [row for row in hot.in_lake() if row[1].day > day], name
+    _assert_closed(hot)
+
+
+def _killed_in_the_first_copy(mortal: Mortal) -> None:
+    hot = mortal.hot
+    rows = Place(tier_copy, "rows_of", after=True)
+    with hot.tide as tide:
+        tide.tier.init()
+        with dying(rows, mortal.kill), pytest.raises(UnreadableError):
+            tide.tier.add(TABLE)
+        mortal.revive()
+        assert hot.run().dropped == ()
+        tide.tier.resync(TABLE)
+    assert hot.in_lake() == hot.here()
 
 
 def test_a_log_that_is_told_again_brings_no_row_twice(hot: Hot, monkeypatch: pytest.MonkeyPatch) -> None:

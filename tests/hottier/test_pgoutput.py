@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from ebbtide.hottier.pgoutput import Batch, joined
+from ebbtide.hottier.pgoutput import ChangeBatch, joined
 from ebbtide.hottier.values import CannotFollowError
 
 
@@ -23,11 +23,11 @@ def _commit(end: int) -> bytes:
     return b"C\0" + struct.pack("!QQq", end - 8, end, 0)
 
 
-def _batch(*messages: bytes) -> Batch:
+def _batch(*messages: bytes) -> ChangeBatch:
     return joined(b"".join(messages), b"".join(struct.pack("!i", len(each)) for each in messages))
 
 
-def _places(batch: Batch) -> list[int]:
+def _places(batch: ChangeBatch) -> list[int]:
     return [int(n) for changes in batch.changes() for n in changes.order]
 
 
@@ -37,6 +37,20 @@ def test_relations_that_were_told_before_are_kept_for_the_changes_behind() -> No
     assert (left.end, len(_places(left))) == (20, 1)
     assert left.after(20).end is None
     assert left.until(21).end == 20
+
+
+def test_what_is_left_behind_the_last_commit_is_read_on_with_what_was_described() -> None:
+    first = _batch(b"B", _relation(7), _relation(8), _insert(7, 1), _commit(10), b"B", _relation(7), _insert(7, 2))
+    whole, messages, lengths = first.split()
+    assert (whole.end, len(_places(whole))) == (10, 1)
+    behind = (_insert(8, 3), _commit(20))
+    more = b"".join(struct.pack("!i", len(each)) for each in behind)
+    second = joined(messages + b"".join(behind), lengths + more)
+    assert [relation.oid for _, relation in second.relations] == [7, 8, 7]
+    assert (second.end, len(_places(second))) == (20, 2)
+    last, messages, lengths = second.split()
+    assert last.end == 20
+    assert [relation.oid for _, relation in joined(messages, lengths).relations] == [8, 7]
 
 
 @pytest.mark.parametrize(

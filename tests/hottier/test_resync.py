@@ -8,6 +8,7 @@ import pytest
 
 from ebbtide.errors import EbbtideError, RefusedError
 from tests.hottier.tier import POLICY, TABLE, Hot
+from tests.tiers import deep_after_first
 
 _MID = datetime(2024, 1, 10, 12, tzinfo=UTC)
 
@@ -31,7 +32,7 @@ def _half_days(hot: Hot) -> Hot:
     return hot
 
 
-@pytest.mark.parametrize("dropped", [False, True])
+@pytest.mark.parametrize("dropped", deep_after_first(True, False))
 def test_a_confirmed_truncate_leaves_the_rows_of_chunks_beside_it(hot: Hot, dropped: bool) -> None:
     _half_days(hot).added()
     if dropped:

@@ -127,6 +127,11 @@ class Hot:
             )
         }
 
+    def partitions(self) -> set[str]:
+        """All partitions of the hot table."""
+        query = "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'm'::regclass"
+        return {row[0] for row in self.sql.execute(query)}
+
     def close(self) -> None:
         for each in (*self.more, self.sql):
             each.close()

@@ -22,7 +22,7 @@ import pytest
 from pyiceberg.catalog import load_catalog
 from pyspark.sql import SparkSession
 
-from ebbtide.app.orphans import Look, condemn, list_project, look, search, with_orphans
+from ebbtide.app.orphans import OrphanLook, condemn, list_project, look, search, with_orphans
 from ebbtide.app.scan import run_scan, start_session
 from ebbtide.app.world import world_of
 from ebbtide.config import Project, load_project
@@ -186,12 +186,12 @@ def _cleaned(lake: Lake, name: str, kept: str) -> Table:
 
 
 @pytest.fixture(scope="module")
-def seen(lake: Lake) -> Look:
+def seen(lake: Lake) -> OrphanLook:
     return look(lake.project, now=datetime.now(UTC))
 
 
 @pytest.fixture(scope="module")
-def found(seen: Look) -> dict[str, str]:
+def found(seen: OrphanLook) -> dict[str, str]:
     return {row["path"]: row["table_id"] for row in seen.orphans.files.to_pylist()}
 
 
@@ -199,7 +199,7 @@ def uri(path: str | Path) -> str:
     return f"file://{path}"
 
 
-def test_everything_could_be_read(seen: Look) -> None:
+def test_everything_could_be_read(seen: OrphanLook) -> None:
     assert list(seen.inventory.errors()) == []
     assert seen.listing.failed == {}
 
@@ -229,7 +229,7 @@ def _is_history(lake: Lake, path: str) -> bool:
     return path.startswith(uri(Path(lake.tables["iceberg"].location, "metadata"))) and path.endswith(".metadata.json")
 
 
-def test_in_tasks_the_same_files_are_found(lake: Lake, seen: Look) -> None:
+def test_in_tasks_the_same_files_are_found(lake: Lake, seen: OrphanLook) -> None:
     aside = replace(lake.project, plan=PlanSettings(in_process=0))
     found = search(aside, seen.inventory, seen.listing)
     assert found.files.sort_by("path").equals(seen.orphans.files.sort_by("path"))
@@ -309,7 +309,7 @@ def test_metadata_that_cannot_be_unpacked_is_that_of_no_view(tmp_path: Path) -> 
     assert are_views(paths, {}) == [True, None, None, None], "what cannot be read may be one"
 
 
-def test_tables_that_no_catalog_lists_are_reported_and_views_are_not(lake: Lake, seen: Look) -> None:
+def test_tables_that_no_catalog_lists_are_reported_and_views_are_not(lake: Lake, seen: OrphanLook) -> None:
     told = {each.path: (each.format, each.table_id) for each in seen.orphans.unregistered}
     assert told[uri(lake.tables["dropped"].location)] == ("iceberg", "olake.db.dropped")
     assert told[uri(lake.root / "elsewhere" / "u")] == ("delta", None)
@@ -318,7 +318,7 @@ def test_tables_that_no_catalog_lists_are_reported_and_views_are_not(lake: Lake,
     assert not [path for path in told if path in {uri(lake.tables[f].location) for f in AREAS}]
 
 
-def plan_of(lake: Lake, seen: Look) -> Any:
+def plan_of(lake: Lake, seen: OrphanLook) -> Any:
     project = lake.project
     labelled = label_inventory(project, seen.inventory)
     world = world_of(labelled, seen.inventory)
@@ -326,7 +326,7 @@ def plan_of(lake: Lake, seen: Look) -> Any:
     return build_plan(load_policies(lake.root), world, Orders(), now=datetime.now(UTC))
 
 
-def test_the_plan_takes_what_is_old_and_keeps_what_a_writer_may_still_need(lake: Lake, seen: Look) -> None:
+def test_the_plan_takes_what_is_old_and_keeps_what_a_writer_may_still_need(lake: Lake, seen: OrphanLook) -> None:
     with plan_of(lake, seen) as plan:
         paths = set(plan.paths())
         rows = {(row["dataset"], row["object"]): row for row in plan.rows()}
@@ -393,7 +393,7 @@ def test_a_file_that_is_committed_after_the_listing_is_no_orphan(lake: Lake) -> 
     assert (driver.rows(lake.tables["delta"]), stray.read_bytes()) == (rows, content)
 
 
-def test_a_file_that_was_written_again_is_seen_by_the_last_look(lake: Lake, seen: Look) -> None:
+def test_a_file_that_was_written_again_is_seen_by_the_last_look(lake: Lake, seen: OrphanLook) -> None:
     rows = [row for row in seen.orphans.files.to_pylist() if row["table_id"] == str(lake.tables["paimon"].id)]
     began = datetime(1970, 1, 1, tzinfo=UTC)
     expected = {row["path"]: (row["modified_at"] - began) // timedelta(microseconds=1) for row in rows}

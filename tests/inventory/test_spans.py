@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ebbtide.inventory.spans import Spans
 from ebbtide.model.dataset import FileRef, Reading, Role
-from ebbtide.model.history import Kind, Ref, RefKind, Transaction, build_history
+from ebbtide.model.history import Ref, RefKind, Transaction, TransactionKind, build_history
 from ebbtide.model.ids import DatasetId
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -17,7 +17,8 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 def reading(parents: list[int | None], heads: dict[str, int]) -> Reading:
     transactions = tuple(
-        Transaction(str(n), None if p is None else str(p), Kind.APPEND, NOW, False) for n, p in enumerate(parents)
+        Transaction(str(n), None if p is None else str(p), TransactionKind.APPEND, NOW, False)
+        for n, p in enumerate(parents)
     )
     refs = tuple(Ref(name, RefKind.BRANCH, str(head), name == "main") for name, head in heads.items())
     return Reading(DatasetId("c", ("n",), "t"), "iceberg", "file:///t", {}, (), refs, transactions)

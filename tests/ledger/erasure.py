@@ -8,7 +8,7 @@ from ebbtide.ledger.batch import Tree
 from ebbtide.ledger.certificate import Certificate, build
 from ebbtide.ledger.commitment import Identifier, Opening, new_key
 from ebbtide.ledger.keys import Trust, TrustedKey
-from ebbtide.ledger.leaf import BATCH, CERTIFICATE_KEY, CERTIFIED, RECEIVED, VERIFIED, Batched, Logged, listing
+from ebbtide.ledger.leaf import BATCH, CERTIFICATE_KEY, CERTIFIED, RECEIVED, VERIFIED, Batched, LoggedEntry, listing
 from ebbtide.ledger.note import Note, Signer
 from ebbtide.ledger.tree import leaf_hash
 from ebbtide.model.canonical import dumps_leaf
@@ -28,7 +28,7 @@ class Erasure:
             REQUEST, new_key(), (Identifier("user_id", SECRET), Identifier("email", "é@example.org"))
         )
         self.stamp = {"simulated": True} if simulated else {}
-        self.entries: list[Logged] = []
+        self.entries: list[LoggedEntry] = []
         self.minute = 0
         self.write("policy.changed")
         self.note(self.write(CERTIFICATE_KEY, key=self.signer.key.encode()))
@@ -49,7 +49,7 @@ class Erasure:
     def write_batch(
         self, kind: str, others: list[dict[str, Any]], own: dict[str, Any], *, leaf: dict[str, Any] | None = None,
         **more: Any,
-    ) -> Logged:  # fmt: skip
+    ) -> LoggedEntry:  # fmt: skip
         """A batch whose last leaf is this request's; `leaf` and `more` are what a cheat puts into leaf and batch."""
         common = {"v": 1, "kind": kind, "at": self.at(self.minute + 1), **self.stamp}
         leaves = [dumps_leaf({**common, **each, **(leaf or {})}) for each in (*others, own)]
@@ -61,11 +61,11 @@ class Erasure:
     def at(minute: int) -> str:
         return f"2026-01-31T06:{minute:02}:00.000000Z"
 
-    def write(self, kind: str, **more: Any) -> Logged:
+    def write(self, kind: str, **more: Any) -> LoggedEntry:
         self.minute += 1
         return self.ledger.append({"v": 1, "kind": kind, "at": self.at(self.minute), **self.stamp, **more})
 
-    def note(self, entry: Logged) -> Logged:
+    def note(self, entry: LoggedEntry) -> LoggedEntry:
         self.entries.append(entry)
         return entry
 
@@ -79,11 +79,11 @@ class Erasure:
                 inventory="sha256:" + "ab" * 32,
                 commitments=list(self.opening.commitments()) if commitments is None else commitments,
                 found=found,
-                **more,
+                **{"began_at": self.at(self.minute), **more},
             )
         )
 
-    def close(self, **changes: Any) -> Logged:
+    def close(self, **changes: Any) -> LoggedEntry:
         closing: dict[str, Any] = {
             "request": REQUEST,
             "state": "certified",

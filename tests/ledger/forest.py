@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ebbtide.ledger import tree
-from ebbtide.ledger.leaf import Logged
+from ebbtide.ledger.leaf import LoggedEntry
 from ebbtide.ledger.note import Checkpoint, Note, Signer, sign
 from ebbtide.ledger.proof import TlogProof
 from ebbtide.model.canonical import dumps_leaf
@@ -28,15 +28,15 @@ class MemoryLedger:
     def size(self) -> int:
         return len(self.leaves)
 
-    def append(self, body: dict[str, Any]) -> Logged:
+    def append(self, body: dict[str, Any]) -> LoggedEntry:
         return self.append_leaves([dumps_leaf(body)])[0]
 
-    def append_leaves(self, leaves: list[bytes]) -> list[Logged]:
+    def append_leaves(self, leaves: list[bytes]) -> list[LoggedEntry]:
         start = self.size
         for level, first, hashes in tree.append(start, [tree.leaf_hash(leaf) for leaf in leaves], self.get):
             self.hashes.update({(level, first + offset): item for offset, item in enumerate(hashes)})
         self.leaves += leaves
-        return [Logged(start + offset, leaf) for offset, leaf in enumerate(leaves)]
+        return [LoggedEntry(start + offset, leaf) for offset, leaf in enumerate(leaves)]
 
     def head(self, size: int | None = None) -> Checkpoint:
         size = self.size if size is None else size

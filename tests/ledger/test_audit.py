@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import Column, LargeBinary, Table, and_, delete, insert, select, update
 
 from ebbtide.ledger import tree
+from ebbtide.ledger.attachments import attach_files
 from ebbtide.ledger.audit import AuditReport, audit
 from ebbtide.ledger.ledger import Ledger
 from ebbtide.ledger.note import Note
@@ -35,7 +36,7 @@ LEDGER_TABLES = [table for table in metadata.sorted_tables if table.name.startsw
 def full(ledger: Ledger) -> Ledger:
     """A ledger that has rows of everything: a rotation, acts, an attachment, a stored subtree, several checkpoints."""
     with ledger.writing() as step:
-        files = step.attach_files([("a", 1), ("b", 2)])
+        files = attach_files(step.state.connection, [("a", 1), ("b", 2)])
         step.append(intent("a", files=files), said(1), outcome("a"), intent("b"))
     ledger.rotate()
     with ledger.writing() as step:

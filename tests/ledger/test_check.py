@@ -12,12 +12,12 @@ import pytest
 from ebbtide.errors import InputError, ProofError
 from ebbtide.ledger import dsse
 from ebbtide.ledger.certificate import Certificate, build, statement
-from ebbtide.ledger.check import Report, check
+from ebbtide.ledger.check import CheckReport, check
 from ebbtide.ledger.codec import Entry
 from ebbtide.ledger.commitment import Identifier, Opening, new_key
 from ebbtide.ledger.entries import Intent, Outcome
 from ebbtide.ledger.keys import Trust, TrustedKey
-from ebbtide.ledger.leaf import LISTED, Logged, listing, read_body
+from ebbtide.ledger.leaf import LISTED, LoggedEntry, listing, read_body
 from ebbtide.ledger.note import COSIGNATURE, Signer
 from ebbtide.ledger.request_entries import CertificateKey, EarlierEntry, RequestCertified, RequestReceived
 from ebbtide.ledger.request_entries import Verified as EntryVerified
@@ -47,7 +47,7 @@ def signed_again(certificate: Certificate, signer: Signer) -> Certificate:
     return certificate._replace(summary=summary, envelope=dsse.sign(dsse.STATEMENT_TYPE, payload, signer))
 
 
-def failed_at(report: Report, name: str) -> ProofError:
+def failed_at(report: CheckReport, name: str) -> ProofError:
     assert not report
     assert report.steps[-1].name == name
     assert [step.ok for step in report.steps] == [True] * (len(report.steps) - 1) + [False]
@@ -112,7 +112,7 @@ def test_a_proof_of_another_entry_is_refused(erasure: Erasure, good: Certificate
 
 def test_an_entry_that_the_ledger_does_not_hold_is_refused(erasure: Erasure, good: Certificate) -> None:
     last = good.bodies[-1] | {"state": "certified with exceptions"}
-    entries = (*good.entries[:-1], Logged(good.entries[-1].leaf_index, dumps(last)))
+    entries = (*good.entries[:-1], LoggedEntry(good.entries[-1].leaf_index, dumps(last)))
     forged = signed_again(good._replace(entries=entries, bodies=(*good.bodies[:-1], last)), erasure.signer)
     assert failed_at(check(forged.encode(), erasure.trust()), "inclusion").what == "inclusion proof: root hash"
 
@@ -120,7 +120,7 @@ def test_an_entry_that_the_ledger_does_not_hold_is_refused(erasure: Erasure, goo
 def test_a_changed_left_out_or_added_entry_is_refused_though_the_cheat_signs_again(
     erasure: Erasure, good: Certificate
 ) -> None:
-    def forged(place: int, *replacement: tuple[Logged, dict[str, Any]]) -> Report:
+    def forged(place: int, *replacement: tuple[LoggedEntry, dict[str, Any]]) -> CheckReport:
         entries = good.entries[:place] + tuple(item[0] for item in replacement) + good.entries[place + 1 :]
         bodies = good.bodies[:place] + tuple(item[1] for item in replacement) + good.bodies[place + 1 :]
         return check(
@@ -129,12 +129,12 @@ def test_a_changed_left_out_or_added_entry_is_refused_though_the_cheat_signs_aga
 
     changed = good.bodies[2] | {"files": 4}
     index = good.entries[2].leaf_index
-    error = failed_at(forged(2, (Logged(index, dumps(changed)), changed)), "entries")
+    error = failed_at(forged(2, (LoggedEntry(index, dumps(changed)), changed)), "entries")
     assert error.what == f"leaf hash of entry {index}"
     assert error.expected == good.entries[2].hash.hex()
-    assert error.found == Logged(index, dumps(changed)).hash.hex()
+    assert error.found == LoggedEntry(index, dumps(changed)).hash.hex()
     assert failed_at(forged(2), "entries").found == "none"
-    stray = Logged(0, erasure.ledger.leaves[0])
+    stray = LoggedEntry(0, erasure.ledger.leaves[0])
     error = failed_at(forged(0, (stray, read_body(stray.leaf)), (good.entries[0], good.bodies[0])), "entries")
     assert error.found == "entry 0, which no other lists"
 
@@ -381,6 +381,31 @@ def test_a_search_before_the_last_work_counts_for_nothing(work: dict[str, Any]) 
     assert check(erasure.certificate().encode(), erasure.trust())
 
 
+def test_a_search_that_began_before_the_last_work_ended_counts_for_nothing() -> None:
+    erasure = Erasure()
+    worked = erasure.note(erasure.write("act.outcome", act="a", result="done", request=REQUEST))
+    minute = erasure.minute
+    erasure.verify("lake.app.users", began_at=erasure.at(minute - 1))
+    erasure.close()
+    assert refused(erasure).what.endswith("that began after the last work on the request")
+    for began_at in (read_body(worked.leaf)["at"], erasure.at(minute + 1)):
+        erasure.entries.pop()
+        erasure.verify("lake.app.users", began_at=began_at)
+        erasure.close()
+        assert check(erasure.certificate().encode(), erasure.trust())
+
+
+def test_a_place_that_was_searched_again_only_before_the_last_work_ended_is_not_searched() -> None:
+    erasure = Erasure()
+    erasure.verify("lake.app.events")
+    erasure.note(erasure.write("erase.deleted", request=REQUEST))
+    began_at = erasure.at(erasure.minute - 1)
+    erasure.verify("lake.app.users")
+    erasure.verify("lake.app.events", began_at=began_at)
+    erasure.close()
+    assert "lake.app.events" in refused(erasure).what
+
+
 def test_a_word_about_the_request_is_no_work() -> None:
     erasure = Erasure()
     erasure.note(erasure.write("request.moved", request=REQUEST, state="verified"))
@@ -429,7 +454,17 @@ def test_a_receipt_that_comes_after_something_else_or_is_of_somebody_else_is_ref
 
 
 @pytest.mark.parametrize(
-    "change", [{"inventory": "sha256:ab"}, {"scanner": 1}, {"found": -1}, {"found": True}, {"unread": "1"}]
+    "change",
+    [
+        {"inventory": "sha256:ab"},
+        {"scanner": 1},
+        {"found": -1},
+        {"found": True},
+        {"unread": "1"},
+        {"began_at": 7},
+        {"began_at": "2026-01-31"},
+        {"began_at": "2027-01-31T06:00:00.000000Z"},
+    ],
 )
 def test_a_search_that_does_not_say_what_it_read_is_not_readable(change: dict[str, Any]) -> None:
     erasure = Erasure()
@@ -559,7 +594,7 @@ def test_a_certificate_without_or_with_two_keys_is_refused() -> None:
 
 def test_an_entry_that_lists_itself_or_a_later_one_is_refused() -> None:
     erasure = Erasure()
-    later = Logged(erasure.ledger.size + 1, b"{}")
+    later = LoggedEntry(erasure.ledger.size + 1, b"{}")
     erasure.note(erasure.write(LISTED, request=REQUEST, entries=listing([later])))
     erasure.close()
     assert refused(erasure, "entries").found == str(later.leaf_index)
@@ -567,7 +602,7 @@ def test_an_entry_that_lists_itself_or_a_later_one_is_refused() -> None:
 
 def test_a_request_too_long_for_one_listing_is_covered_by_entries_that_list() -> None:
     erasure = Erasure()
-    listed: list[Logged] = []
+    listed: list[LoggedEntry] = []
     for number in range(1_200):
         erasure.minute = 10
         erasure.note(erasure.write("erase.deleted", request=REQUEST, place=f"lake.app.t{number}"))
@@ -618,8 +653,8 @@ def test_build_takes_the_entries_in_any_order_and_only_its_own_key(erasure: Eras
 
 
 def test_nothing_checked_is_not_good() -> None:
-    assert not Report((), None, None, None)
-    assert Report((), None, None, None).exit_code == 1
+    assert not CheckReport((), None, None, None)
+    assert CheckReport((), None, None, None).exit_code == 1
 
 
 def test_a_certificate_of_typed_entries_holds() -> None:
@@ -634,7 +669,7 @@ def test_a_certificate_of_typed_entries_holds() -> None:
         Outcome(at=at, act="a-1", result="done", requests=("r-other", REQUEST)),
         EntryVerified(
             at=at, request=REQUEST, place="lake.app.users", scanner="verify/1", inventory="sha256:" + "0" * 64,
-            commitments=opening.commitments(), found=0,
+            commitments=opening.commitments(), found=0, began_at=at,
         ),
     ]  # fmt: skip
     entries = ledger.append_leaves([entry.encode() for entry in typed])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.app.ledger_check import Report, check_file
+from ebbtide.app.ledger_check import CheckReport, check_file
 from ebbtide.ledger.keys import TrustedKey
 from ebbtide.ledger.note import COSIGNATURE, Note, Signer
 from ebbtide.model.canonical import dumps_leaf
@@ -34,7 +34,7 @@ class Handed:
         self.proof.write_bytes(self.ledger.prove(index, note).encode())
         self.entry.write_bytes(self.ledger.leaves[index])
 
-    def check(self, *, simulated: bool = False) -> Report:
+    def check(self, *, simulated: bool = False) -> CheckReport:
         return check_file(str(self.proof), str(self.keys), entry=str(self.entry), simulated=simulated)
 
 
@@ -43,7 +43,7 @@ def handed(tmp_path: Path) -> Handed:
     return Handed(tmp_path)
 
 
-def _failed(report: Report) -> tuple[str, int]:
+def _failed(report: CheckReport) -> tuple[str, int]:
     assert report.failed is not None
     return report.steps[-1].name, report.exit_code
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.app.ledger_check import Report, check_file
+from ebbtide.app.ledger_check import CheckReport, check_file
 from ebbtide.ledger.keys import TrustedKey
 from ebbtide.ledger.note import Signer
 from ebbtide.ledger.tiles import export, minimum_index
@@ -30,13 +30,13 @@ def folder(ledger: MemoryLedger, tmp_path: Path) -> Path:
     return tmp_path / "tiles"
 
 
-def _check(folder: Path, ledger: MemoryLedger) -> Report:
+def _check(folder: Path, ledger: MemoryLedger) -> CheckReport:
     keys = folder.parent / "ledger.pub"
     keys.write_text(TrustedKey(ledger.signer.key).line())
     return check_file(str(folder), str(keys))
 
 
-def _failed(report: Report) -> tuple[str, int]:
+def _failed(report: CheckReport) -> tuple[str, int]:
     assert report.failed is not None
     return report.steps[-1].name, report.exit_code
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ebbtide.errors import InputError
-from ebbtide.ledger.leaf import CERTIFIED, MAX_LISTED, Logged, listed_in, listing, read_body, requests_of
+from ebbtide.ledger.leaf import CERTIFIED, MAX_LISTED, LoggedEntry, listed_in, listing, read_body, requests_of
 from ebbtide.model.canonical import dumps, dumps_leaf
 
 GOOD: dict[str, Any] = {"v": 1, "kind": "request.received", "at": "2026-01-31T06:30:00.000000Z", "request": "r-1"}
@@ -59,7 +59,7 @@ def test_what_is_no_entry_is_refused(leaf: bytes) -> None:
 
 
 def test_the_longest_listing_fits_into_a_leaf() -> None:
-    entries = [Logged(2**53 - 1 - number, b"%d" % number) for number in range(MAX_LISTED)]
+    entries = [LoggedEntry(2**53 - 1 - number, b"%d" % number) for number in range(MAX_LISTED)]
     body = {
         **GOOD,
         "kind": CERTIFIED,
@@ -70,7 +70,7 @@ def test_the_longest_listing_fits_into_a_leaf() -> None:
     assert read_body(dumps_leaf(body)) == body
     assert listed_in(body) == {entry.leaf_index: entry.hash for entry in entries}
     with pytest.raises(InputError, match="do not fit"):
-        listing([*entries, Logged(1, b"x")])
+        listing([*entries, LoggedEntry(1, b"x")])
 
 
 ITEM: dict[str, Any] = {"index": 3, "leaf": "00" * 32}

@@ -11,12 +11,12 @@ from sqlalchemy import delete, select, update
 
 from ebbtide.errors import InputError, ProofError, RefusedError
 from ebbtide.ledger import tree
-from ebbtide.ledger.attachments import attachment
+from ebbtide.ledger.attachments import attach_files, attachment
 from ebbtide.ledger.audit import audit
 from ebbtide.ledger.codec import Entry
 from ebbtide.ledger.entries import Files, Intent, parse_entry
 from ebbtide.ledger.ledger import Clock, Home, Ledger, Step
-from ebbtide.ledger.log import Log
+from ebbtide.ledger.log import LedgerLog
 from ebbtide.ledger.note import Checkpoint
 from ebbtide.ledger.request_entries import Verified
 from ebbtide.state import tables
@@ -72,9 +72,9 @@ def test_the_tree_is_the_one_of_rfc_6962_whatever_the_batches(ledger: Ledger) ->
 
 def test_a_proof_reads_and_hashes_little_more_than_it_holds(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     read = hashed = 0
-    stored, node_hash = Log._stored, tree.node_hash
+    stored, node_hash = LedgerLog._stored, tree.node_hash
 
-    def reading(self: Log, height: int, start: int, end: int) -> list[bytes]:
+    def reading(self: LedgerLog, height: int, start: int, end: int) -> list[bytes]:
         nonlocal read
         hashes = stored(self, height, start, end)
         read += len(hashes)
@@ -85,7 +85,7 @@ def test_a_proof_reads_and_hashes_little_more_than_it_holds(ledger: Ledger, monk
         hashed += 1
         return node_hash(left, right)
 
-    monkeypatch.setattr(Log, "_stored", reading)
+    monkeypatch.setattr(LedgerLog, "_stored", reading)
     monkeypatch.setattr(tree, "node_hash", hashing)
     for size in (1_000, 20_001):
         with ledger.writing() as step:
@@ -227,8 +227,8 @@ def test_an_outcome_follows_its_own_intent_once(ledger: Ledger, entries: list[In
 def test_an_attachment_comes_back_and_is_kept_once(ledger: Ledger) -> None:
     listed = [(f"s3://lake/t/part-{number}.parquet", number) for number in range(40_000)]
     with ledger.writing() as step:
-        files = step.attach_files(listed)
-        assert step.attach_files(iter(listed)) == files
+        files = attach_files(step.state.connection, listed)
+        assert attach_files(step.state.connection, iter(listed)) == files
         step.append(intent("a", files=files))
     assert (files.count, files.bytes) == (40_000, sum(range(40_000)))
     with ledger.database.reader() as state:
@@ -242,7 +242,7 @@ def test_an_attachment_comes_back_and_is_kept_once(ledger: Ledger) -> None:
 
 def test_an_empty_list_of_files_is_an_attachment_too(ledger: Ledger) -> None:
     with ledger.writing() as step:
-        files = step.attach_files([])
+        files = attach_files(step.state.connection, [])
         step.append(intent("a", files=files))
     assert files.digest == "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
     with ledger.database.reader() as state:
@@ -257,7 +257,7 @@ def test_an_entry_whose_attachment_is_not_kept_is_refused(ledger: Ledger) -> Non
 @pytest.mark.parametrize("path", ["a\nb", "a\tb"])
 def test_a_path_that_would_break_the_list_is_refused(ledger: Ledger, path: str) -> None:
     with pytest.raises(InputError), ledger.writing() as step:
-        step.attach_files([(path, 1)])
+        attach_files(step.state.connection, [(path, 1)])
 
 
 def test_a_change_of_the_state_and_its_entry_are_one(ledger: Ledger) -> None:

@@ -11,7 +11,7 @@ from sqlalchemy import select, update
 from ebbtide.app import ledger as use
 from ebbtide.errors import InputError, RefusedError
 from ebbtide.ledger import tree
-from ebbtide.ledger.attachments import kept
+from ebbtide.ledger.attachments import attach_files, kept
 from ebbtide.ledger.audit import audit
 from ebbtide.ledger.entries import BodiesPruned, Indexes, parse_entry
 from ebbtide.ledger.ledger import Clock, Home, Ledger
@@ -158,7 +158,7 @@ def test_a_leaf_that_is_gone_and_was_not_pruned_is_found(ledger: Ledger) -> None
 
 def test_attachments_go_with_the_last_entry_that_names_them(ledger: Ledger) -> None:
     with ledger.writing() as step:
-        shared, own = step.attach_files([("a", 1)]), step.attach_files([("b", 1)])
+        shared, own = attach_files(step.state.connection, [("a", 1)]), attach_files(step.state.connection, [("b", 1)])
         for act, files in (("one", shared), ("two", own)):
             step.append(intent(act, at=ledger.clock.now(), files=files), outcome(act, at=ledger.clock.now()))
     cut = ledger.clock.now()

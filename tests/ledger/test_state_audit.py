@@ -97,7 +97,7 @@ def _orders(step: Step[SweepWriter], at: datetime) -> None:
     step.append(DatasetIgnored(at=at, declaration=said.id, dataset="lake.a.t", actor=who, reason=reason))
     state.add_request("r1", law="gdpr", commitments=["c"], sealed=b"x", note="", received_at=at, due_at=at, at=at)
     step.append(RequestReceived(at=at, request="r1", law="gdpr", commitments=("c",), received_at=at, due_at=at))
-    state.extend_request("r1", until=at + timedelta(days=60), at=at)
+    state.extend_request("r1", until=at + timedelta(days=60), reason="many copies", at=at)
     step.append(RequestMoved(at=at, request="r1", state="received", deadline=at + timedelta(days=60)))
     state.move_request("r1", RequestState.PLANNED, at=at)
     step.append(RequestMoved(at=at, request="r1", state="planned"))

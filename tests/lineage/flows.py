@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from ebbtide.lineage.names import Names
 from ebbtide.lineage.sql import flow_of
 from ebbtide.lineage.statements import outline
-from ebbtide.lineage.values import Edge, EdgeKind, Flow
+from ebbtide.lineage.values import ColumnEdge, EdgeKind, Flow
 from ebbtide.model.ids import DatasetId
 
 TABLES: dict[str, list[str]] = {
@@ -27,7 +27,7 @@ def trace(sql: str, target: str = "lake.app.t", tables: Mapping[str, Sequence[st
     return flow_of(found, target, resolved, tables, where="model.sql", provenance="sql:model.sql")
 
 
-def short(edge: Edge) -> str:
+def short(edge: ColumnEdge) -> str:
     """`users.email > t.email` for a direct edge, `~>` where masked, `?>` for one that only decides about rows."""
     arrow = "?>" if edge.kind is EdgeKind.INDIRECT else "~>" if edge.masking else ">"
     return f"{_short(str(edge.source))} {arrow} {_short(str(edge.target))}"

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from ebbtide.config.classifiers import Classifier, Classifiers, Kind
+from ebbtide.config.classifiers import Classifier, ClassifierKind, Classifiers
 from ebbtide.config.tables import Reclassify
-from ebbtide.lineage.declared import Declared
+from ebbtide.lineage.declared import DeclaredLabels
 from ebbtide.lineage.graph import build_graph
 from ebbtide.lineage.label_explanation import Explainer, Why
 from ebbtide.lineage.labels import propagate
-from ebbtide.lineage.values import ColumnRef, Edge, EdgeKind, Flow
+from ebbtide.lineage.values import ColumnEdge, ColumnRef, EdgeKind, Flow
 
 CLASSIFIERS = Classifiers.of(
     [
-        Classifier("PII", Kind.COLUMN, True, ("tag", "email", "hashed")),
-        Classifier("Note", Kind.COLUMN, False, ("old",)),
-        Classifier("TableContent", Kind.TABLE, True, ("machine_data", "static_data", "user_data")),
-        Classifier("LegalHold", Kind.TABLE, False, ("is_true",)),
-        Classifier("Domain", Kind.TABLE, True, ("risk", "growth")),
+        Classifier("PII", ClassifierKind.COLUMN, True, ("tag", "email", "hashed")),
+        Classifier("Note", ClassifierKind.COLUMN, False, ("old",)),
+        Classifier("TableContent", ClassifierKind.TABLE, True, ("machine_data", "static_data", "user_data")),
+        Classifier("LegalHold", ClassifierKind.TABLE, False, ("is_true",)),
+        Classifier("Domain", ClassifierKind.TABLE, True, ("risk", "growth")),
     ]
 )
 USER, MACHINE, STATIC = "TableContent.user_data", "TableContent.machine_data", "TableContent.static_data"
@@ -44,7 +44,7 @@ class World:
             [*((e, EdgeKind.DIRECT) for e in self.edges), *((e, EdgeKind.INDIRECT) for e in self.indirect)]
         ):
             source, target = (ref(part) for part in text.split(">"))
-            edge = Edge(source, target, kind)
+            edge = ColumnEdge(source, target, kind)
             flows.append(Flow(target.table_id, f"sql:{n}", (source.table_id,), (), (edge,)))
         for text in self.inputs:
             source_table, target_table = (f"l.d.{name}" for name in text.split(">"))
@@ -52,7 +52,7 @@ class World:
         names = set("".join([*self.edges, *self.inputs, *self.tables, *self.columns, *self.schedules, *self.grains]))
         tables = sorted(names & set("abcdefgh"))
         graph = build_graph(flows, {f"l.d.{name}": ["x", "y"] for name in tables})
-        declared = Declared(
+        declared = DeclaredLabels(
             tables={f"l.d.{name}": dict.fromkeys(labels, "here") for name, labels in self.tables.items()},
             columns={ref(name): dict.fromkeys(labels, "here") for name, labels in self.columns.items()},
             reclassify={ref(name): change for name, change in self.reclassify.items()},

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from ebbtide.lineage.graph import build_graph, cycles
-from ebbtide.lineage.values import ColumnRef, Edge, EdgeKind, Flow
+from ebbtide.lineage.values import ColumnEdge, ColumnRef, EdgeKind, Flow
 
 
 def flow(source: str, target: str, provenance: str = "sql:a", kind: EdgeKind = EdgeKind.DIRECT) -> Flow:
-    edge = Edge(ColumnRef(source, "x"), ColumnRef(target, "x"), kind)
+    edge = ColumnEdge(ColumnRef(source, "x"), ColumnRef(target, "x"), kind)
     return Flow(target, provenance, (source,), ("x",), (edge,))
 
 

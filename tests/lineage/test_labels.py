@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from ebbtide.config.classifiers import Classifier, Classifiers, Kind
+from ebbtide.config.classifiers import Classifier, ClassifierKind, Classifiers
 from ebbtide.config.tables import Reclassify
 from ebbtide.errors import InputError
-from ebbtide.lineage.declared import Declared
+from ebbtide.lineage.declared import DeclaredLabels
 from ebbtide.lineage.graph import build_graph
 from ebbtide.lineage.labels import propagate
-from ebbtide.lineage.values import ColumnRef, Edge, EdgeKind, Flow
+from ebbtide.lineage.values import ColumnEdge, ColumnRef, EdgeKind, Flow
 from tests.lineage.label_worlds import CLASSIFIERS, MACHINE, STATIC, USER, World
 
 CHAIN = ("a.x>b.x", "b.x>c.x", "c.x>d.y")
@@ -168,17 +168,22 @@ def test_a_label_is_explained_with_the_path_that_brought_it() -> None:
 def test_more_labels_than_a_word_has_bits_are_carried_too() -> None:
     names = tuple(f"l{n}" for n in range(150))
     graph = build_graph(
-        [Flow("l.d.b", "s", (), (), (Edge(ColumnRef("l.d.a", "x"), ColumnRef("l.d.b", "x"), EdgeKind.DIRECT),))], {}
+        [Flow("l.d.b", "s", (), (), (ColumnEdge(ColumnRef("l.d.a", "x"), ColumnRef("l.d.b", "x"), EdgeKind.DIRECT),))],
+        {},
     )
     own = {ColumnRef("l.d.a", "x"): {f"Many.{name}": "here" for name in names}}
     changes = {ColumnRef("l.d.b", "x"): Reclassify(changes={"Many.l0": "Many.l149", "Many.l1": None})}
     found = propagate(
-        graph, Declared(columns=own, reclassify=changes), Classifiers.of([Classifier("Many", Kind.COLUMN, True, names)])
+        graph,
+        DeclaredLabels(columns=own, reclassify=changes),
+        Classifiers.of([Classifier("Many", ClassifierKind.COLUMN, True, names)]),
     )
     labels = dict(zip(map(str, graph.columns), found.columns(), strict=True))
     assert set(labels["l.d.b.x"]) == {f"Many.{name}" for name in names} - {"Many.l0", "Many.l1"}
     ring = {f"Many.l{n}": f"Many.l{n + 1}" for n in range(70)}
     with pytest.raises(InputError, match="reclassified into each other"):
         propagate(
-            graph, Declared(columns=own, reclassify={ColumnRef("l.d.b", "x"): Reclassify(changes=ring)}), CLASSIFIERS
+            graph,
+            DeclaredLabels(columns=own, reclassify={ColumnRef("l.d.b", "x"): Reclassify(changes=ring)}),
+            CLASSIFIERS,
         )

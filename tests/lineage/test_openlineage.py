@@ -11,7 +11,7 @@ import pytest
 
 from ebbtide.lineage.names import Names
 from ebbtide.lineage.openlineage import EventError, flows_of, parse_event, read_events
-from ebbtide.lineage.values import Flow, Problem, ProblemKind
+from ebbtide.lineage.values import Flow, LineageProblem, ProblemKind
 from tests.lineage.flows import direct, rows
 
 COLUMNS = {"lake.app.users": ["uid", "Email", "country"], "lake.app.t": ["uid", "mail", "n"]}
@@ -45,7 +45,9 @@ def event(
     }  # fmt: skip
 
 
-def flows(*events: dict[str, Any], columns: Mapping[str, Sequence[str]] = COLUMNS) -> tuple[list[Flow], list[Problem]]:
+def flows(
+    *events: dict[str, Any], columns: Mapping[str, Sequence[str]] = COLUMNS
+) -> tuple[list[Flow], list[LineageProblem]]:
     parsed = [parse_event(value, f"events.json:{n}") for n, value in enumerate(events, 1)]
     return flows_of(parsed, NAMES, columns)
 

@@ -6,7 +6,7 @@ import re
 from importlib.resources import files
 from pathlib import Path
 
-from ebbtide.model.reasons import PREFIXES, SENTENCES, Code
+from ebbtide.model.reasons import PREFIXES, SENTENCES, Code, Reason
 
 PAGE = Path(__file__).parents[2] / "docs" / "reasons.md"
 
@@ -32,3 +32,11 @@ def test_no_text_could_have_two_codes() -> None:
     starts = [*PREFIXES, *SENTENCES.values()]
     assert not [(a, b) for a in starts for b in starts if a != b and b in SENTENCES.values() and b.startswith(a)]
     assert not [(a, b) for a in PREFIXES for b in PREFIXES if a != b and b.startswith(a)]
+
+
+def test_only_a_floor_that_is_a_setting_names_one() -> None:
+    assert (
+        Reason("floor:delta.logRetentionDuration=interval 30 days", Code.FLOOR).setting == "delta.logRetentionDuration"
+    )
+    assert Reason("floor:tax", Code.FLOOR).setting is None
+    assert Reason("hold:a=b", Code.HOLD).setting is None

@@ -158,18 +158,36 @@ def test_who_stops_a_run_needs_not_be_told(project: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    ("seen", "waiting", "events"),
+    ("seen", "waiting", "broken", "events"),
     [
-        (Observed("run"), Deadlines(None, 0, 0), ()),
-        (Observed("run", exit_code=1), Deadlines(None, 0, 0), ("failed",)),
-        (Observed("run", exit_code=3), Deadlines(None, 0, 0), ("refused",)),
-        (Observed("run", exit_code=3, over=True), Deadlines(None, 0, 0), ("limit",)),
-        (Observed("run", exit_code=4, over=True), Deadlines(NOW, 2, 0), ("failed", "overdue", "limit")),
-        (Observed("run"), Deadlines(NOW, 0, 1), ("overdue",)),
+        (Observed("run"), Deadlines(None, 0, 0), 0, ()),
+        (Observed("run", exit_code=1), Deadlines(None, 0, 0), 0, ("failed",)),
+        (Observed("run", exit_code=3), Deadlines(None, 0, 0), 0, ("refused",)),
+        (Observed("run", exit_code=3, over=True), Deadlines(None, 0, 0), 0, ("limit",)),
+        (Observed("run", exit_code=4, over=True), Deadlines(NOW, 2, 0), 1, ("failed", "overdue", "limit", "promise")),
+        (Observed("run"), Deadlines(NOW, 0, 1), 0, ("overdue",)),
+        (Observed("run"), Deadlines(None, 0, 0), 2, ("promise",)),
     ],
 )
-def test_what_there_is_to_tell(seen: Observed, waiting: Deadlines, events: tuple[Any, ...]) -> None:
-    assert events_of(seen, waiting) == events
+def test_what_there_is_to_tell(seen: Observed, waiting: Deadlines, broken: int, events: tuple[Any, ...]) -> None:
+    assert events_of(seen, waiting, broken) == events
+
+
+def test_a_broken_promise_is_told_and_who_asked_for_other_things_hears_nothing(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (project / "policies" / "p.yml").open("a") as policies:
+        policies.write('promises:\n  - {tables: ["**"], gone_within: 5d}\n')
+    with (project / "ebbtide.yml").open("a") as settings:
+        settings.write("  - {webhook: '${HOOK}', on: [failed, limit]}\n")
+    with webhook() as hook:
+        monkeypatch.setenv("HOOK", hook.url)
+        done = ebbtide("run", "--yes", cwd=project)
+    assert done.returncode == 0, done.stderr
+    [told] = hook.got
+    assert told["events"] == ["promise"]
+    assert told["counts"]["promises_broken"] == 1
+    assert told["text"] == "acme: 1 promises are broken"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from ebbtide.model.history import Kind
+from ebbtide.model.history import TransactionKind
 from tests.plan.worlds import NOW, Table, decided, plan, policies, world
 
 TABLES = 120
@@ -50,11 +50,11 @@ def history(rng: random.Random, number: int) -> Table:
         if roll < 0.5:
             table.commit(str(n), age, on=on)
         elif roll < 0.7:
-            table.commit(str(n), age, on=on, kind=Kind.SNAPSHOT)
+            table.commit(str(n), age, on=on, kind=TransactionKind.SNAPSHOT)
         elif roll < 0.78 and live:
-            table.commit(str(n), age, on=on, kind=Kind.DELETE, adds=[], removes=rng.sample(live, 1))
+            table.commit(str(n), age, on=on, kind=TransactionKind.DELETE, adds=[], removes=rng.sample(live, 1))
         elif roll < 0.86 and len(live) > 1:
-            table.commit(str(n), age, on=on, kind=Kind.REWRITE, removes=rng.sample(live, 2))
+            table.commit(str(n), age, on=on, kind=TransactionKind.REWRITE, removes=rng.sample(live, 2))
         elif roll < 0.92:
             table.commit(str(n), age, on=on, parent=table.refs[on].head, staged=True)
         else:
@@ -115,7 +115,7 @@ class Oracle:
     def protectors(self, id_: str, settings: dict[str, Any]) -> set[str]:
         """Who protects a transaction."""
         lifted = set()
-        if settings.get("lift") and self.by_id[id_].kind is Kind.APPEND:
+        if settings.get("lift") and self.by_id[id_].kind is TransactionKind.APPEND:
             lifted = self.reached(id_)
         files, who = self.added(id_), set()
         for name, head in self.branches.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from ebbtide.model.history import Kind
+from ebbtide.model.history import TransactionKind
 from tests.plan.test_marks import mark
 from tests.plan.worlds import Table, decided, plan, policies, world
 
@@ -18,7 +18,7 @@ policies:
 def test_a_file_that_an_expired_version_read_last_goes_with_the_last_that_is_there(tmp_path: Path) -> None:
     """A sweep died after it had removed T2's own file: T1's, which both of them read, must still be named."""
     rules = policies(tmp_path, RULES)
-    table = Table("lake.v.t").commit("T1", 300).commit("T2", 200).commit("T3", 100, kind=Kind.SNAPSHOT)
+    table = Table("lake.v.t").commit("T1", 300).commit("T2", 200).commit("T3", 100, kind=TransactionKind.SNAPSHOT)
     first = decided(plan(rules, world(table)))
     marks = [mark(row) for row in first.values() if row["decision"] == "mark"]
     table.transactions = [replace(t, expired=t.id == "T2") for t in table.transactions]
@@ -35,7 +35,8 @@ def test_where_branches_take_turns_the_last_version_that_read_the_file_names_it(
     rules = policies(tmp_path, RULES)
     table = (
         Table("lake.v.t").commit("M1", 300).commit("B2", 250, on="b", parent="M1").commit("M3", 200)
-        .commit("B4", 150, on="b").commit("M5", 100, kind=Kind.SNAPSHOT).commit("B6", 50, on="b", kind=Kind.SNAPSHOT)
+        .commit("B4", 150, on="b").commit("M5", 100, kind=TransactionKind.SNAPSHOT)
+        .commit("B6", 50, on="b", kind=TransactionKind.SNAPSHOT)
     )  # fmt: skip
     first = decided(plan(rules, world(table)))
     marks = [mark(row) for row in first.values() if row["decision"] == "mark" and row["object"] != "M3"]

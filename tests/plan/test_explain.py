@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from ebbtide.plan.explain import Explanation, explain
+from ebbtide.plan.explain import ObjectExplanation, explain
 from ebbtide.plan.world import World
 from tests.plan.worlds import NOW, Table, ago, day_partition, orders, policies, world
 
@@ -45,7 +45,7 @@ class Asking:
         mark: dict[str, Any] | None = None,
         unmark: str | None = None,
         hold: str | None = None,
-    ) -> Explanation:
+    ) -> ObjectExplanation:
         """`mark` is what was planned when it was marked; its grace ends tomorrow."""
         told = policies(self.root, "policies:\n" + "".join(f"  - {{{rule}}}\n" for rule in rules))
         marks = [] if mark is None else [(dataset, target, id_, mark["policy"], mark["fingerprint"], ago(8),
@@ -65,11 +65,11 @@ def ask(seen: World, tmp_path: Path) -> Asking:
 ALL = 'select: {tables: ["**"]}'
 
 
-def outcomes(told: Explanation) -> list[tuple[str, str, str]]:
+def outcomes(told: ObjectExplanation) -> list[tuple[str, str, str]]:
     return [(c.policy, c.outcome, c.because) for c in told.considered]
 
 
-def planned(told: Explanation) -> dict[str, Any]:
+def planned(told: ObjectExplanation) -> dict[str, Any]:
     assert told.planned is not None
     return told.planned
 

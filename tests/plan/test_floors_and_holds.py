@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ebbtide.model.dataset import Column, Role
-from ebbtide.model.history import Kind
+from ebbtide.model.history import TransactionKind
 from tests.plan.test_marks import mark
 from tests.plan.worlds import NOW, Table, ago, day_partition, decided, plan, policies, world
 
@@ -174,7 +174,9 @@ def test_a_hold_on_days_holds_versions_that_have_nothing_but_logs_of_them(tmp_pa
     old = NOW.date() - timedelta(days=400)
     rules = policies(tmp_path, "policies:\n  - {name: v, select: {tables: ['**']}, versions: {older_than: 1d}}\n")
     table = Table("cdc.db.t", "hudi", capabilities=(), partitions=(day_partition(old),))
-    table.commit("T1", 90, partition=f"0/day={old}").commit("T2", 80, kind=Kind.SNAPSHOT, partition=f"0/day={old}")
+    table.commit("T1", 90, partition=f"0/day={old}").commit(
+        "T2", 80, kind=TransactionKind.SNAPSHOT, partition=f"0/day={old}"
+    )
     table.commit("T3", 70)
     table.files["T1"] = replace(table.files["T1"], role=Role.LOG)
     free = decided(plan(rules, world(table)))["versions:T1"]
@@ -198,8 +200,8 @@ floors:
 """)  # fmt: skip
     names = ("v.t", "min.t", "max.t", "old.t", "t.t")
     tables = [Table(f"lake.{name}").commit("T1", 9).commit("T2", 8).commit("T3", 7) for name in names]
-    views = Table("lake.views.t").commit("T1", 9).commit("T2", 8, kind=Kind.SNAPSHOT)
-    views.commit("T3", 7, kind=Kind.SNAPSHOT)
+    views = Table("lake.views.t").commit("T1", 9).commit("T2", 8, kind=TransactionKind.SNAPSHOT)
+    views.commit("T3", 7, kind=TransactionKind.SNAPSHOT)
     long = Table("lake.v.long", "delta", floors={"delta.deletedFileRetentionDuration": "interval 99999999999 hours"})
     found = decided(plan(rules, world(*tables, views, long.commit("T1", 9).commit("T2", 8))))
     assert {row["decision"] for row in found.values()} == {"keep"}
@@ -236,7 +238,7 @@ def test_changelogs_go_by_their_age_but_for_what_their_settings_and_a_rescued_sn
     for name in ("free", "rescued"):
         table = Table(f"stream.one.{name}", "paimon", capabilities=(), floors=floors)
         for number, days in ((1, 40), (2, 20), (3, 5), (4, 4)):
-            table.commit(f"main/changelog/{number}", days, on=None, kind=Kind.METADATA)
+            table.commit(f"main/changelog/{number}", days, on=None, kind=TransactionKind.METADATA)
         tables.append(table.commit("main/5", 3).commit("main/6", 2))
     unmarks = [("stream.one.rescued", "transactions", "main/2", None, None)]
     found = decided(plan(policies(tmp_path, PAIMON), world(*tables), unmarks=unmarks))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ebbtide.model.history import Kind
+from ebbtide.model.history import TransactionKind
 from ebbtide.model.reasons import PROOF
 from tests.plan.worlds import Table, ago, decided, plan, policies, world
 
@@ -30,7 +30,7 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any
         """Rows were deleted in 2; a branch left main before it, another one after it, and both went on."""
         table = Table(name).commit("1", 15)
         before = table.branch("before", "1") if name.endswith("before") else table
-        before.commit("2", 10, kind=Kind.UPDATE)
+        before.commit("2", 10, kind=TransactionKind.UPDATE)
         return before if name.endswith("before") else before.branch("after", "2")
 
     before, after = deleted("lake.rows.before"), deleted("lake.rows.after")

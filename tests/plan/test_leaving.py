@@ -6,7 +6,7 @@ from datetime import date
 from pathlib import Path
 
 from ebbtide.config.project import Limits
-from ebbtide.model.history import Kind
+from ebbtide.model.history import TransactionKind
 from ebbtide.plan.explain import explain
 from ebbtide.plan.world import Orders
 from tests.plan.test_marks import mark
@@ -37,7 +37,7 @@ def lake() -> list[Table]:
     latest = Table("lake.latest.t")
     for n, age in enumerate((200, 199, 10)):
         latest.commit(f"T{n}", age)
-    latest.branch("other", "T0").commit("T3", 5, on="other", kind=Kind.SNAPSHOT)
+    latest.branch("other", "T0").commit("T3", 5, on="other", kind=TransactionKind.SNAPSHOT)
     forgotten = Table("lake.branches.t").commit("T0", 200, size=900).branch("old", "T0").commit("T1", 100, on="old")
     # Two that only have each other, and a tag on what one of them has.
     twins = Table("lake.branches.twins").commit("T0", 200).branch("a", "T0").commit("T1", 100, on="a", size=400)

@@ -13,7 +13,7 @@ from random import Random
 
 from ebbtide.config.project import Limits
 from ebbtide.model.dataset import FileRef, Role
-from ebbtide.model.history import Kind, Ref, RefKind, Transaction
+from ebbtide.model.history import Ref, RefKind, Transaction, TransactionKind
 from tests.plan.test_marks import mark
 from tests.plan.worlds import NOW, Table, ago, plan, policies, world
 
@@ -46,8 +46,8 @@ class History:
         live = {file for manifest in self._manifests[parent] for file in self._entries[manifest]}
         kind, removed = self._choose(live)
         kept, made = self._cut_out(id_, parent, removed)
-        added = [] if kind is Kind.REWRITE else [f"{id_}-f{n}" for n in range(self._random.randint(1, 2))]
-        if kept and (kind is Kind.REWRITE or self._random.random() < 0.2):
+        added = [] if kind is TransactionKind.REWRITE else [f"{id_}-f{n}" for n in range(self._random.randint(1, 2))]
+        if kept and (kind is TransactionKind.REWRITE or self._random.random() < 0.2):
             made[f"{id_}-joined"] = {file for manifest in kept for file in self._entries[manifest]}
             kept = set()
         if added:
@@ -57,12 +57,13 @@ class History:
         self._remember(id_, added, made, starts_view=bool(live) and live == removed, parent=parent, kind=kind)
         self._name(id_, on)
 
-    def _choose(self, live: set[str]) -> tuple[Kind, set[str]]:
+    def _choose(self, live: set[str]) -> tuple[TransactionKind, set[str]]:
         kind = self._random.choices(
-            (Kind.APPEND, Kind.SNAPSHOT, Kind.UPDATE, Kind.REWRITE), (5, 3, 2, 1) if live else (1, 0, 0, 0)
+            (TransactionKind.APPEND, TransactionKind.SNAPSHOT, TransactionKind.UPDATE, TransactionKind.REWRITE),
+            (5, 3, 2, 1) if live else (1, 0, 0, 0),
         )[0]
         some = set(self._random.sample(sorted(live), self._random.randint(1, len(live)))) if live else set()
-        return kind, live if kind is Kind.SNAPSHOT else some if kind is Kind.UPDATE else set()
+        return kind, live if kind is TransactionKind.SNAPSHOT else some if kind is TransactionKind.UPDATE else set()
 
     def _cut_out(self, id_: str, parent: str | None, removed: set[str]) -> tuple[set[str], dict[str, set[str]]]:
         """The manifests that are carried on, and those that stand for the ones of which a file went."""
@@ -84,7 +85,7 @@ class History:
         *,
         starts_view: bool,
         parent: str | None,
-        kind: Kind,
+        kind: TransactionKind,
     ) -> None:
         roles = (
             {f"{id_}-list": Role.MANIFEST_LIST} | dict.fromkeys(made, Role.MANIFEST) | dict.fromkeys(added, Role.DATA)

@@ -12,7 +12,7 @@ import pytest
 
 from ebbtide.config.project import Limits
 from ebbtide.model.dataset import Partition
-from ebbtide.model.history import Kind
+from ebbtide.model.history import TransactionKind
 from tests.plan.worlds import NOW, Table, ago, day_partition, decided, plan, policies, world
 
 TODAY = NOW.date()
@@ -42,7 +42,7 @@ REMEMBERED: dict[str, tuple[tuple[date, date | None] | None, bool]] = {
 
 def old(name: str, **settings: Any) -> Table:
     """T1 and T2, then a reload: both are eligible, and T2's version still reads T1's file."""
-    return Table(name, **settings).commit("T1", 300).commit("T2", 200).commit("T3", 100, kind=Kind.SNAPSHOT)
+    return Table(name, **settings).commit("T1", 300).commit("T2", 200).commit("T3", 100, kind=TransactionKind.SNAPSHOT)
 
 
 def part(files: int = 1) -> Partition:
@@ -54,7 +54,7 @@ def deleted(name: str, *, last: float) -> Table:
     table = Table(name, partitions=(day_partition(date(2026, 11, 1)),))
     table.commit("1", 100, partition=f"0/day={OLD}").commit("2", 50, partition="0/day=2026-11-01")
     table.commit("3", 40, partition="0/day=2026-11-01")
-    return table.commit("4", last, kind=Kind.DELETE, adds=[], removes=["1"])
+    return table.commit("4", last, kind=TransactionKind.DELETE, adds=[], removes=["1"])
 
 
 def mark(
@@ -92,7 +92,7 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any
     swapped = ("lake.rows.swapped", "lake.adhoc.swapped")
     later = [table for table in before if table.name not in ("lake.t.tagged", "lake.t.unread", "lake.p.late", *swapped)]
     later += [old(name, extra={"identity": "b"}) for name in swapped]
-    lifted.commit("3", 1, kind=Kind.DELETE, adds=[], removes=["1"])  # the sweep's own commit
+    lifted.commit("3", 1, kind=TransactionKind.DELETE, adds=[], removes=["1"])  # the sweep's own commit
     later.append(old("lake.t.tagged").tag("new", "T1"))
     later.append(old("lake.t.unread", extra={"scan_error": "no answer"}))
     later.append(Table("lake.p.late", partitions=(replace(part(2), last_transaction="2"),)).commit("1", 100))
@@ -254,8 +254,10 @@ def test_what_is_lifted_leaves_the_head_first_and_then_waits_for_versions(outcom
 
 def test_a_dataset_past_its_limit_is_left_out_and_the_lakes_limit_is_named(tmp_path: Path) -> None:
     rules = policies(tmp_path, RULES)
-    big = Table("lake.t.big").commit("T1", 300, size=1000).commit("T3", 100, kind=Kind.SNAPSHOT, size=100)
-    small = Table("lake.t.small").commit("T1", 300, size=100).commit("T3", 100, kind=Kind.SNAPSHOT, size=1000)
+    big = Table("lake.t.big").commit("T1", 300, size=1000).commit("T3", 100, kind=TransactionKind.SNAPSHOT, size=100)
+    small = (
+        Table("lake.t.small").commit("T1", 300, size=100).commit("T3", 100, kind=TransactionKind.SNAPSHOT, size=1000)
+    )
     limits = Limits(max_share=0.3, lake_max_share=0.04, min_bytes=50, max_objects=0)
     made = plan(rules, world(big, small), limits=limits)
     found = decided(made)

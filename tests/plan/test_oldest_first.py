@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ebbtide.model.history import Kind
+from ebbtide.model.history import TransactionKind
 from tests.plan.test_marks import mark
 from tests.plan.worlds import Table, decided, plan, policies, policy, world
 
@@ -18,7 +18,7 @@ def _line(name: str) -> Table:
     """T1, T2 and T3 superseded, T4 the head; every one replaces everything."""
     table = Table(name, capabilities=()).commit("T1", 300)
     for number, days in ((2, 200), (3, 100), (4, 50)):
-        table.commit(f"T{number}", days, kind=Kind.SNAPSHOT)
+        table.commit(f"T{number}", days, kind=TransactionKind.SNAPSHOT)
     return table
 
 
@@ -48,7 +48,7 @@ def test_paimon_passes_a_tagged_transaction_and_not_one_of_its_view(tmp_path: Pa
     def example(name: str, tag: str, at: int, format_: str = "paimon") -> Table:
         table = Table(f"lake.t.{name}", format_, capabilities=())
         for number, days in enumerate((300, 200, 150, 100, 50), 1):
-            kind = Kind.SNAPSHOT if number == 4 else Kind.APPEND
+            kind = TransactionKind.SNAPSHOT if number == 4 else TransactionKind.APPEND
             table.commit(f"main/{number}", days, kind=kind, adds=[f"f{number}"])
         return table.tag(tag, f"main/{at}")
 

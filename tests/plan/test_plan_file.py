@@ -13,7 +13,7 @@ import pytest
 from ebbtide.app.plan import read_plan, write_plan
 from ebbtide.app.round import _refuse_another
 from ebbtide.errors import InputError, RefusedError
-from ebbtide.model.history import Kind
+from ebbtide.model.history import TransactionKind
 from ebbtide.plan.plan import Plan
 from tests.plan.worlds import NOW, Table, plan, policy, world
 
@@ -22,7 +22,7 @@ from tests.plan.worlds import NOW, Table, plan, policy, world
 def made(tmp_path_factory: pytest.TempPathFactory) -> Plan:
     rules = policy(tmp_path_factory.mktemp("rules"), "versions: {older_than: 7d, keep_min: 1}")
     tables = [
-        Table(f"lake.db.t{n}").commit("T1", 300).commit("T2", 200, kind=Kind.SNAPSHOT).commit("T3", 100)
+        Table(f"lake.db.t{n}").commit("T1", 300).commit("T2", 200, kind=TransactionKind.SNAPSHOT).commit("T3", 100)
         for n in range(2)
     ]
     return plan(rules, world(*tables))

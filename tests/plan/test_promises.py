@@ -12,7 +12,7 @@ import pytest
 from ebbtide.config.policies import PolicySet
 from ebbtide.errors import InputError
 from ebbtide.model.durations import Duration, parse_duration
-from ebbtide.plan.promises import Proof, derive_auto, gone_by_age
+from ebbtide.plan.promises import PromiseProof, derive_auto, gone_by_age
 from ebbtide.plan.views import plan_views
 from ebbtide.plan.world import ORPHANS_ONLY, Orders
 from tests.plan.simulator import Life, gone_at, later
@@ -34,13 +34,13 @@ def daily(name: str = "lake.app.events", days: int = 1, **more: object) -> Table
 
 def proofs(
     found: PolicySet, *tables: Table, tick: str = "1d", holds: tuple[tuple[object, ...], ...] = ()
-) -> list[Proof]:
+) -> list[PromiseProof]:
     lake, every = world(*tables), parse_duration(tick, hours=True)
     settled = derive_auto(found, lake, tick=every)
     return list(plan_views(settled, lake, Orders.of(holds=holds), tick=every, now=NOW).proofs)
 
 
-def one(found: PolicySet, table: Table, tick: str = "1d") -> Proof:
+def one(found: PolicySet, table: Table, tick: str = "1d") -> PromiseProof:
     (proof,) = proofs(found, table, tick=tick)
     return proof
 
@@ -90,6 +90,7 @@ CASES: list[tuple[str, dict[str, object], dict[str, str], int | None, str | None
      "floor:history.expire.min-snapshots-to-keep=5"),
     (TARGETS, {}, {"history.expire.min-snapshots-to-keep": "1"}, 109, None),
     (TARGETS, {}, {"consumer:c": "main/3"}, None, "floor:consumer:c"),
+    (TARGETS, {}, {"versions:p": "7"}, None, "floor:versions:p"),
     (TARGETS, {}, {"delta.deletedFileRetentionDuration": "interval 1 week"}, 109, None),
     (TARGETS, {}, {"delta.deletedFileRetentionDuration": "interval 100 days"}, 202,
      "versions: floor:delta.deletedFileRetentionDuration=interval 100 days makes it 202 d, 92 d more than promised"),

@@ -26,6 +26,7 @@ from ebbtide.plan.plan import CODES, DECISIONS, Plan, objects_digest, plan_diges
 from ebbtide.plan.world import Orders, World
 from tests.plan.test_worked_example import example
 from tests.plan.worlds import NOW, Table, ago, orders, plan, policies, world
+from tests.tiers import deep_after_first
 
 RULES = """\
 policies:
@@ -62,7 +63,7 @@ def recomputed(file: dict[str, Any], policies_: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize(
     "rules",
-    [RULES, 'policies:\n  - {name: v, select: {tables: ["**"]}, versions: {older_than: 1d}}\n'],
+    deep_after_first(RULES, 'policies:\n  - {name: v, select: {tables: ["**"]}, versions: {older_than: 1d}}\n'),
     ids=["transactions and versions", "versions"],
 )
 def test_a_plan_in_parts_is_the_same_plan(tmp_path: Path, rules: str) -> None:

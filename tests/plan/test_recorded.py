@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, timedelta
 from pathlib import Path
 
-from ebbtide.model.history import Kind
+from ebbtide.model.history import TransactionKind
 from ebbtide.plan.plan import Plan
 from tests.plan.worlds import NOW, Table, ago, day_partition, plan, policies, world
 
@@ -35,10 +35,10 @@ whose plan files lie somewhere: those no longer fit.
 
 
 def lake() -> list[Table]:
-    history = Table("lake.db.history").commit("h1", 60).commit("h2", 50, kind=Kind.SNAPSHOT).commit("h3", 40)
-    history.tag("kept", "h1").commit("h4", 10, kind=Kind.SNAPSHOT)
+    history = Table("lake.db.history").commit("h1", 60).commit("h2", 50, kind=TransactionKind.SNAPSHOT).commit("h3", 40)
+    history.tag("kept", "h1").commit("h4", 10, kind=TransactionKind.SNAPSHOT)
     forked = Table("lake.db.forked").commit("f1", 50).commit("f2", 45).branch("side", "f2").commit("f3", 40, on="side")
-    forked.commit("f4", 35, kind=Kind.SNAPSHOT).commit("f5", 5)
+    forked.commit("f4", 35, kind=TransactionKind.SNAPSHOT).commit("f5", 5)
     days = Table("lake.db.days")
     for n in (1, 20, 40, 41):
         day = (NOW - timedelta(days=n)).date()

@@ -11,7 +11,7 @@ import pytest
 
 from ebbtide.model.capabilities import Capability
 from ebbtide.model.dataset import Column, Partition
-from ebbtide.model.history import Kind
+from ebbtide.model.history import TransactionKind
 from ebbtide.plan.plan import Plan
 from tests.plan.worlds import ANY_ORDER, DROPS_FILES, NOW, Table, ago, decided, plan, policies, world
 
@@ -61,17 +61,21 @@ def line(name: str, *ages: float, **settings: Any) -> Table:
 
 
 def lake() -> list[Table]:
-    rewritten = line("lake.t.rewritten", 200, 100).commit("T3", 95, kind=Kind.SNAPSHOT)
-    border = line("lake.t.border", 91, 90).commit("T3", 1, kind=Kind.SNAPSHOT)
-    in_use = line("lake.t.in_use", 200, 190).commit("T3", 180, kind=Kind.SNAPSHOT, adds=["T3", "T1"])
-    in_use.tag("old", "T3").commit("T4", 100, kind=Kind.SNAPSHOT)
+    rewritten = line("lake.t.rewritten", 200, 100).commit("T3", 95, kind=TransactionKind.SNAPSHOT)
+    border = line("lake.t.border", 91, 90).commit("T3", 1, kind=TransactionKind.SNAPSHOT)
+    in_use = line("lake.t.in_use", 200, 190).commit("T3", 180, kind=TransactionKind.SNAPSHOT, adds=["T3", "T1"])
+    in_use.tag("old", "T3").commit("T4", 100, kind=TransactionKind.SNAPSHOT)
     shared = Table("lake.t.shared").commit("T1", 200, adds=["file:///elsewhere/one"])
-    shared.commit("T2", 100, kind=Kind.SNAPSHOT)
+    shared.commit("T2", 100, kind=TransactionKind.SNAPSHOT)
     sharing = Table("lake.t.sharing").commit("U1", 200, adds=["file:///elsewhere/one"])
     views = line("lake.views.t", 50, 49)
     for n, age in enumerate((40, 30, 20), 3):
-        views.commit(f"T{n}", age, kind=Kind.SNAPSHOT)
-    wap = line("lake.t.wap", 200, 190).commit("S", 180, parent="T2", staged=True).commit("T3", 95, kind=Kind.SNAPSHOT)
+        views.commit(f"T{n}", age, kind=TransactionKind.SNAPSHOT)
+    wap = (
+        line("lake.t.wap", 200, 190)
+        .commit("S", 180, parent="T2", staged=True)
+        .commit("T3", 95, kind=TransactionKind.SNAPSHOT)
+    )
     forked = line("lake.v.forked", 100, 90).branch("b", "T2").commit("T3", 80).commit("T4", 5, on="b")
     replaced = Table("lake.v.replaced").commit("T1", 100).commit("T2", 90)
     replaced.drop("main").commit("T3", 3, on="main")
@@ -88,6 +92,7 @@ def lake() -> list[Table]:
     consumer = Table("lake.v.consumer", floors={"consumer:job": "main/2"})
     for n in range(4):
         consumer.commit(f"main/{n}", 100 - n)
+    mirrored = line("lake.v.mirrored", 100, 90, 80, 70, floors={"versions:ebbtide.hot.position": "T3,T2"})
     monthly = Table("lake.newest.monthly", extra={"schedule": "1m", "time_grain": "+1m"}, partitions=tuple(
         replace(day(0), id=f"0/d={d}", date=d, first_day=d, last_day=d) for d in (date(2026, 7, 1), date(2026, 8, 1))
     )).commit("1", 1, adds=[])  # fmt: skip
@@ -100,13 +105,14 @@ def lake() -> list[Table]:
         line("lake.v.min", 100, 90, 80, 70, floors={"history.expire.min-snapshots-to-keep": "3"}),
         line("lake.v.gc", 100, 90, 80, floors={"gc.enabled": "false"}),
         line("lake.v.floored", 100, 90, 80),
-        forked, replaced, rolled, paimon, time_kept, odd_floor, consumer, branch_kept,
+        forked, replaced, rolled, paimon, time_kept, odd_floor, consumer, mirrored, branch_kept,
         line("lake.vmin.t", 9, 8, 7, 6, 5), line("lake.vmax.t", 9, 8, 7, 6), line("lake.vlimit.t", 9, 8, 7, 6, 5),
         rewritten, border, in_use, shared, sharing, views, wap,
         line("lake.staged.t", 50).commit("S", 40, parent="T1", staged=True),
-        line("lake.t.unknown", 200, unknown=("unreadable manifest",)).commit("T2", 100, kind=Kind.SNAPSHOT),
-        line("lake.t.locked", 200, extra={"locked_by": ["lake.t.other"]}).commit("T2", 100, kind=Kind.SNAPSHOT),
-        line("lake.t.failed", 200, extra={"scan_error": "no answer"}).commit("T2", 100, kind=Kind.SNAPSHOT),
+        line("lake.t.unknown", 200, unknown=("unreadable manifest",)).commit("T2", 100, kind=TransactionKind.SNAPSHOT),
+        line("lake.t.locked", 200, extra={"locked_by": ["lake.t.other"]})
+        .commit("T2", 100, kind=TransactionKind.SNAPSHOT),
+        line("lake.t.failed", 200, extra={"scan_error": "no answer"}).commit("T2", 100, kind=TransactionKind.SNAPSHOT),
         dated("lake.newest.daily", 92, 91, 90, 1, schedule="1d"),
         dated("lake.newest.held", 300, 200, 100, schedule="1d"),
         dated("lake.newest.tagged", 300, 1).tag("keep", "0"),
@@ -124,7 +130,8 @@ def lake() -> list[Table]:
         line("lake.branches.t", 100).branch("old", "T1").branch("new", "T1").commit("T2", 5, on="new"),
         line("lake.adhoc.old", 100, 31), line("lake.adhoc.young", 100, 30),
         # Its last write is gone from the history, and what is left of it is older than that was.
-        line("lake.adhoc.hole", 100).branch("b", "T1").commit("T3", 5, parent="T2", kind=Kind.METADATA, adds=[]),
+        line("lake.adhoc.hole", 100).branch("b", "T1")
+        .commit("T3", 5, parent="T2", kind=TransactionKind.METADATA, adds=[]),
         line("lake.adhoc.planned", 100, extra={"schedule": "1d"}), line("lake.adhoc.tagged", 100).tag("x", "T1"),
         line("lake.orphans.t", 9), line("lake.orphans.unknown", 9, unknown=("gap in the log",)),
     ]  # fmt: skip
@@ -216,6 +223,9 @@ def test_settings_of_the_formats_are_floors_and_are_named(found: Any) -> None:
     assert goes(found, "lake.v.time_kept") == ["T1"]
     assert goes(found, "lake.v.consumer") == ["main/0", "main/1"]
     assert kept_by(found, "v.consumer#versions:main/2") == ["floor:consumer:job"]
+    assert goes(found, "lake.v.mirrored") == ["T1"]
+    for kept in ("T2", "T3"):
+        assert kept_by(found, f"v.mirrored#versions:{kept}") == ["floor:versions:ebbtide.hot.position"]
 
 
 def test_settings_of_a_branch_keep_what_that_branch_has(found: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 from pathlib import Path
 
-from ebbtide.model.history import Kind
+from ebbtide.model.history import TransactionKind
 from ebbtide.model.reasons import PROOF
 from tests.plan.test_marks import mark
 from tests.plan.worlds import NOW, Table, ago, day_partition, decided, plan, policies, world
@@ -27,7 +27,7 @@ def lake(place: str, **settings: object) -> list[Table]:
     days = Table(f"{place}.days", partitions=(day_partition(OLD),), **settings)  # type: ignore[arg-type]
     return [
         days.commit("1", 200, partition=f"0/day={OLD}").commit("2", 100, adds=[]),
-        Table(f"{place}.old", **settings).commit("1", 200).commit("2", 100, kind=Kind.SNAPSHOT),  # type: ignore[arg-type]
+        Table(f"{place}.old", **settings).commit("1", 200).commit("2", 100, kind=TransactionKind.SNAPSHOT),  # type: ignore[arg-type]
         Table(f"{place}.latest", **settings).commit("1", 200).commit("2", 1),  # type: ignore[arg-type]
         Table(f"{place}.rows", **settings).commit("1", 200),  # type: ignore[arg-type]
         Table(f"{place}.branches", **settings).commit("1", 200).branch("b", "1").commit("2", 1),  # type: ignore[arg-type]

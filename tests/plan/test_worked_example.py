@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ebbtide.model.history import Kind
+from ebbtide.model.history import TransactionKind
 from tests.plan.worlds import Table, decided, marked, plan, policies, policy, world
 
 ABC = "{tables: [lake.db.t], branches: [abc]}"
@@ -13,7 +13,7 @@ ABC = "{tables: [lake.db.t], branches: [abc]}"
 def example() -> Table:
     """abc: T1, T2 APPEND, T3 SNAPSHOT, T4 APPEND; xyz, forked at T2: T5 APPEND. An empty main exists as well."""
     table = Table("lake.db.t").commit("T1", 50, on="abc").commit("T2", 40, on="abc").branch("xyz", "T2")
-    table.commit("T3", 30, on="abc", kind=Kind.SNAPSHOT).commit("T4", 20, on="abc")
+    table.commit("T3", 30, on="abc", kind=TransactionKind.SNAPSHOT).commit("T4", 20, on="abc")
     return table.commit("T5", 10, on="xyz")
 
 

@@ -16,7 +16,7 @@ from ebbtide.inventory.rows import rows_of
 from ebbtide.inventory.schema import SECTIONS
 from ebbtide.kernel.engine import table_of
 from ebbtide.model.dataset import Column, FileRef, Partition, Reading, Role
-from ebbtide.model.history import Kind, Ref, RefKind, Transaction
+from ebbtide.model.history import Ref, RefKind, Transaction, TransactionKind
 from ebbtide.model.ids import DatasetId
 from ebbtide.plan.build import build_plan
 from ebbtide.plan.plan import Plan
@@ -56,7 +56,7 @@ class Table:
         *,
         on: str | None = "main",
         parent: str | None = None,
-        kind: Kind = Kind.APPEND,
+        kind: TransactionKind = TransactionKind.APPEND,
         adds: Sequence[str] | None = None,
         removes: Iterable[str] = (),
         staged: bool = False,
@@ -67,7 +67,7 @@ class Table:
         head = self.refs[on].head if on in self.refs else None
         parent = parent if parent is not None else head
         before = self.live.get(parent or "", frozenset())
-        gone = before if kind is Kind.SNAPSHOT else frozenset(removes)
+        gone = before if kind is TransactionKind.SNAPSHOT else frozenset(removes)
         added = [id_] if adds is None else list(adds)
         for path in added:
             where = path if "/" in path else f"file:///lake/{self.name}/{path}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ebbtide.state.values import ObjectKey
-from ebbtide.sweep.values import Result
+from ebbtide.sweep.values import ObjectOutcome
 
 PROTECTIONS = (
     "latest view of main", "latest view of another branch", "tag", "staged", "other dataset", "hold", "unmark",
@@ -78,7 +78,7 @@ class Alone:
                 key = ObjectKey(row["dataset"], row["target"], row["object"])
                 self.saved.setdefault("unread dataset", set()).add((seed, key))
 
-    def count_refused(self, seed: int, refused: Iterable[Result]) -> None:
+    def count_refused(self, seed: int, refused: Iterable[ObjectOutcome]) -> None:
         """What a sweep began on a table that was another one by then."""
         self.saved.setdefault("identity", set()).update((seed, result.key) for result in refused)
 

@@ -20,7 +20,7 @@ from ebbtide.app.runs import recorded
 from ebbtide.app.sweep import sweep_round
 from ebbtide.run import Progress, Silent, quiet
 from ebbtide.state.lease import Lease
-from ebbtide.sweep.values import Result, SweepReport
+from ebbtide.sweep.values import ObjectOutcome, SweepReport
 from tests.oracle import lake_by_hand as oracle
 from tests.oracle import oldest_first_by_hand
 from tests.oracle.lake_by_hand import Seen
@@ -105,7 +105,7 @@ class _Meanwhile(Silent):
             happens()
 
 
-def _another_table(swept: SweepReport, dataset: str) -> list[Result]:
+def _another_table(swept: SweepReport, dataset: str) -> list[ObjectOutcome]:
     """What was refused because the table of that name is another one: all of its objects, and nothing else."""
     mine = [result for result in swept.results if result.key.dataset == dataset]
     return [result for result in mine if result.state == "failed" and "another table" in result.because]

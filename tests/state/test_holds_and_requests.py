@@ -183,13 +183,13 @@ def test_an_extension_moves_the_deadline_forward_only(database: Database, keys: 
     with database.writer() as state:
         request = _add(state, keys)
         with pytest.raises(RefusedError):
-            state.extend_request(request, until=DUE, at=NOW)
-        assert state.extend_request(request, until=DUE + timedelta(days=60), at=NOW).deadline == DUE + timedelta(
-            days=60
-        )
+            state.extend_request(request, until=DUE, reason="r", at=NOW)
+        assert state.extend_request(
+            request, until=DUE + timedelta(days=60), reason="r", at=NOW
+        ).deadline == DUE + timedelta(days=60)
         state.move_request(request, RequestState.WITHDRAWN, at=NOW)
         with pytest.raises(RefusedError):
-            state.extend_request(request, until=DUE + timedelta(days=90), at=NOW)
+            state.extend_request(request, until=DUE + timedelta(days=90), reason="r", at=NOW)
 
 
 def test_identifiers_open_with_the_requests_key_until_it_is_destroyed(database: Database, keys: KeyFolder) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from ebbtide.errors import UnreadableError
 from ebbtide.run import RunContext
-from ebbtide.storage.versions import Kind, list_versions, open_version
+from ebbtide.storage.versions import VersionKind, list_versions, open_version
 from ebbtide.verify.needles import Needle
 from ebbtide.verify.search import Grade, SearchPlace, search
 from tests.storage.conftest import options_of
@@ -27,7 +27,11 @@ def test_a_local_folder_is_listed_with_its_empty_folders_and_links_are_not_follo
     (root / "link").symlink_to(tmp_path)
     found = {each.path: each.kind for each in list_versions(f"file://{root}", {})}
     at = f"file://{root}"
-    assert found == {f"{at}/a=1/b=2": Kind.FOLDER, f"{at}/c/.hidden": Kind.OBJECT, f"{at}/link": Kind.OBJECT}
+    assert found == {
+        f"{at}/a=1/b=2": VersionKind.FOLDER,
+        f"{at}/c/.hidden": VersionKind.OBJECT,
+        f"{at}/link": VersionKind.OBJECT,
+    }
     assert [each.bytes for each in list_versions(f"{at}/c/.hidden", {})] == [1]
     assert list(list_versions(f"{at}/none", {})) == []
 
@@ -49,14 +53,14 @@ def test_every_version_of_an_object_and_every_delete_marker_is_listed_and_read(s
     root = f"s3://{bucket}/t"
     found = list(list_versions(root, options))
     assert sorted((each.path.removeprefix(root), each.kind, each.latest) for each in found) == [
-        ("//odd/", Kind.OBJECT, True),
-        ("/before.txt", Kind.OBJECT, True),
-        ("/f.txt", Kind.OBJECT, False),
-        ("/f.txt", Kind.OBJECT, True),
-        ("/gone.txt", Kind.DELETE_MARKER, True),
-        ("/gone.txt", Kind.OBJECT, False),
+        ("//odd/", VersionKind.OBJECT, True),
+        ("/before.txt", VersionKind.OBJECT, True),
+        ("/f.txt", VersionKind.OBJECT, False),
+        ("/f.txt", VersionKind.OBJECT, True),
+        ("/gone.txt", VersionKind.DELETE_MARKER, True),
+        ("/gone.txt", VersionKind.OBJECT, False),
     ]
-    contents = sorted(open_version(each, options).read() for each in found if each.kind is Kind.OBJECT)
+    contents = sorted(open_version(each, options).read() for each in found if each.kind is VersionKind.OBJECT)
     assert contents[-1] == f"user {LONG}".encode()
     report = search(
         [Needle("p1", "name", LONG, frozenset({"string"}))], [SearchPlace("t", root, options)],

@@ -18,7 +18,7 @@ from ebbtide.state.values import Mark, MarkState, ObjectKey
 from ebbtide.sweep import leftover
 from ebbtide.sweep.act_planning import act_of
 from ebbtide.sweep.outcomes import results_in
-from ebbtide.sweep.values import Batch, ExpiringObject
+from ebbtide.sweep.values import ExpiringObject, ObjectBatch
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 VERSION = Reason("version:7", Code.REFERENCED)
@@ -40,7 +40,7 @@ def _state(
     mark = replace(_mark(target), act=act)
     going = ExpiringObject(mark.key, {"drops_from": ()}, mark, FILES)
     catalog = Catalog("c", "iceberg", "/")
-    left = Batch(id="act-2", dataset="c.db.t", catalog=catalog, objects=(going,), leftover=True, **settings)
+    left = ObjectBatch(id="act-2", dataset="c.db.t", catalog=catalog, objects=(going,), leftover=True, **settings)
     ended = ActResult(act=act_of(left, {}, None), there=frozenset(there), needed=needed)
     (result,) = results_in(left, ended, nobody, nobody)
     return result.state

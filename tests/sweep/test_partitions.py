@@ -11,7 +11,7 @@ from pyspark.sql import Row, SparkSession
 
 from ebbtide.spark.session import formats_of_session
 from ebbtide.sweep.mark import MarkReport
-from ebbtide.sweep.values import Result, SweepReport
+from ebbtide.sweep.values import ObjectOutcome, SweepReport
 from tests.conformance.driver import Driver, Table
 from tests.tide import Tide
 
@@ -54,7 +54,7 @@ class Lake:
         keys = [key for key in self.marks[day].marked if key.target == "partitions"]
         return {key.object for key in keys if key.dataset == str(self.tables[name].id)}
 
-    def result(self, name: str, object_: str, day: int) -> Result | None:
+    def result(self, name: str, object_: str, day: int) -> ObjectOutcome | None:
         keyed = {(result.key.dataset, result.key.object): result for result in self.sweeps[day].results}
         return keyed.get((str(self.tables[name].id), object_))
 

@@ -19,7 +19,7 @@ from ebbtide.inventory.information_schema import Inventory
 from ebbtide.model.dataset import Catalog
 from ebbtide.state.values import ObjectKey
 from ebbtide.sweep.mark import MarkReport
-from ebbtide.sweep.values import Result, SweepReport
+from ebbtide.sweep.values import ObjectOutcome, SweepReport
 from tests.tide import Tide
 
 POLICIES = """
@@ -100,9 +100,9 @@ _KEY = ObjectKey("c.db.t", "versions", "1")
 @pytest.mark.parametrize(
     ("report", "code"),
     [
-        (SweepReport("r", (Result(_KEY, "waiting", "a tag"),)), 0),
+        (SweepReport("r", (ObjectOutcome(_KEY, "waiting", "a tag"),)), 0),
         (SweepReport("r", over=("c.db.t: too much",)), 3),
-        (SweepReport("r", (Result(_KEY, "failed", "no space"),)), 4),
+        (SweepReport("r", (ObjectOutcome(_KEY, "failed", "no space"),)), 4),
         (SweepReport("r", errors=("c.db.t: no space",), over=("c.db.t: too much",)), 4),
         (SweepReport("r", unread=("c: no answer",)), 4),
         (SweepReport("r", findings=("c.db.t: a file is missing",), errors=("no",), unread=("c: no answer",)), 1),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from ebbtide.verify.matcher import Findings, Matcher
+from ebbtide.verify.matcher import Matcher, ObjectFindings
 from ebbtide.verify.needles import Needle
 from ebbtide.verify.read.pieces import Cells, Piece, Raw
 
@@ -20,7 +20,7 @@ EMAIL = needle("anna@x.de")
 UUID = needle("0b5c9e1a-7f3d-4c1e-9a52-1f0e6d8c7b3a", "string", "binary")
 
 
-def search(wanted: Needle, *pieces: Piece) -> Findings:
+def search(wanted: Needle, *pieces: Piece) -> ObjectFindings:
     return Matcher([wanted]).search(iter(pieces))
 
 
@@ -33,7 +33,7 @@ def in_bytes(wanted: Needle, data: bytes) -> bool | None:
     return _told(wanted, search(wanted, Raw("file", data, 0)))
 
 
-def _told(wanted: Needle, findings: Findings) -> bool | None:
+def _told(wanted: Needle, findings: ObjectFindings) -> bool | None:
     if findings.found:
         return True
     is_open = bool(findings.untold) or (findings.unknown_bytes and bool(Matcher([wanted]).short))

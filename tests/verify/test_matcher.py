@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import pickle
 import struct
@@ -18,7 +19,9 @@ import pytest
 
 from ebbtide.verify.matcher import Matcher
 from ebbtide.verify.needles import Needle, byte_forms, is_short
+from ebbtide.verify.read.objects import read_object
 from ebbtide.verify.read.pieces import Cells, Piece, Raw
+from ebbtide.verify.scanner import Pattern, Scanner
 from tests.verify.people import EMAIL, LONG, NUMBER, UUID, in_bytes, is_found, needle, search
 
 PARSED = uuid.UUID(UUID.value)
@@ -234,6 +237,20 @@ def test_many_people_are_told_apart_in_one_pass() -> None:
     assert found == {*range(1990, 2000), *range(2000, 3000, 2)}
 
 
+def test_patterns_that_begin_alike_are_each_found_where_they_stand_and_nowhere_else() -> None:
+    alike = [b"absent0007@example.com", b"absent0007%40example.com", b"absent0007&#64;example.com", b"absent0007"]
+    others = [b"absent0008@example.com", b"absent0008%40example.com", b"Absent0007 of both cases"]
+    patterns = [*map(Pattern, (*alike, *others[:2])), Pattern(others[2], fold=True)]
+    text = b"|".join((*others, *alike, b"absent0007\\u0040example.com", b"absent0007@example.org", others[2].upper()))
+    for scanner in (Scanner(patterns), pickle.loads(pickle.dumps(Scanner(patterns)))):  # noqa: S301
+        for number, pattern in enumerate(patterns):
+            among = text.lower() if pattern.fold else text
+            content = pattern.content.lower() if pattern.fold else pattern.content
+            places = [at for at in range(len(text)) if among.startswith(content, at)]
+            assert places
+            assert sorted(start for n, start in scanner.hits(text) if n == number) == places
+
+
 @pytest.mark.parametrize("fits", [True, False])
 def test_a_matcher_that_is_handed_over_finds_the_same_on_every_processor(fits: bool) -> None:
     matcher = Matcher([needle(LONG), NUMBER, NAME]).compiled()
@@ -341,3 +358,40 @@ def test_another_case_of_a_value_that_is_no_ascii_is_found_in_bytes() -> None:
     assert in_bytes(MUELLER, b"\x01\x02" + UTF16 + b"\x02") is True
     assert in_bytes(MUELLER, b"\x01\x02" + "MÜLLER@X.DE".encode("cp1252") + b"\x02") is True
     assert in_bytes(needle("müller@x.de"), b"\x01\x02" + UTF16 + b"\x02") is False
+
+
+def _lines(packed: str, width: int, between: str) -> str:
+    return between.join(packed[at : at + width] for at in range(0, len(packed), width))
+
+
+@pytest.mark.parametrize("wanted", [EMAIL, UUID, NAME, BIG], ids=["email", "uuid", "name", "number"])
+def test_base64_and_hex_in_lines_are_read_across_them(wanted: Needle) -> None:
+    matcher = Matcher([wanted, needle("another.one@mail.example.org")])
+    for lead in range(57):
+        plain = b"x" * (lead + 57) + b" " + wanted.value.encode() + b" " + b"y" * 90
+        between = ("\n", "\r\n", "\\r\\n", "\\n")[lead % 4]
+        standard, other = base64.b64encode(plain).decode(), base64.urlsafe_b64encode(plain).decode()
+        hexed = plain.hex().upper() if lead % 2 else plain.hex()
+        for text in (_lines(standard, 76, between), _lines(other, 64, between), _lines(hexed, 60, between)):
+            cells = Cells("column c", "row", pa.array(["nothing", f"Content: {text}"]))
+            for piece in (cells, Raw("file", f"\0\1{text}\0".encode(), 0)):
+                assert {n for n, _, _ in matcher.search(iter([piece])).found} == {0}
+
+
+def test_a_line_of_a_mail_that_goes_on_is_read_across_its_break() -> None:
+    value, matcher = EMAIL.value, Matcher([EMAIL])
+    for at in range(1, len(value)):
+        for between in ("=\n", "=\r\n", "=\\r\\n"):
+            text = f"my address is {value[:at]}{between}{value[at:]}, hello"
+            assert matcher.search(iter([Cells("column c", "row", pa.array([text]))])).found
+            other = text.replace("is ", "is jo")
+            assert not matcher.search(iter([Cells("column c", "row", pa.array([other]))])).found
+
+
+def test_lines_of_a_text_file_are_read_across_their_breaks() -> None:
+    packed = base64.encodebytes(b"x" * 50 + b" " + LONG.encode() + b" " + b"y" * 90).decode()
+    content = f"a mail\n\n{packed}\nits end\n".encode()
+    pieces = list(read_object("mail.eml", len(content), lambda: io.BytesIO(content)))
+    assert Matcher([needle(LONG)]).search(iter(pieces)).found
+    lines = (piece for piece in pieces if isinstance(piece, Cells) and len(piece.values) > 1)
+    assert not Matcher([needle(LONG)]).search(lines).found

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from ebbtide.model.dataset import Catalog, TableHandle
 from ebbtide.model.reasons import Reason
-from ebbtide.model.removal import Committed, FileDeletion, Place, Removal
+from ebbtide.model.removal import CheckedFolder, Committed, FileDeletion, Removal
 
 
 class Phase(IntEnum):
@@ -116,7 +116,7 @@ class Act:
     """Files that the intent lists though others keep them for now: when those let go, only its list knows them."""
     homes: tuple[str, ...] = ()
     """The folders of the dataset, as far as anybody knows them; the one where it is now, or was last, first."""
-    places: tuple[Place, ...] = ()
+    places: tuple[CheckedFolder, ...] = ()
     """Those folders, and the ones around them, as they were when the run began."""
     root: str | None = None
     """The folder that stays when everything in it has gone."""
@@ -139,6 +139,11 @@ class Act:
     """The people's requests that it serves, where its entries name them."""
 
     @property
+    def told(self) -> str:
+        """As a log names it. A folder that no catalog lists may be called after somebody."""
+        return f"act {self.id} on {'a folder' if '/' in self.dataset else self.dataset}"
+
+    @property
     def removal(self) -> Removal | None:
         """What is asked of the format. None for orphans, which no format owns, and for what an earlier act left."""
         return next((stage.removal for stage in self.stages if isinstance(stage, CommitRemoval)), None)
@@ -157,7 +162,7 @@ class Act:
         """What the intent lists."""
         return {**self.keeps, **self.paths}
 
-    def within(self, places: tuple[Place, ...]) -> Act:
+    def within(self, places: tuple[CheckedFolder, ...]) -> Act:
         """The act with its folders as they were when the run began."""
         stages = (
             replace(stage, removal=replace(stage.removal, places=places)) if isinstance(stage, CommitRemoval) else stage

@@ -10,6 +10,8 @@ An act whose next stage is not due yet pauses, and a later run goes on with it.
 
 from __future__ import annotations
 
+import logging
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -31,6 +33,7 @@ from ebbtide.storage.handles import places_around
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_logger = logging.getLogger(__name__)
 _AT_ONCE = 4
 """Datasets that are worked on at the same time: enough to hide a store's latency, few enough for one session."""
 
@@ -103,6 +106,7 @@ class Engine:
         self.context.step("references")
         results = self.read_references(self._due(Phase.REFERENCES, results))
         results = self._due(Phase.FILES, results)
+        self._tell_what_stays(results)
         also = taken_along(results)
         self.context.step("files", sum(len(result.deletes) for result in results), unit="files")
         results = self._pass(Phase.FILES, results, lambda r: self.delete(r, also.get(r.act.dataset, ())))
@@ -112,6 +116,12 @@ class Engine:
     def _run(self) -> str:
         assert self.context.run is not None, "acts are carried out by a run that the state knows"
         return self.context.run
+
+    def _tell_what_stays(self, results: Sequence[ActResult]) -> None:
+        for result in results:
+            whys = Counter(str(reason.code) for reason in result.needed.values())
+            for code, count in sorted(whys.items()):
+                _logger.info("%s: %d files stay: %s", result.act.told, count, code, extra={"run": self.context.run})
 
     def commit(self, result: ActResult) -> ActResult:
         return self.executors[result.act.kind].commit(result)
@@ -136,6 +146,7 @@ class Engine:
                 return result
             self.context.cancellation.check()
             self._set_about.add(result.act.id)
+            _logger.debug("%s: %s", result.act.told, result.act.stage(phase), extra={"run": self.context.run})
             try:
                 return work(result)
             except LeaseError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable
 from datetime import datetime
 
@@ -10,10 +11,12 @@ from ebbtide.acts.owner import Owner, Settlement
 from ebbtide.errors import RefusedError
 from ebbtide.ledger.entries import Intent, Outcome, salted
 from ebbtide.ledger.ledger import Ledger, Step
-from ebbtide.ledger.redaction import dataset_in_ledger, files_in_ledger, id_in_ledger
-from ebbtide.model.removal import Place
+from ebbtide.ledger.redaction import id_in_ledger
+from ebbtide.model.removal import CheckedFolder
 from ebbtide.state.lease import Lease
 from ebbtide.state.sweeper import SweepWriter
+
+_logger = logging.getLogger(__name__)
 
 
 class _UnlistableError(RefusedError):
@@ -21,7 +24,7 @@ class _UnlistableError(RefusedError):
 
 
 def begin(
-    ledger: Ledger, lease: Lease, run: str, owner: Owner, planned: Act, places: tuple[Place, ...]
+    ledger: Ledger, lease: Lease, run: str, owner: Owner, planned: Act, places: tuple[CheckedFolder, ...]
 ) -> list[ActResult]:
     """Write the intent of an act, in a transaction in which its owner is asked once more.
 
@@ -32,7 +35,11 @@ def begin(
         act = _begin(ledger, lease, run, owner, planned)
     except _UnlistableError as error:
         return [ActResult(act=planned, error=error.message)]
-    return [] if act is None else [ActResult(act=act.within(places))]
+    if act is None:
+        _logger.info("%s is not begun: nobody wants it any more", planned.told, extra={"run": run})
+        return []
+    _logger.info("%s begins (%s): %d files named", act.told, owner.verb, len(act.named), extra={"run": run})
+    return [ActResult(act=act.within(places))]
 
 
 def _begin(ledger: Ledger, lease: Lease, run: str, owner: Owner, planned: Act) -> Act | None:
@@ -49,11 +56,11 @@ def _begin(ledger: Ledger, lease: Lease, run: str, owner: Owner, planned: Act) -
         if any("\t" in path or "\n" in path for path in act.named):
             raise _UnlistableError("the name of a file holds a tab or a line break, which no list of the ledger can")
         salt = step.state.begin_act(act.id, head=act.head, files=act.named).salt
-        files = step.attach_files(files_in_ledger(salt, act.named))
+        files = step.attach_files(salt, act.named)
         step.append(
             Intent(
                 at=at, act=act.id, verb=owner.verb, run=run, fence=lease.fence, marks=act.marks,
-                dataset=dataset_in_ledger(step.state.condemned(), act.dataset),
+                dataset=step.dataset_in_ledger(act.dataset),
                 version=None if act.head is None else id_in_ledger(salt, act.head),
                 metadata=None if act.removal is None else salted(salt, act.removal.found.token),
                 files=files if files.count else None, target=act.target,
@@ -69,6 +76,7 @@ def pause(ledger: Ledger, lease: Lease, owner: Owner, result: ActResult) -> None
     with ledger.sweeping(lease) as step:
         step.state.pause_act(result.act.id)
         owner.put_off(step, result, ledger.clock.now())
+    _logger.info("%s pauses: a later run goes on with it", result.act.told)
 
 
 def stop(ledger: Ledger, lease: Lease, owner: Owner, acts: Iterable[Act], set_about: Collection[str]) -> None:
@@ -76,6 +84,7 @@ def stop(ledger: Ledger, lease: Lease, owner: Owner, acts: Iterable[Act], set_ab
     with ledger.sweeping(lease) as step:
         at = ledger.clock.now()
         for act in acts:
+            _logger.info("%s: the run stops %s it", act.told, "at" if act.id in set_about else "before")
             if act.id in set_about:
                 because = "the run was asked to stop"
                 step.append(Outcome(at=at, act=act.id, result="partial", because=because, requests=act.requests))
@@ -98,24 +107,26 @@ def let_go(step: Step[SweepWriter], act: str, requests: tuple[str, ...], at: dat
 
 def finish(ledger: Ledger, lease: Lease, result: ActResult, settlement: Settlement, token: str | None) -> None:
     """Write the outcome of an act, and what its owner makes of it, in one transaction."""
-    act, removed, left = result.act, result.removed, result.left
+    act, removed, left, word = result.act, result.removed, result.left, _word(result, settlement)
     with ledger.sweeping(lease) as step:
         at = ledger.clock.now()
         settlement.write(step, at)
         record = step.state.act(act.id)
         assert record is not None
         salt, version = record.salt, result.committed.version
-        gone = step.attach_files(files_in_ledger(salt, removed))
-        still = step.attach_files(files_in_ledger(salt, left))
+        gone = step.attach_files(salt, removed)
+        still = step.attach_files(salt, left)
         step.state.leave(act.id, {path: size for path, size in act.named.items() if path not in removed})
         step.append(
             Outcome(
-                at=at, act=act.id, result=_word(result, settlement), version=version and id_in_ledger(salt, version),
+                at=at, act=act.id, result=word, version=version and id_in_ledger(salt, version),
                 metadata=token and salted(salt, token), removed=gone if gone.count else None,
                 left=still if still.count else None, findings=result.findings, because=_said(result),
                 requests=act.requests,
             )
         )  # fmt: skip
+    size = sum(removed.values())
+    _logger.info("%s ends, %s: %d files with %d bytes removed, %d left", act.told, word, len(removed), size, len(left))
 
 
 def _word(result: ActResult, settlement: Settlement) -> str:

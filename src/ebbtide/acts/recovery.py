@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection
 
 from sqlalchemy import Column, Connection, select
@@ -10,11 +11,13 @@ from ebbtide.ledger.attachments import attachment
 from ebbtide.ledger.codec import Entry
 from ebbtide.ledger.entries import Intent, Outcome, parse_entry
 from ebbtide.ledger.ledger import Ledger, Step
-from ebbtide.ledger.log import Log
+from ebbtide.ledger.log import LedgerLog
 from ebbtide.state import act_files
 from ebbtide.state.lease import Lease
 from ebbtide.state.sweeper import SweepWriter
 from ebbtide.state.tables import ledger_acts
+
+_logger = logging.getLogger(__name__)
 
 
 def close_unfinished(ledger: Ledger, lease: Lease) -> int:
@@ -26,6 +29,7 @@ def close_unfinished(ledger: Ledger, lease: Lease) -> int:
         paused = step.state.paused_acts()
         died = [found.intent for found in step.log.recover() if found.intent.act not in paused]
         for intent in died:
+            _logger.info("act %s of a run that died is closed: what it left is planned again", intent.act)
             step.append(
                 Outcome(
                     at=ledger.clock.now(),
@@ -38,6 +42,7 @@ def close_unfinished(ledger: Ledger, lease: Lease) -> int:
             )
         for run in step.state.runs(only_unfinished=True):
             if 0 < run.fence < lease.fence:  # who has no lease may be at work beside any sweeper
+                _logger.info("run %s (%s) ended before its end", run.id, run.verb)
                 step.state.finish_run(run.id, exit_code=4, summary="it ended before its end", at=ledger.clock.now())
         step.state.forget_files()  # of marks that a person closed since
     return len(died)
@@ -55,7 +60,7 @@ def files_of_act(ledger: Ledger, acts: Collection[str]) -> dict[str, dict[str, i
     """The files that earlier acts named and are not known to be gone, by act."""
     found: dict[str, dict[str, int]] = {}
     with ledger.database.reader() as state:
-        log = Log(state.connection)
+        log = LedgerLog(state.connection)
         for act in acts:
             if state.act(act) is not None:
                 found[act] = state.files_of_act(act)
@@ -76,7 +81,7 @@ def failed_acts(ledger: Ledger, acts: Collection[str]) -> set[str]:
     """Those of these acts that the format refused: what vanished since did not vanish by them."""
     failed: set[str] = set()
     with ledger.database.reader() as state:
-        log = Log(state.connection)
+        log = LedgerLog(state.connection)
         for act in acts:
             outcome = _entry(state.connection, log, ledger_acts.c.outcome, act)
             if isinstance(outcome, Outcome) and outcome.result == "failed":
@@ -84,7 +89,7 @@ def failed_acts(ledger: Ledger, acts: Collection[str]) -> set[str]:
     return failed
 
 
-def _entry(connection: Connection, log: Log, which: Column[int], act: str) -> Entry | None:
+def _entry(connection: Connection, log: LedgerLog, which: Column[int], act: str) -> Entry | None:
     """The intent or the outcome of an act; None where there is none, or where it was pruned."""
     index = connection.execute(select(which).where(ledger_acts.c.act == act)).scalar_one_or_none()
     return None if index is None else parse_entry(log.leaf(index))

@@ -11,13 +11,13 @@ from ebbtide.config import Project
 from ebbtide.run import RunContext, quiet
 
 if TYPE_CHECKING:
-    from ebbtide.governance.checks import Outcome
-    from ebbtide.governance.run import Result
+    from ebbtide.governance.checks import CheckOutcome
+    from ebbtide.governance.run import QueryResult
 
 
 def run_checks(
     project: Project, names: Sequence[str], *, now: datetime, time_limit: float, context: RunContext | None = None
-) -> Iterator[Outcome]:
+) -> Iterator[CheckOutcome]:
     """The named checks, or all; every file is read, and what is wrong refused, before any of them runs."""
     from ebbtide.app.runs import watched
     from ebbtide.governance import checks
@@ -41,7 +41,7 @@ def run_report(
     now: datetime,
     time_limit: float,
     context: RunContext | None = None,
-) -> Iterator[tuple[date, Result]]:
+) -> Iterator[tuple[date, QueryResult]]:
     """A report for each of the days. The day of `now` is taken at that time, as a plan at `now` does."""
     from ebbtide.app.runs import watched
     from ebbtide.governance.checks import chosen_report
@@ -59,7 +59,7 @@ def run_report(
         run.ended(0, f"{name} of {len(days)} days")
 
 
-def as_json(outcome: Outcome) -> dict[str, Any]:
+def as_json(outcome: CheckOutcome) -> dict[str, Any]:
     """A check in the shape of design.md."""
     return {
         "name": outcome.check.name,

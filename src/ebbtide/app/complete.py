@@ -22,14 +22,14 @@ def table_names(project: Path, begin: str) -> list[str]:
 
 def selections(project: Path, begin: str) -> list[str]:
     """What `--select` takes."""
-    from ebbtide.config.policies import TARGETS, load_policies
+    from ebbtide.config.policies import EVERY_TARGET, load_policies
 
     try:
         loaded = _loaded(project)
         policies = () if loaded is None else load_policies(loaded.root, unsafe=True).policies
     except EbbtideError:
         policies = ()
-    words = [*(f"policy:{policy.name}" for policy in policies), *(f"target:{name}" for name in TARGETS)]
+    words = [*(f"policy:{policy.name}" for policy in policies), *(f"target:{name}" for name in EVERY_TARGET)]
     return [word for word in words if word.startswith(begin)] + table_names(project, begin)
 
 

@@ -13,10 +13,10 @@ from ebbtide.config import Project
 from ebbtide.config.policies import load_policies
 from ebbtide.config.yaml import nearest
 from ebbtide.errors import InputError
-from ebbtide.governance.contracts import Repair, contracts, create, drift, refuse_existing, repair
+from ebbtide.governance.contracts import DriftRepair, contracts, create, drift, refuse_existing, repair
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.lineage.labelled import Labelled, label_inventory
-from ebbtide.model.contract import Aspect, Drift
+from ebbtide.model.contract import Aspect, ContractDrift
 from ebbtide.model.ids import DatasetId
 
 
@@ -44,14 +44,14 @@ def repair_tables(project: Project, tables: Sequence[str] = (), *, dry_run: bool
     known = contracts(labelled, inventory)
     named = _named(tables, list(known))
     wanted = named or {table_id for table_id, contract in known.items() if contract.enforce}
-    found = [one for one in drift(labelled, inventory) if one.table_id in wanted and one.aspect is not Aspect.TABLE]
-    if not found:
+    drifts = [one for one in drift(labelled, inventory) if one.table_id in wanted and one.aspect is not Aspect.TABLE]
+    if not drifts:
         return []
-    spark = None if dry_run or not any(one.fix for one in found) else start_session(project)
+    spark = None if dry_run or not any(one.fix for one in drifts) else start_session(project)
     with open_state(project).reader() as state:
         holds = list(followed(state.holds(), inventory))
-    floored = _floored(project, labelled, inventory) if any(one.shortens for one in found) else frozenset()
-    done = repair(found, project.catalogs, spark, inventory=inventory, holds=holds, floored=floored)
+    floored = _floored(project, labelled, inventory) if any(one.shortens for one in drifts) else frozenset()
+    done = repair(drifts, project.catalogs, spark, inventory=inventory, holds=holds, floored=floored)
     if spark is not None and any(one.done for one in done):
         run_scan(project, now=datetime.now(UTC))
     return [_repair_row(one) for one in done]
@@ -90,7 +90,7 @@ def _named(tables: Sequence[str], known: list[str]) -> set[str]:
     return found
 
 
-def drift_row(one: Drift) -> dict[str, Any]:
+def drift_row(one: ContractDrift) -> dict[str, Any]:
     """A drift as JSON shows it."""
     return {
         "table_id": one.table_id, "aspect": one.aspect.value, "found": one.found, "wanted": one.wanted,
@@ -98,5 +98,5 @@ def drift_row(one: Drift) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _repair_row(one: Repair) -> dict[str, Any]:
+def _repair_row(one: DriftRepair) -> dict[str, Any]:
     return {**drift_row(one.drift), "done": one.done, "because": one.because}

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from ebbtide.config import Project
-from ebbtide.config.policies import TARGETS
+from ebbtide.config.policies import CHUNKS, EVERY_TARGET
 from ebbtide.config.yaml import nearest
 from ebbtide.errors import InputError
-from ebbtide.model.ids import DatasetId, encode_part
+from ebbtide.model.ids import DatasetId, encode_part, written
 
 if TYPE_CHECKING:
     from ebbtide.inventory.information_schema import Inventory
@@ -25,8 +25,10 @@ def parse_object(text: str) -> tuple[str, str, str]:
         raise InputError(
             f"not an object: {text!r}", hint="write dataset#target:id, as in lake.raw.events#transactions:42"
         )
-    if target not in TARGETS:
-        raise InputError(f"unknown target {target!r}", hint=nearest(target, list(TARGETS)))
+    if target not in EVERY_TARGET:
+        raise InputError(f"unknown target {target!r}", hint=nearest(target, list(EVERY_TARGET)))
+    if target == CHUNKS:
+        return written(dataset), target, unquote(object_id)
     return str(DatasetId.parse(dataset)), target, unquote(object_id)
 
 
@@ -46,7 +48,16 @@ def known_owner(project: Project, inventory: Inventory, dataset: str) -> str:
 
 def known_names(project: Project, inventory: Inventory) -> set[str]:
     """Every dataset that a plan or the state may speak of: those that catalogs list, and those that are gone."""
-    return _listed(inventory) | _ordered(project)
+    return _listed(inventory) | _ordered(project) | {written(name) for name in _hot(project)}
+
+
+def _hot(project: Project) -> tuple[str, ...]:
+    from ebbtide.config.hottier import names_of_hot_tables
+
+    try:
+        return names_of_hot_tables(project.root)
+    except InputError:  # the plan warns of the file
+        return ()
 
 
 def _listed(inventory: Inventory) -> set[str]:

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from ebbtide.app.ebbtide import Ebbtide
 from ebbtide.app.results.lake import History, Table
-from ebbtide.app.results.shown import Rows
+from ebbtide.app.results.shown import ResultRows
 from ebbtide.errors import RefusedError
 from ebbtide.model.ids import object_name
 from ebbtide.private import writing
@@ -25,7 +25,7 @@ class Story(Protocol):
 
     def step(self, text: str) -> None: ...
 
-    def tables(self, rows: Rows[Table]) -> None: ...
+    def tables(self, rows: ResultRows[Table]) -> None: ...
 
     def history(self, found: History) -> None: ...
 

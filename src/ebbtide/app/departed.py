@@ -43,7 +43,7 @@ def departed_users(
     labelled = label_inventory(project, inventory)
     carried = [(subject, carriers(subject, labelled, inventory)) for subject in subjects]
     spark, world = start_session(project), world_of(labelled, inventory)
-    orders = orders_of(read_state(project), inventory)
+    orders = orders_of(project, read_state(project), inventory)
     if file and not dry_run:
         destroy_left_keys(ledger)
     found = []

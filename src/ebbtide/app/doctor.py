@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ebbtide.app.doctor_machine import LEAST_FREE, look_at_machine, room, size
-from ebbtide.app.finding import Finding, Health, broken, missing, ok
+from ebbtide.app.finding import Health, HealthRow, broken, missing, ok
 from ebbtide.app.ledger import key_folder
 from ebbtide.config import Project, load_project
 from ebbtide.config.environment import is_set, names_in
@@ -26,7 +26,7 @@ from ebbtide.state.migrations import LATEST
 _UPGRADE = "ebbtide state upgrade"
 
 
-def examine(path: Path) -> Iterator[Finding]:
+def examine(path: Path) -> Iterator[HealthRow]:
     """This machine first, then the project, as far as it can be read. A row as soon as it is known."""
     yield from look_at_machine()
     file = path / "ebbtide.yml" if path.is_dir() else path
@@ -43,7 +43,7 @@ def examine(path: Path) -> Iterator[Finding]:
     yield from _project(project)
 
 
-def _project(project: Project) -> Iterator[Finding]:
+def _project(project: Project) -> Iterator[HealthRow]:
     yield room("project folder", project.root / ".ebbtide", f"make room for {size(LEAST_FREE)} in {project.root}")
     if project.inventory.parent != project.root / ".ebbtide":
         yield room("inventory", project.inventory, f"make room for {size(LEAST_FREE)} in {project.inventory}")
@@ -54,7 +54,7 @@ def _project(project: Project) -> Iterator[Finding]:
     yield from _keys(key_folder(project).path)
 
 
-def _variables(file: Path) -> Iterator[Finding]:
+def _variables(file: Path) -> Iterator[HealthRow]:
     """The variables that connections in the project's files ask for: a load of the project stops at the first."""
     asked: dict[str, None] = {}
     for each in (file, *sorted((file.parent / "hottier").glob("*.yml"))):
@@ -85,7 +85,7 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(each)
 
 
-def _catalog(catalog: Catalog, file: Path) -> Finding:
+def _catalog(catalog: Catalog, file: Path) -> HealthRow:
     """Asked as a scan would, up to its first table."""
     what = f"catalog {catalog.name}"
     try:
@@ -97,7 +97,7 @@ def _catalog(catalog: Catalog, file: Path) -> Finding:
     return ok(what, f"{catalog.format}, answers" + ("; it has no table yet" if first is None else ""))
 
 
-def _packages(catalogs: Iterable[Catalog]) -> Iterator[Finding]:
+def _packages(catalogs: Iterable[Catalog]) -> Iterator[HealthRow]:
     """Optional packages, of which a project that has something on S3 needs one."""
     places = [text for catalog in catalogs for text in (catalog.warehouse, *catalog.options.values())]
     on_s3 = any(place.startswith(("s3://", "s3a://")) for place in places)
@@ -109,26 +109,26 @@ def _packages(catalogs: Iterable[Catalog]) -> Iterator[Finding]:
             yield missing(what, "the project has catalogs on S3", command)
         else:
             used = "catalogs on S3" if extra == "s3" else "`ebbtide classify --suggest`"
-            yield Finding(what, Health.OPTIONAL, f"for {used}", command)
+            yield HealthRow(what, Health.OPTIONAL, f"for {used}", command)
 
 
-def _state(project: Project) -> Finding:
+def _state(project: Project) -> HealthRow:
     try:
         with closing(Database(project.state)) as database:
-            found = database.version()
+            version = database.version()
             name = database.name
     except EbbtideError as error:
         return broken("state", error.message, _to_type(error, f"edit {project.path}"))
-    if found == 0:
+    if version == 0:
         return ok("state", f"{name}: none yet, the first verb that writes makes it")
-    if found < LATEST:
-        return broken("state", f"{name}: layout {found}, this Ebbtide works with {LATEST}", _UPGRADE)
-    if found > LATEST:
-        return broken("state", f"{name}: layout {found} is of a newer Ebbtide", "pip install --upgrade ebbtide")
-    return ok("state", f"{name}, layout {found}")
+    if version < LATEST:
+        return broken("state", f"{name}: layout {version}, this Ebbtide works with {LATEST}", _UPGRADE)
+    if version > LATEST:
+        return broken("state", f"{name}: layout {version} is of a newer Ebbtide", "pip install --upgrade ebbtide")
+    return ok("state", f"{name}, layout {version}")
 
 
-def _keys(folder: Path) -> Iterator[Finding]:
+def _keys(folder: Path) -> Iterator[HealthRow]:
     """The ledger refuses a key that others may read; who may write into the folder can take another one's place."""
     if not folder.exists():
         yield ok("ledger keys", f"none yet in {folder}")

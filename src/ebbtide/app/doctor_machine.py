@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 
-from ebbtide.app.finding import Finding, Health, broken, missing, ok
+from ebbtide.app.finding import Health, HealthRow, broken, missing, ok
 from ebbtide.errors import SetupError
 from ebbtide.spark.class_archive import archive_file, is_current
 from ebbtide.spark.jars import jar_folder, locked, look_at
@@ -21,7 +21,7 @@ _SETUP = "ebbtide setup"
 LEAST_FREE = 1 << 30
 
 
-def look_at_machine() -> Iterator[Finding]:
+def look_at_machine() -> Iterator[HealthRow]:
     yield ok("ebbtide", version("ebbtide"))
     yield ok("Python", f"{platform.python_version()} at {sys.executable}")
     profile, found = _pyspark()
@@ -37,7 +37,7 @@ def look_at_machine() -> Iterator[Finding]:
             yield _archive()
 
 
-def room(what: str, folder: Path, command: str) -> Finding:
+def room(what: str, folder: Path, command: str) -> HealthRow:
     """Whether a folder, or the one in which it will be made, can be written and has room."""
     there = next(each for each in (folder, *folder.parents) if each.exists())
     if not there.is_dir():
@@ -54,7 +54,7 @@ def size(count: int) -> str:
     return f"{count / (1 << 30):.1f} GiB"
 
 
-def _pyspark() -> tuple[Profile | None, Finding]:
+def _pyspark() -> tuple[Profile | None, HealthRow]:
     install = f"pip install '{WANTED}'"
     try:
         found = installed_version()
@@ -67,7 +67,7 @@ def _pyspark() -> tuple[Profile | None, Finding]:
     return profile, ok("PySpark", f"{found}, profile {profile.name}: {', '.join(sorted(profile.formats))}")
 
 
-def _java() -> Finding:
+def _java() -> HealthRow:
     try:
         java = find_java()
     except SetupError as error:
@@ -75,7 +75,7 @@ def _java() -> Finding:
     return ok("Java", f"{java.version} at {java.home}, by {java.source}")
 
 
-def _jars(profile: Profile) -> Iterator[Finding]:
+def _jars(profile: Profile) -> Iterator[HealthRow]:
     for jar in locked(profile.name):
         what, state = f"jar {jar.coordinate.split(':')[1]}", look_at(jar)
         if state == "verified":
@@ -86,8 +86,8 @@ def _jars(profile: Profile) -> Iterator[Finding]:
             yield broken(what, f"{jar.path} is not the locked file", _SETUP)
 
 
-def _archive() -> Finding:
+def _archive() -> HealthRow:
     if is_current():
         return ok("class archive", str(archive_file()))
     found = "of another Java or of other jars" if archive_file().exists() else "none: sessions start slowly"
-    return Finding("class archive", Health.OPTIONAL, found, _SETUP)
+    return HealthRow("class archive", Health.OPTIONAL, found, _SETUP)

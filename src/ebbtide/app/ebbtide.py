@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         StateUpgrade,
         Table,
     )
-    from ebbtide.app.results.shown import Rows
+    from ebbtide.app.results.shown import ResultRows
     from ebbtide.app.tier_verbs import TierVerbs
     from ebbtide.run import RunContext
 
@@ -126,27 +126,27 @@ class Ebbtide(RetentionVerbs):
         from ebbtide.formats.base import Depth
 
         depth = Depth.HISTORY if history_only else Depth.FILES
-        found = scan_project(
+        scanned = scan_project(
             self.project, now=datetime.now(UTC), depth=depth, full=full, verify=verify, context=context
         )
         agreed = after_scan(self.project)
-        entries = found.current.entries
+        entries = scanned.current.entries
         return ScanResult(
-            scan_id=found.current.scan_id,
-            scanned_at=found.current.scanned_at,
+            scan_id=scanned.current.scan_id,
+            scanned_at=scanned.current.scanned_at,
             datasets=len(entries),
-            read=found.read,
-            gone=found.gone,
+            read=scanned.read,
+            gone=scanned.gone,
             locked={entry.table_id: tuple(entry.locked_by) for entry in entries.values() if entry.locked_by},
             errors=self.errors(),
             drift=built_rows(Drift, agreed["drift"]),
             repaired=built_rows(Repair, agreed["repaired"]),
-            changed_in_place=found.in_place,
+            changed_in_place=scanned.in_place,
             warnings=tuple(agreed["mislabelled"]),
         )
 
     @verb
-    def tables(self) -> Rows[Table]:
+    def tables(self) -> ResultRows[Table]:
         """Every dataset with its branches, transactions, files and bytes."""
         from ebbtide.app.results.built import built_rows
         from ebbtide.app.results.lake import Table
@@ -250,7 +250,7 @@ class Ebbtide(RetentionVerbs):
         return create_tables(self.project, tables, dry_run=dry_run)
 
     @verb
-    def contract_drift(self) -> Rows[Drift]:
+    def contract_drift(self) -> ResultRows[Drift]:
         """Where tables differ from their contracts, by the last scan."""
         from ebbtide.app.contracts import check_contracts
         from ebbtide.app.results.built import built_rows
@@ -259,7 +259,7 @@ class Ebbtide(RetentionVerbs):
         return built_rows(Drift, check_contracts(self.project))
 
     @verb
-    def repair_tables(self, *tables: str, dry_run: bool = False) -> Rows[Repair]:
+    def repair_tables(self, *tables: str, dry_run: bool = False) -> ResultRows[Repair]:
         """Repair settings of the named tables, or of those with `enforce: true`."""
         from ebbtide.app.contracts import repair_tables
         from ebbtide.app.results.built import built_rows
@@ -279,7 +279,7 @@ class Ebbtide(RetentionVerbs):
     @verb
     def check(
         self, *names: str, now: datetime | None = None, time_limit: float = 600, context: RunContext | None = None
-    ) -> Rows[CheckResult]:
+    ) -> ResultRows[CheckResult]:
         """Run checks, all or the named ones. A check that passed has no rows."""
         from ebbtide.app.checks import as_json, run_checks
         from ebbtide.app.results.built import built_rows
@@ -291,17 +291,17 @@ class Ebbtide(RetentionVerbs):
     @verb
     def report(
         self, name: str, *, day: date | None = None, time_limit: float = 600, context: RunContext | None = None
-    ) -> Rows[Mapping[str, Any]]:
+    ) -> ResultRows[Mapping[str, Any]]:
         """The rows of a report for one day, today unless it is named. Their columns are the report's own."""
         from ebbtide.app.checks import run_report
-        from ebbtide.app.results.shown import Rows
+        from ebbtide.app.results.shown import ResultRows
 
         now = datetime.now(UTC)
         found = run_report(self.project, name, [day or now.date()], now=now, time_limit=time_limit, context=context)
-        return Rows(row for _, result in found for row in result.rows)
+        return ResultRows(row for _, result in found for row in result.rows)
 
     @verb
-    def errors(self) -> Rows[ScanError]:
+    def errors(self) -> ResultRows[ScanError]:
         """Catalogs that did not answer the last scan, and datasets that could not be read."""
         from ebbtide.app.results.built import built_rows
         from ebbtide.app.results.lake import ScanError
@@ -310,7 +310,7 @@ class Ebbtide(RetentionVerbs):
         return built_rows(ScanError, Inventory.open(self.project.inventory).errors())
 
     @verb
-    def runs(self, *, limit: int | None = 20) -> Rows[RunRow]:
+    def runs(self, *, limit: int | None = 20) -> ResultRows[RunRow]:
         """What runs now, on whatever host, and how the last runs ended; the newest first."""
         from ebbtide.app.results.built import built_rows
         from ebbtide.app.results.lake import RunRow

@@ -27,7 +27,7 @@ def find_people(
     context: RunContext | None = None,
 ) -> list[dict[str, Any]]:
     """Places of each request, or of a person without one. `rows` is the file that the person's own rows go to."""
-    from ebbtide.app.hot_places import hot_places
+    from ebbtide.app.hot_places import look_in_hot
     from ebbtide.app.scan import scan_project, start_session
     from ebbtide.app.state import open_state
     from ebbtide.config.copies import load_copies
@@ -55,10 +55,15 @@ def find_people(
     places = with_clones(places, load_copies(project.root), inventory)
     finder = Finder(spark, project.catalogs, identities, inventory, with_rows=rows is not None)
     found = finder.find(resolved.people, places, context)
+    context.step("ask hot tables")
+    _, hot = look_in_hot(
+        project, open_state(project), resolved.people, names, identities, places, inventory,
+        with_rows=rows is not None,
+    )  # fmt: skip
+    found = hot.beside(found)
     if rows is not None:
         _write_rows(rows, found.rows[0])
-    hot = hot_places(project, open_state(project))
-    beside = {NotReachable(place, because, elsewhere=True) for place, because in out_of_reach(project.root, hot)}
+    beside = {NotReachable(place, because, elsewhere=True) for place, because in out_of_reach(project.root)}
     missed = [
         {"place": one.place, "because": one.because, "failed": one.failed}
         for one in sorted({*found.not_reachable, *resolved.not_reachable, *beside})

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 
-from ebbtide.app.hot_places import hot_places
+from ebbtide.app.hot_places import look_in_hot
 from ebbtide.app.scan import run_scan, start_session
 from ebbtide.app.world import orders_of, read_state, world_of
 from ebbtide.config import Project
@@ -15,30 +15,34 @@ from ebbtide.config.copies import load_copies
 from ebbtide.config.policies import load_policies
 from ebbtide.config.subjects import Identities, load_identities
 from ebbtide.config.tables import ErasureTerms
-from ebbtide.erasure.copies import copy_steps, with_clones, with_hot_tables
+from ebbtide.erasure.copies import copy_steps, with_clones
+from ebbtide.erasure.costs import Schedule
 from ebbtide.erasure.exceptions import may_be_over
 from ebbtide.erasure.filing import ENDS_BY_ITSELF
 from ebbtide.erasure.find import Finder
-from ebbtide.erasure.found import Search
+from ebbtide.erasure.found import DatasetSearch
 from ebbtide.erasure.gather import Gathering
+from ebbtide.erasure.held_people import held_people, with_people_held
+from ebbtide.erasure.hot_log import known_logs, planned_log
+from ebbtide.erasure.hot_plan import HotLook, behind, hot_facts, look_of, waiting
 from ebbtide.erasure.identities import resolve
 from ebbtide.erasure.keyring import open_sealed
 from ebbtide.erasure.leavers import pending_until
-from ebbtide.erasure.owner import DATASET
+from ebbtide.erasure.owner import DATASET, HOT
 from ebbtide.erasure.places import Places, places_of
-from ebbtide.erasure.plan import Asking, ErasurePlan, KeptFrom, kept_from, plan_erasure
+from ebbtide.erasure.plan import Asking, Decision, ErasurePlan, KeptFrom, kept_from, plan_erasure
 from ebbtide.errors import RefusedError
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.ledger.commitment import Identifier
 from ebbtide.ledger.ledger import Ledger
 from ebbtide.lineage.labelled import Labelled, label_inventory
 from ebbtide.model.durations import add, parse_duration
-from ebbtide.model.times import as_text
 from ebbtide.plan.held_back import HeldBack, held_back
 from ebbtide.run import RunContext
 from ebbtide.state import erasure as rows
 from ebbtide.state.erasure import OPEN, ErasurePlace, OpenErasure
-from ebbtide.state.values import Hold, Request, RequestState
+from ebbtide.state.hottier import HotReader
+from ebbtide.state.values import Hold, HoldScope, Request, RequestState
 
 ASKING = (
     RequestState.RECEIVED,
@@ -51,17 +55,18 @@ ASKING = (
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class ErasureLook:
     """One look at the lake for a batch of requests. `open_acts` are earlier acts whose files are not gone yet."""
 
     gathering: Gathering
     people: Mapping[str, tuple[Identifier, ...]]
     numbers: Mapping[str, int]
-    search: Search
+    search: DatasetSearch
     plan: ErasurePlan
     holds: tuple[Hold, ...]
     open_acts: tuple[OpenErasure, ...]
     paused: frozenset[str]
+    hot: HotLook
     over: frozenset[tuple[str, str]] = frozenset()
     """Request and dataset where something was left for a reason, and no row of theirs is any more."""
 
@@ -117,56 +122,84 @@ def look_for(
     at_once: bool = False,
     most_share: float | None = None,
     again: bool = False,
-) -> Look:
+    mirrors: Mapping[str, str] | None = None,
+) -> ErasureLook:
     """Scan, find these people everywhere, and plan what becomes of every place. `again` also tries where an act left
-    files that a person has to remove: whoever names a request may have done so.
+    files that a person has to remove: whoever names a request may have done so. `mirrors` are hot tables whose mirror
+    could not be brought up, each with why.
     """
     opened = {found.id: opening.everything for found, opening in open_sealed(ledger.home, requests)}
     run_scan(project, now=datetime.now(UTC), context=context)
     identities, inventory = load_identities(project.root), Inventory.open(project.inventory)
     session = cache(lambda: start_session(project))
-    asked = [(each, opened[each.id]) for each in requests]
-    resolved = resolve(session(), project.catalogs, identities, inventory, [who for _, who in asked], context)
-    labelled = label_inventory(project, inventory)
+    asked, snapshot = [(each, opened[each.id]) for each in requests], read_state(project)
+    held = held_people(ledger.home, snapshot.holds)
+    everybody = [*(who for _, who in asked), *(each.identifiers for each in held)]
+    resolved = resolve(session(), project.catalogs, identities, inventory, everybody, context)
+    labelled, people_asked = label_inventory(project, inventory), resolved.people[: len(asked)]
     names = {one.type for person in resolved.people for one in person}
     copies = load_copies(project.root)
     places = with_clones(places_of(names, identities, labelled, inventory), copies, inventory)
-    places = with_hot_tables(places, hot_places(project, ledger.database))
-    snapshot = read_state(project)
     with ledger.database.reader() as state:
         open_acts, paused = tuple(rows.open_erasures(state.connection)), state.paused_acts()
         stated = rows.places_of(state.connection, [each.id for each in requests])
         standing = state.holds()
+        records = {record.id: record for record in HotReader(state.connection).tables()}
     # Where a search of all bytes found somebody, what metadata says of values may be wrong.
     doubted = _traced([each for each in stated if each.state in OPEN], open_acts, paused)
     finder = Finder(session(), project.catalogs, identities, inventory, all_files=doubted.keys())
-    search = finder.find(resolved.people, places, context)
+    of_lake = finder.find(resolved.people, places, context)
+    context.step("ask hot tables")
+    asked_hot, hot_of_everybody = look_in_hot(
+        project, ledger.database, resolved.people, names, identities, places, inventory
+    )  # fmt: skip
+    of_everybody = hot_of_everybody.beside(of_lake)
+    search, hot_search = of_everybody.first(len(asked)), hot_of_everybody.first(len(asked))
     search = replace(search, not_reachable=tuple(sorted({*search.not_reachable, *resolved.not_reachable})))
     in_the_way = [each for each in open_acts if not again or each.act in paused]
     over = _over(stated, in_the_way, standing, now, _looked_through(places, search))
     traced = _traced([each for each in stated if each.state in OPEN or _key(each) in over], open_acts, paused)
     traces = {*traced, *(each.dataset for each in open_acts)}
+    traces |= {each.table.cold for each in asked_hot if each.table.cold is not None}
     touched = {*search.tables, *(name for name in traces if name in inventory.current.entries)}
     context.step("planning")
     policies, world = load_policies(project.root, unsafe=True), world_of(labelled, inventory)
-    back = held_back(policies, world, orders_of(snapshot, inventory), touched, now=now)
+    # People who are held are looked up here, and keep what they were found in.
+    named = replace(snapshot, holds=tuple(hold for hold in snapshot.holds if hold.scope is not HoldScope.SUBJECT))
+    back = held_back(policies, world, orders_of(project, named, inventory), touched, now=now)
+    schedule = _schedule(project)
+    holds = {len(asked) + n: each.hold for n, each in enumerate(held)}
+    begun_acts = [each for each in open_acts if each.act in paused]
+    back = with_people_held(back, of_everybody, holds, begun_acts, schedule.window)
     gathering = Gathering(session, project.catalogs, inventory, identities, places, back, _terms(labelled, now))
-    busy = {
-        each.dataset: f"an erasure that was begun: its files go from {as_text(each.free_from)}"
-        for each in open_acts
-        if each.act in paused
-    }
-    facts = gathering.facts(resolved.people, search, traced, busy)
+    busy = {each.dataset: each.free_from for each in begun_acts}
+    hot = look_of(asked_hot, hot_search, back, gathering.terms, standing)
+    facts = waiting(
+        [
+            *gathering.facts(people_asked, search, traced, busy),
+            *hot_facts(hot, [each.id for each in requests], stated),
+        ],
+        behind(asked_hot, hot_search, records, mirrors or {}),
+        hot,
+        stated,
+    )
     plan = plan_erasure(
         [_asking(each, n, who, project, identities) for n, (each, who) in enumerate(asked)],
         search.held, facts, search.not_reachable,
         now=now, at_once=at_once, most_share=project.limits.erase_share if most_share is None else most_share,
+        schedule=schedule,
     )  # fmt: skip
-    people = {request.id: person for (request, _), person in zip(asked, resolved.people, strict=True)}
+    people = {request.id: person for (request, _), person in zip(asked, people_asked, strict=True)}
     going = {each.id for each in plan.requests if each.decision == "erase"}
     carrying = _carrying(places, {request: who for request, who in people.items() if request in going})
     holding = {step.dataset: step.requests for step in plan.places}
-    plan = replace(plan, copies=copy_steps(copies, carrying, holding, stated, now=now))
+    logs = [
+        planned_log(step.dataset, hot_search.logs[step.dataset], step.requests, now=now)
+        for step in plan.places
+        if step.kind == HOT and step.decision is Decision.ERASE
+    ]
+    logs += known_logs(stated, hot_search.logs, now=now)
+    plan = plan.with_copies((*copy_steps(copies, carrying, holding, stated, now=now), *logs))
     numbers = {request.id: number for number, request in enumerate(requests)}
     begun = {(request, act.dataset) for act in open_acts for request in act.requests}
     over = frozenset(
@@ -174,7 +207,12 @@ def look_for(
         for request, dataset in over - begun
         if not any(held.dataset == dataset for held in search.held.get(numbers[request], ()))
     )
-    return Look(gathering, people, numbers, search, plan, snapshot.holds, open_acts, paused, over)
+    return ErasureLook(gathering, people, numbers, search, plan, snapshot.holds, open_acts, paused, hot, over)
+
+
+def _schedule(project: Project) -> Schedule:
+    times = (parse_duration(text, hours=True).exact for text in (project.tick, project.erasure.reader_window))
+    return Schedule(*times)
 
 
 def _carrying(places: Places, people: Mapping[str, Collection[Identifier]]) -> dict[str, tuple[str, ...]]:
@@ -191,7 +229,7 @@ def _terms(labelled: Labelled, now: datetime) -> dict[str, ErasureTerms]:
     return {table_id: settings.erasure.on(now.date()) for table_id, settings in labelled.settings.items()}
 
 
-def _looked_through(places: Places, search: Search) -> frozenset[str]:
+def _looked_through(places: Places, search: DatasetSearch) -> frozenset[str]:
     """The datasets of which every column and version that could show these people was looked at."""
     missed = {each.place for each in search.not_reachable}
     return frozenset(

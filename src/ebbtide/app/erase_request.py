@@ -18,8 +18,8 @@ from ebbtide.model.times import as_text
 from ebbtide.run import RunContext, quiet
 
 if TYPE_CHECKING:
-    from ebbtide.erasure.subjects import BadLine
-    from ebbtide.erasure.values import Declared
+    from ebbtide.erasure.subjects import RefusedLine
+    from ebbtide.erasure.values import DeclaredIdentity
     from ebbtide.inventory.information_schema import Inventory
     from ebbtide.ledger.commitment import Identifier
     from ebbtide.state.values import Request
@@ -36,11 +36,11 @@ class FiledRequests:
 
     requests: tuple[str, ...]
     known: int
-    bad: tuple[BadLine, ...]
+    bad: tuple[RefusedLine, ...]
     would_file: int | None = None
 
 
-def declared_in(project: Project) -> tuple[Identities, Inventory, Mapping[str, Declared]]:
+def declared_in(project: Project) -> tuple[Identities, Inventory, Mapping[str, DeclaredIdentity]]:
     """The identities of a project, with the types that the last scan saw."""
     from ebbtide.erasure.subjects import declared_identities
     from ebbtide.inventory.information_schema import Inventory
@@ -49,7 +49,7 @@ def declared_in(project: Project) -> tuple[Identities, Inventory, Mapping[str, D
     return identities, inventory, declared_identities(identities, inventory)
 
 
-def one_person(values: Values, declared: Mapping[str, Declared]) -> tuple[Identifier, ...]:
+def one_person(values: Values, declared: Mapping[str, DeclaredIdentity]) -> tuple[Identifier, ...]:
     """The identifiers of one person, checked."""
     from ebbtide.erasure.subjects import person_of
 

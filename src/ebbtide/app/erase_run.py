@@ -8,7 +8,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -17,7 +18,8 @@ from typing import Any
 from ebbtide.acts.act import ActResult
 from ebbtide.acts.engine import Engine, Lake
 from ebbtide.acts.recovery import close_unfinished
-from ebbtide.app.erase_look import ASKING, Look, asked_for, look_for, still_asking
+from ebbtide.app.erase_hot import hot_asked, hot_side, hot_unacted, stages_of
+from ebbtide.app.erase_look import ASKING, ErasureLook, asked_for, look_for, still_asking
 from ebbtide.app.erase_marks import marked_partitions, rebind
 from ebbtide.app.ledger import Ledger, open_for_writing
 from ebbtide.app.observed import observed
@@ -30,14 +32,14 @@ from ebbtide.config import Project
 from ebbtide.erasure.acting import Acts
 from ebbtide.erasure.copies import places_of_copies
 from ebbtide.erasure.eraser import Eraser
+from ebbtide.erasure.hot_log import is_planned
 from ebbtide.erasure.keyring import keep_resolved
-from ebbtide.erasure.mending import broken_tables, mend_tables
-from ebbtide.erasure.owner import DATASET, Requests
+from ebbtide.erasure.mending import left_behind, mend_tables
+from ebbtide.erasure.owner import DATASET, HOT, Requests
 from ebbtide.erasure.plan import Decision, ErasurePlan, PlaceStep
 from ebbtide.erasure.progress import ELSEWHERE, LINEAGE, advance, put_places, say_planned
 from ebbtide.erasure.stages import KIND
 from ebbtide.erasure.vanished import settle_vanished
-from ebbtide.inventory import current as currents
 from ebbtide.inventory.doubts import names_to_wait_for
 from ebbtide.inventory.forget import forget_what_is_gone
 from ebbtide.inventory.information_schema import Inventory
@@ -48,6 +50,7 @@ from ebbtide.state.erasure import ErasurePlace, OpenErasure, PlaceState
 from ebbtide.state.lease import Lease
 from ebbtide.state.requests import requests_by_id
 
+_logger = logging.getLogger(__name__)
 _STATES = {
     Decision.HELD: PlaceState.HELD,
     Decision.KEEP: PlaceState.RETAINED,
@@ -105,31 +108,42 @@ def _run_erasure(
     ledger, now = open_for_writing(project, context)
     asked = [each.id for each in asked_for(ledger, requests, now)]
 
-    def look(context: RunContext) -> Look | None:
+    mirrors: Mapping[str, str] = {}
+
+    def look(context: RunContext) -> ErasureLook | None:
         if not (found := still_asking(ledger, asked)):
             return None
         return look_for(project, ledger, found, context, now=now, at_once=at_once, most_share=most_share,
-                        again=bool(requests))  # fmt: skip
+                        again=bool(requests), mirrors=mirrors)  # fmt: skip
 
-    if dry_run or not (asked or _left_behind(project, ledger)):
+    if dry_run or not (asked or left_behind(ledger, project.inventory)):
         tried = look(context)
         acts = [] if tried is None else _acts(project, ledger, tried, now)[0].acts
-        stages = [{"dataset": act.dataset, "stages": [str(stage) for stage in act.stages]} for act in acts]
+        stages = [] if tried is None else stages_of(hot_asked(tried))
+        stages += [{"dataset": act.dataset, "stages": [str(stage) for stage in act.stages]} for act in acts]
         plan = _nothing(now) if tried is None else tried.plan
         told = {
             "run": None, "plan": plan.to_dict(), "datasets": [], "requests": [], "stages": stages,
             "failed": list(plan.failed), "left": [] if tried is None else _left(tried),
         }  # fmt: skip
         return {**told, "exit_code": exit_code(told)}
-    with sweeper(ledger, context) as lease, recorded(context, ledger, "erase", lease) as run:
+    with (
+        sweeper(ledger, context) as lease,
+        recorded(context, ledger, "erase", lease) as run,
+        hot_side(project, ledger, lease, run.context, now) as hot,
+    ):
+        mirrors = hot.failed
         carried = _Run(project, ledger, lease, run.context, now)
         close_unfinished(ledger, lease)
+        hot.bring_up()
         first = look(run.context)
         if first is None:
             run_scan(project, now=datetime.now(UTC), context=run.context)
             mend_tables(Inventory.open(project.inventory), project.catalogs, lambda: start_session(project))
         elif mend_tables(first.inventory, project.catalogs, first.gathering.session):
             first = look(run.context)  # what a table keeps is others by now
+        if first is not None and carried.begin_in_hot(first) and hot.carry_out(first):
+            first = look(run.context)  # mirrors have brought it to the lake
         again = carried.carry_out(first) if first is not None else frozenset()
         if again and (second := look(run.context)) is not None:
             carried.carry_out(second, only=again)
@@ -142,21 +156,12 @@ def _run_erasure(
         return report
 
 
-def _left_behind(project: Project, ledger: Ledger) -> bool:
-    """Whether an erasure died, or left a table's setting changed, though nobody is due: who was may ask no more."""
-    with ledger.database.reader() as state:
-        if any(each.verb == "erase" for each in state.runs(only_unfinished=True)):
-            return True
-    known = currents.load(project.inventory)
-    return known is not None and not known.outdated and bool(broken_tables(Inventory(project.inventory, known)))
-
-
 def _nothing(now: datetime) -> ErasurePlan:
     """The plan for nobody."""
     return ErasurePlan(now, (), (), ())
 
 
-def _left(look: Look) -> list[str]:
+def _left(look: ErasureLook) -> list[str]:
     """The datasets in which something was left that neither a hold nor a term keeps, and no time alone ends."""
     stopped = {
         act.dataset
@@ -198,10 +203,21 @@ class _Run:
     lease: Lease
     context: RunContext
     now: datetime
-    looks: list[Look] = field(default_factory=list)
+    looks: list[ErasureLook] = field(default_factory=list)
     results: dict[str, ActResult] = field(default_factory=dict)
 
-    def carry_out(self, look: Look, *, only: frozenset[str] | None = None) -> frozenset[str]:
+    def begin_in_hot(self, look: ErasureLook) -> bool:
+        """Whether somebody leaves a hot table; what is known of them is kept with their requests before."""
+        going = {each for one in hot_asked(look).values() for each in one.requests}
+        if going:
+            self.looks.append(look)
+            with self.ledger.sweeping(self.lease) as step:
+                keep_resolved(step, self.ledger.home, {each: look.people[each] for each in going})
+            early = [each.id for each in look.plan.requests if each.early]
+            say_planned(self.ledger, self.lease, going, early)
+        return bool(going)
+
+    def carry_out(self, look: ErasureLook, *, only: frozenset[str] | None = None) -> frozenset[str]:
         """Do what a look asks for; of some datasets where it is the second one. Gives the datasets that another look
         is to be had at: an act of before ended there, and others are to go.
         """
@@ -211,10 +227,16 @@ class _Run:
         look = replace(look, open_acts=tuple(each for each in look.open_acts if each.act not in gone))
         self.looks.append(look)
         acts, resumed = _acts(self.project, self.ledger, look, self.now, only=only)
+        for place in look.plan.places:
+            told = "%s is decided %s for %d requests"
+            _logger.info(told, place.dataset, place.decision, len(place.requests), extra={"run": self.context.run})
         going = [each.id for each in look.plan.requests if each.decision == "erase"]
         with self.ledger.sweeping(self.lease) as step:
             keep_resolved(step, self.ledger.home, {each: look.people[each] for each in going})
-        put_places(self.ledger, self.lease, going, _unacted(look, going, self.ledger.clock.now()))
+        at = self.ledger.clock.now()
+        with self.ledger.database.reader() as state:
+            stated = rows.places_of(state.connection, going)
+        put_places(self.ledger, self.lease, going, [*_unacted(look, going, at), *hot_unacted(look, stated, at)])
         early = [each.id for each in look.plan.requests if each.early]
         say_planned(self.ledger, self.lease, {each for ids in acts.by_act.values() for each in ids}, early)
         window = parse_duration(self.project.erasure.reader_window, hours=True)
@@ -258,7 +280,7 @@ class _Run:
         with self.ledger.database.reader() as state:
             places = rows.places_of(state.connection, requests)
             states = {each: str(state.get_request(each).state) for each in requests}
-        by_dataset: dict[str, ErasurePlace] = {place.place: place for place in places if place.kind == DATASET}
+        by_dataset: dict[str, ErasurePlace] = {place.place: place for place in places if place.kind in (DATASET, HOT)}
         plan = self.looks[0].plan if self.looks else _nothing(self.now)
         unread = {
             name
@@ -285,7 +307,7 @@ class _Run:
 
 
 def _acts(
-    project: Project, ledger: Ledger, look: Look, now: datetime, *, only: frozenset[str] | None = None
+    project: Project, ledger: Ledger, look: ErasureLook, now: datetime, *, only: frozenset[str] | None = None
 ) -> tuple[Acts, set[str]]:
     """The acts of a look, and the datasets of those that go on; none where nobody can tell now who is in a dataset."""
     untold = {each.place for each in look.search.not_reachable if each.failed}
@@ -297,7 +319,7 @@ def _acts(
                 acts.go_on(earlier, requests)
                 resumed.add(earlier.dataset)
     for step in look.plan.places:
-        if step.decision is not Decision.ERASE or step.dataset in untold:
+        if step.kind == HOT or step.decision is not Decision.ERASE or step.dataset in untold:
             continue
         if only is not None and step.dataset not in only:
             continue
@@ -306,7 +328,7 @@ def _acts(
     return acts, resumed
 
 
-def _going_on(ledger: Ledger, look: Look, now: datetime) -> Iterator[tuple[OpenErasure, set[str]]]:
+def _going_on(ledger: Ledger, look: ErasureLook, now: datetime) -> Iterator[tuple[OpenErasure, set[str]]]:
     """Acts whose readers are done, with those of their requests that are open: all of these have to be in this run, for
     what is left of them is looked for by who they are. Not where by now something keeps every erasure from the dataset.
     """
@@ -320,7 +342,7 @@ def _going_on(ledger: Ledger, look: Look, now: datetime) -> Iterator[tuple[OpenE
             yield each, set(going)
 
 
-def _unacted(look: Look, going: Sequence[str], at: datetime) -> list[ErasurePlace]:
+def _unacted(look: ErasureLook, going: Sequence[str], at: datetime) -> list[ErasurePlace]:
     """Places that no act works on now, and what could not be reached, for every request that goes on."""
     begun = {(act.dataset, each) for act in look.open_acts if act.act in look.paused for each in act.requests}
     found = [
@@ -333,8 +355,9 @@ def _unacted(look: Look, going: Sequence[str], at: datetime) -> list[ErasurePlac
     ]  # fmt: skip
     said = {(place.request, place.place) for place in found}
     found += [place for place in _stopped(look, at) if (place.request, place.place) not in said]
-    found += places_of_copies(look.plan.copies, at=at)
-    for missed in look.search.not_reachable:
+    found += places_of_copies((each for each in look.plan.copies if not is_planned(each)), at=at)
+    # What can be tried again comes first: that a place was not looked at for another reason, too, does not end it.
+    for missed in sorted(look.search.not_reachable, key=lambda one: not one.failed):
         state = PlaceState.WAITING if missed.failed else PlaceState.NOT_REACHABLE
         kind = ELSEWHERE if missed.elsewhere or missed.failed else LINEAGE
         found += [
@@ -342,19 +365,22 @@ def _unacted(look: Look, going: Sequence[str], at: datetime) -> list[ErasurePlac
                          updated_at=at)
             for each in going
         ]  # fmt: skip
-    return found
+    once: dict[tuple[str, str], ErasurePlace] = {}
+    for place in found:
+        once.setdefault((place.request, place.place), place)
+    return list(once.values())
 
 
-def _unacted_place(look: Look, step: PlaceStep, request: str, at: datetime) -> ErasurePlace:
+def _unacted_place(look: ErasureLook, step: PlaceStep, request: str, at: datetime) -> ErasurePlace:
     state, because, until = _STATES[step.decision], step.because, step.until
     if (request, step.dataset) in look.over and step.decision in (Decision.KEEP, Decision.CANNOT):
         state, because, until = PlaceState.REMOVED, "no row of theirs is left there", None
     return ErasurePlace(
-        request=request, place=step.dataset, kind=DATASET, state=state, because=because, until=until, updated_at=at
+        request=request, place=step.dataset, kind=step.kind, state=state, because=because, until=until, updated_at=at
     )
 
 
-def _stopped(look: Look, at: datetime) -> Iterator[ErasurePlace]:
+def _stopped(look: ErasureLook, at: datetime) -> Iterator[ErasurePlace]:
     """Acts that were begun and that something keeps from going on: no reader sees these people, but files are there."""
     for act in look.open_acts:
         if act.act in look.paused and (kept := look.kept(act.dataset)) is not None:

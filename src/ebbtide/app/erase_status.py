@@ -10,7 +10,7 @@ from ebbtide.app.state import open_state
 from ebbtide.config import Project
 from ebbtide.ledger.batch import read_batched
 from ebbtide.ledger.leaf import CERTIFIED, VERIFIED, Body, read_body
-from ebbtide.ledger.log import Log
+from ebbtide.ledger.log import LedgerLog
 from ebbtide.ledger.request_index import entries_of
 from ebbtide.state.erasure import ErasurePlace, places_of
 
@@ -18,7 +18,7 @@ from ebbtide.state.erasure import ErasurePlace, places_of
 def request_status(project: Project, request: str) -> dict[str, Any]:
     """How a request stands. Nobody is named, and no entry is read that is not its own."""
     with open_state(project).reader() as state:
-        found, log = state.get_request(request), Log(state.connection)
+        found, log = state.get_request(request), LedgerLog(state.connection)
         own = entries_of(state.connection, request)
         places = places_of(state.connection, [request])
         bodies = [read_batched(read_body(log.leaf(index)), batched) for index, batched in own]

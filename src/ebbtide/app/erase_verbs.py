@@ -18,7 +18,7 @@ from ebbtide.app.results.erasure import (
     RequestStatus,
     VerifyResult,
 )
-from ebbtide.app.results.shown import Rows
+from ebbtide.app.results.shown import ResultRows
 from ebbtide.app.verb import verb
 from ebbtide.config import Project
 from ebbtide.model.times import in_utc
@@ -79,11 +79,30 @@ class EraseVerbs:
         return built(RequestsFiled, row)
 
     @verb
-    def list(self, *, only_open: bool = False) -> Rows[RequestRow]:
+    def list(self, *, only_open: bool = False) -> ResultRows[RequestRow]:
         """Every request with its deadline, the next one first. Nobody is named."""
         from ebbtide.app.erase_request import list_requests
 
         return built_rows(RequestRow, list_requests(self._project, only_open=only_open))
+
+    @verb
+    def extend(
+        self,
+        request: str,
+        *,
+        until: datetime,
+        reason: str,
+        dry_run: bool = False,
+        as_of: datetime | None = None,
+        context: RunContext | None = None,
+    ) -> RequestRow:
+        """Give a request a later deadline, within what its law allows. The person is to be told of it, and why."""
+        from ebbtide.app.erase_extend import extend_request
+
+        done = extend_request(
+            self._project, request, until=in_utc(until), reason=reason, as_of=as_of, dry_run=dry_run, context=context
+        )
+        return built(RequestRow, done)
 
     @verb
     def find(
@@ -92,7 +111,7 @@ class EraseVerbs:
         subject: Subject | None = None,
         rows: str | Path | None = None,
         context: RunContext | None = None,
-    ) -> Rows[FindResult]:
+    ) -> ResultRows[FindResult]:
         """What is held of the people of these requests, or of one person without any. `rows` is a new file for the
         person's own rows, a JSON object a line.
         """
@@ -155,7 +174,7 @@ class EraseVerbs:
         dry_run: bool = False,
         as_of: datetime | None = None,
         context: RunContext | None = None,
-    ) -> Rows[VerifyResult]:
+    ) -> ResultRows[VerifyResult]:
         """Read every object that lies in storage and search it for these people: a grade each, and what was found."""
         from ebbtide.app.erase_verify import verify_requests
 

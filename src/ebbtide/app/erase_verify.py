@@ -27,7 +27,7 @@ from ebbtide.storage.files import open_store
 
 if TYPE_CHECKING:
     from ebbtide.erasure.identities import Resolved
-    from ebbtide.erasure.values import Declared
+    from ebbtide.erasure.values import DeclaredIdentity
     from ebbtide.inventory.information_schema import Inventory
     from ebbtide.ledger.commitment import Identifier
     from ebbtide.verify.needles import Needle
@@ -48,7 +48,9 @@ def verify_requests(
     context: RunContext | None = None,
 ) -> list[dict[str, Any]]:
     """Search for the people of these requests, and record what was found, but for a dry run."""
+    from ebbtide.app.hot_places import search_hot
     from ebbtide.app.scan import run_scan, start_session
+    from ebbtide.app.state import open_state
     from ebbtide.erasure.exceptions import datasets_of, exceptions_of
     from ebbtide.erasure.filing import opening_of
     from ebbtide.erasure.searches import begin, record_search
@@ -73,13 +75,15 @@ def verify_requests(
     path_key = secrets.token_bytes(_KEY_BYTES)
     report = search(needles, places, spark=lambda: start_session(project), run=context, path_key=path_key)
     report = replace(report, untold=(*report.untold, *hidden(untold, needles, path_key)))
+    context.step("reading hot tables")
+    report = search_hot(project, open_state(project), needles, report)
     if not dry_run:
         ledger, _ = open_for_writing(project, context)
         record_search(
             ledger, requests, report, began=began, path_key=path_key, scanner=f"ebbtide {version('ebbtide')}",
             excepted=excepted, known=dict(zip(requests, resolved.people, strict=True)),
         )  # fmt: skip
-        _say_found(ledger, requests, report, excepted)
+        _say_found(project, ledger, requests, report, excepted)
     return [_told(request, report, excepted.get(request, frozenset())) for request in requests]
 
 
@@ -104,7 +108,7 @@ def _resolved(
 
 
 def needles_of(
-    requests: Sequence[str], people: Sequence[Sequence[Identifier]], declared: Mapping[str, Declared]
+    requests: Sequence[str], people: Sequence[Sequence[Identifier]], declared: Mapping[str, DeclaredIdentity]
 ) -> Iterator[Needle]:
     """What is searched for: every identifier of every person, in all types of its identity's columns, and in any where
     not all of these are known.
@@ -140,7 +144,6 @@ def places_to_search(project: Project, inventory: Inventory, ledger: Ledger) -> 
     """Everywhere that a person may lie: datasets, those that were dropped, whole warehouses, and our own stores; and
     what lies where nobody can look.
     """
-    from ebbtide.app.hot_places import hot_places
     from ebbtide.erasure.copies import out_of_reach
     from ebbtide.verify.report import SearchPlace, Untold
 
@@ -169,8 +172,7 @@ def places_to_search(project: Project, inventory: Inventory, ledger: Ledger) -> 
     prefixes = [(catalog.warehouse, catalog.options) for catalog in project.catalogs.values() if catalog.warehouse]
     prefixes += [(each.prefix, {}) for each in project.warehouses]
     places += [SearchPlace(at, at, options) for at, options in prefixes]
-    hot = hot_places(project, ledger.database)
-    untold += [Untold(place, because, is_place=True) for place, because in out_of_reach(project.root, hot)]
+    untold += [Untold(place, because, is_place=True) for place, because in out_of_reach(project.root)]
     if database_of(project).folder is None:
         untold.append(Untold("ebbtide:state", "it is on a server, whose files are not read here", is_place=True))
     places += _own_places(project, ledger)
@@ -220,22 +222,27 @@ def _own_places(project: Project, ledger: Ledger) -> Iterator[SearchPlace]:
 
 
 def _say_found(
-    ledger: Ledger, requests: Sequence[str], report: SearchReport, excepted: Mapping[str, frozenset[str]]
+    project: Project,
+    ledger: Ledger,
+    requests: Sequence[str],
+    report: SearchReport,
+    excepted: Mapping[str, frozenset[str]],
 ) -> None:
     """Where a person was found, something is left to be done: the next run looks at these datasets, rows or not. Where
     files only wait for readers, that is known.
     """
-    from ebbtide.erasure.owner import DATASET
+    from ebbtide.config.hottier import colds_of_hot_tables
+    from ebbtide.erasure.owner import DATASET, HOT
     from ebbtide.state.erasure import ErasurePlace, PlaceState, places_of, put_places
 
     counts: dict[tuple[str, str], int] = {}
     for each in report.found:
         if each.dataset is not None and each.dataset not in excepted.get(each.person, ()):
             counts[each.person, each.dataset] = counts.get((each.person, each.dataset), 0) + 1
-    at = ledger.clock.now()
+    at, hot = ledger.clock.now(), colds_of_hot_tables(project.root)
     places = [
         ErasurePlace(
-            request=request, place=dataset, kind=DATASET, state=PlaceState.FOUND,
+            request=request, place=dataset, kind=HOT if dataset in hot else DATASET, state=PlaceState.FOUND,
             because=f"a search found them {count} times", updated_at=at,
         )
         for (request, dataset), count in sorted(counts.items())

@@ -16,7 +16,7 @@ class Health(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class HealthRow:
     """One row. `command` is what to type, None where there is nothing to do."""
 
     what: str
@@ -29,13 +29,13 @@ class Finding:
         return self.health in (Health.MISSING, Health.BROKEN)
 
 
-def ok(what: str, found: str) -> Finding:
-    return Finding(what, Health.OK, found)
+def ok(what: str, found: str) -> HealthRow:
+    return HealthRow(what, Health.OK, found)
 
 
-def missing(what: str, found: str, command: str) -> Finding:
-    return Finding(what, Health.MISSING, found, command)
+def missing(what: str, found: str, command: str) -> HealthRow:
+    return HealthRow(what, Health.MISSING, found, command)
 
 
-def broken(what: str, found: str, command: str) -> Finding:
-    return Finding(what, Health.BROKEN, found, command)
+def broken(what: str, found: str, command: str) -> HealthRow:
+    return HealthRow(what, Health.BROKEN, found, command)

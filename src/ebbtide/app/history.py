@@ -54,7 +54,7 @@ def _ordered(rows: Any) -> list[dict[str, Any]]:
 
 def _states(project: Project, inventory: Inventory, table_id: str) -> States:
     with open_state(project).reader() as state:
-        marks, unmarks = state.marks(datasets=[table_id], only_open=False), state.unmarks(dataset=table_id)
+        marks, unmarks = state.marks(datasets=[table_id], only_open=False), state.unmarks([table_id])
     files = inventory.rows("files", table_id=table_id) if marks else []
     alive = {row["first_transaction"] for row in files if row["role"] in CONTENT and row["first_transaction"]}
     return States.of(marks, unmarks, alive, datetime.now(UTC))

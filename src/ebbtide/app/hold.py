@@ -1,9 +1,9 @@
-"""`ebbtide hold add|release|list`: a litigation hold on a dataset or a range of its partitions (spec §3)."""
+"""`ebbtide hold add|release|list`: a litigation hold on a dataset, a range of its partitions, or a person (spec §3)."""
 
 from __future__ import annotations
 
 from datetime import date, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ebbtide.app.datasets import known_owner
 from ebbtide.app.ledger import open_for_writing
@@ -11,11 +11,13 @@ from ebbtide.app.state import open_state
 from ebbtide.config import Project
 from ebbtide.errors import InputError
 from ebbtide.ledger.entries import HoldPlaced, HoldReleased, salted
-from ebbtide.ledger.redaction import dataset_in_ledger
 from ebbtide.model.ids import written
 from ebbtide.model.times import as_text
 from ebbtide.run import RunContext, quiet
 from ebbtide.state.values import Hold, HoldScope
+
+if TYPE_CHECKING:
+    from ebbtide.app.erase_request import Values
 
 
 def add_hold(
@@ -32,8 +34,7 @@ def add_hold(
 ) -> dict[str, Any]:
     """Nothing inside it goes by any verb until it is released. It never waits for a sweep."""
     table_id = _held(project, dataset)
-    if not owner.strip() or not reason.strip():
-        raise InputError("a hold needs an owner and a reason", hint="say them with --owner and --reason")
+    _check_said(owner, reason)
     ledger, now = open_for_writing(project, quiet(context, as_of=as_of))
     if dry_run:
         scope = HoldScope.DATASET if first_day is None and last_day is None else HoldScope.PARTITIONS
@@ -49,11 +50,40 @@ def add_hold(
         step.append(
             HoldPlaced(
                 at=now, hold=hold.id, scope=str(hold.scope), owner=who,
-                reason=salted(hold.salt, reason), dataset=dataset_in_ledger(step.state.condemned(), table_id),
+                reason=salted(hold.salt, reason), dataset=step.dataset_in_ledger(table_id),
                 first_day=first_day, last_day=last_day,
             )
         )  # fmt: skip
     return _told(hold, owner)
+
+
+def hold_subject(
+    project: Project,
+    values: Values,
+    *,
+    owner: str,
+    reason: str,
+    as_of: datetime | None = None,
+    dry_run: bool = False,
+    context: RunContext | None = None,
+) -> dict[str, Any]:
+    """Nothing that shows this person goes by any verb until the hold is released. Nobody can read here who it is."""
+    from ebbtide.app.erase_request import declared_in, one_person
+    from ebbtide.erasure.held_people import hold_person
+
+    *_, declared = declared_in(project)
+    person = one_person(values, declared)
+    _check_said(owner, reason)
+    ledger, now = open_for_writing(project, quiet(context, as_of=as_of))
+    if dry_run:
+        return {"id": None, "scope": str(HoldScope.SUBJECT), "dataset": None, "first_day": None, "last_day": None,
+                "owner": owner, "reason": reason, "created_at": None, "released_at": None}  # fmt: skip
+    return _told(hold_person(ledger, person, owner=owner, reason=reason, now=now), owner)
+
+
+def _check_said(owner: str, reason: str) -> None:
+    if not owner.strip() or not reason.strip():
+        raise InputError("a hold needs an owner and a reason", hint="say them with --owner and --reason")
 
 
 def _held(project: Project, dataset: str) -> str:
@@ -61,7 +91,7 @@ def _held(project: Project, dataset: str) -> str:
     from ebbtide.config.hottier import load_hot_tables
 
     if (project.root / "hottier").is_dir():
-        for table in load_hot_tables(project.root).values():
+        for table in load_hot_tables(project.root, None).values():
             if written(dataset) in (table.id, table.cold):
                 return table.cold or table.id
     from ebbtide.inventory.information_schema import Inventory  # with pyarrow, which the other verbs do without
@@ -88,7 +118,12 @@ def release_hold(
         who = step.state.actor(context.actor)
         hold = step.state.release_hold(hold_id, actor=who, at=now)
         step.append(HoldReleased(at=now, hold=hold.id, actor=who))
-        return _told(hold, step.state.actor_name(hold.owner))
+        told = _told(hold, step.state.actor_name(hold.owner))
+    if hold.scope is HoldScope.SUBJECT:
+        from ebbtide.erasure.held_people import destroy_released
+
+        destroy_released(ledger)
+    return told
 
 
 def list_holds(project: Project) -> list[dict[str, Any]]:

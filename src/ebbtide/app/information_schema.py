@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from ebbtide.governance.views import Schema
-    from ebbtide.model.contract import Drift
-    from ebbtide.plan.promises import Proof
+    from ebbtide.model.contract import ContractDrift
+    from ebbtide.plan.promises import PromiseProof
     from ebbtide.plan.views import Views
     from ebbtide.state.values import Snapshot
 
@@ -75,7 +75,7 @@ def _as_scanned(inventory: Inventory, spark: SparkSession) -> dict[str, DataFram
 
 def _made(
     project: Project, inventory: Inventory, spark: SparkSession, folder: Path, now: datetime
-) -> tuple[Schema, Sequence[Proof], Classifiers]:
+) -> tuple[Schema, Sequence[PromiseProof], Classifiers]:
     """Everything that the sections are made of."""
     from ebbtide.plan.promises import derive_auto
     from ebbtide.plan.views import plan_views
@@ -83,13 +83,14 @@ def _made(
     policies, classifiers = load_policies(project.root, unsafe=True), load_classifiers(project.root / "classifiers")
     snapshot, tick = read_state(project), tick_of(project)
     labelled = label_inventory(project, inventory)
-    world, orders = world_of(labelled, inventory), orders_of(snapshot, inventory)
+    world, orders = world_of(labelled, inventory), orders_of(project, snapshot, inventory)
     policies = derive_auto(policies, world, tick=tick)
     views = plan_views(policies, world, orders, tick=tick, now=now)
-    return _schema(spark, inventory, labelled, snapshot, views, folder), views.proofs, classifiers
+    return _schema(project, spark, inventory, labelled, snapshot, views, folder), views.proofs, classifiers
 
 
 def _schema(
+    project: Project,
     spark: SparkSession,
     inventory: Inventory,
     labelled: Labelled,
@@ -117,14 +118,14 @@ def _schema(
     return Schema(
         **{name: _frame(spark, table, folder / name) for name, table in worked_out.items()},
         **_as_scanned(inventory, spark),
-        **state_views(spark, snapshot, inventory),
+        **state_views(project, spark, snapshot, inventory),
         scan_errors=inventory.errors_frame(spark),
         contract_drift=small_frame(spark, _asked(drifts, labelled), DRIFT),
         readable_statistics=small_frame(spark, readable, READABLE),
     )
 
 
-def _asked(drifts: Sequence[Drift], labelled: Labelled) -> list[tuple[str, str, str, str]]:
+def _asked(drifts: Sequence[ContractDrift], labelled: Labelled) -> list[tuple[str, str, str, str]]:
     """Where tables differ from a contract that somebody wrote; what only labels ask for has checks of its own."""
     asked = {
         table_id

@@ -12,7 +12,7 @@ from ebbtide.config import Project
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.lineage.label_explanation import Explainer, Why
 from ebbtide.lineage.labelled import Labelled, label_inventory
-from ebbtide.lineage.values import Problem, ProblemKind
+from ebbtide.lineage.values import LineageProblem, ProblemKind
 from ebbtide.model.times import as_text
 
 
@@ -53,7 +53,7 @@ def _column(name: str, whys: list[Why]) -> dict[str, Any]:
     return {"column": name, "labels": [why.label for why in whys], "why": [asdict(why) for why in whys]}
 
 
-def _that_touch(labelled: Labelled, table_id: str) -> list[Problem]:
+def _that_touch(labelled: Labelled, table_id: str) -> list[LineageProblem]:
     """What may keep a label from this table: what is said of it and of all that it is made of, and broken files."""
     depends = labelled.lineage.graph.depends()
     above, queue = {table_id}, [table_id]
@@ -63,5 +63,5 @@ def _that_touch(labelled: Labelled, table_id: str) -> list[Problem]:
     return [p for p in labelled.problems if p.kind is ProblemKind.UNREADABLE or p.subject in above]
 
 
-def problem_rows(problems: list[Problem]) -> list[dict[str, Any]]:
+def problem_rows(problems: list[LineageProblem]) -> list[dict[str, Any]]:
     return [{**asdict(problem), "kind": problem.kind.value} for problem in problems]

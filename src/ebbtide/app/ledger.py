@@ -19,7 +19,7 @@ from ebbtide.errors import InputError, RefusedError
 from ebbtide.ledger.keys import Trust
 from ebbtide.ledger.ledger import Clock, Home
 from ebbtide.ledger.ledger import Ledger as Ledger
-from ebbtide.ledger.log import Log
+from ebbtide.ledger.log import LedgerLog
 from ebbtide.ledger.note import Checkpoint, Note, VerifierKey
 from ebbtide.ledger.tree import leaf_hash
 from ebbtide.model.times import parse_time
@@ -36,7 +36,7 @@ _HASHES_READ_TOGETHER = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Logged:
+class AppendedEntry:
     """An entry: its exact bytes, and their leaf hash."""
 
     leaf: bytes
@@ -117,14 +117,14 @@ def checkpoint(ledger: Ledger, *, adopt: bool = False, up_to: int | None = None)
     return ledger.adopt(up_to=up_to)
 
 
-def entry(ledger: Ledger, index: int) -> Logged:
+def entry(ledger: Ledger, index: int) -> AppendedEntry:
     """One entry as it was appended: its bytes are held against the tree before they are handed out."""
     with _existing(ledger):
         pass
     with ledger.verified() as log:
         leaf, head = log.leaf(index), log.frontier()
         log.prove(index, head.size, head.root)
-        return Logged(leaf, leaf_hash(leaf))
+        return AppendedEntry(leaf, leaf_hash(leaf))
 
 
 def prove(ledger: Ledger, index: int) -> TlogProof:
@@ -184,7 +184,7 @@ def export(ledger: Ledger, folder: Path) -> Exported:
     note = ledger.sign()
     size = Checkpoint.parse(note.text).size
     with ledger.database.reader() as state:
-        log = Log(state.connection, read_together=_HASHES_READ_TOGETHER)
+        log = LedgerLog(state.connection, read_together=_HASHES_READ_TOGETHER)
         begin = tiles.minimum_index(log.last_pruned(tiles.full_bundles(size)))
         bodies = served_bodies(log, size)
         with writing(folder, hint="name a folder that can be written", asked=True):
@@ -193,7 +193,7 @@ def export(ledger: Ledger, folder: Path) -> Exported:
 
 
 @contextmanager
-def _existing(ledger: Ledger) -> Iterator[Log]:
+def _existing(ledger: Ledger) -> Iterator[LedgerLog]:
     """The log of a ledger that was made before; one that was lost is refused as such."""
     with ledger.reading() as log:
         if log.size == 0:

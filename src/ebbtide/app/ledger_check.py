@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ebbtide.errors import EbbtideError, InputError
 from ebbtide.ledger.certificate import MAX_BYTES
-from ebbtide.ledger.check import Report as Report
+from ebbtide.ledger.check import CheckReport as CheckReport
 from ebbtide.ledger.check import check
 from ebbtide.ledger.keys import MAX_KEY_FILE_BYTES, Trust
 from ebbtide.model.canonical import MAX_LEAF_BYTES
@@ -26,7 +26,7 @@ _PROOF = b"c2sp.org/tlog-proof@"
 
 def check_file(
     path: str, key: str, *, entry: str | None = None, opening: str | None = None, simulated: bool = False
-) -> Report:
+) -> CheckReport:
     """Check what lies at a path against the key file at another: a certificate, and what opens it if that is given; a
     tlog-proof with the entry that it is of; or the folder of an exported ledger.
 
@@ -45,7 +45,7 @@ def check_file(
         _only(entry, "--entry", "a tlog-proof")
         opened = None if opening is None else _read_opening(opening)
     except EbbtideError as error:
-        return Report((), error, None, None)
+        return CheckReport((), error, None, None)
     return check(data, trust, opening=opened, simulated=simulated)
 
 
@@ -54,7 +54,7 @@ def _only(given: str | None, option: str, kind: str) -> None:
         raise InputError(f"{option} goes with {kind}, and this is none", hint="leave it out")
 
 
-def _check_proof(data: bytes, entry: str | None, trust: Trust, *, simulated: bool) -> Report:
+def _check_proof(data: bytes, entry: str | None, trust: Trust, *, simulated: bool) -> CheckReport:
     if entry is None:
         hint = "name the file of its bytes with --entry, as `ebbtide ledger entry N` prints them"
         raise InputError("a tlog-proof says nothing without its entry", hint=hint)
@@ -63,7 +63,7 @@ def _check_proof(data: bytes, entry: str | None, trust: Trust, *, simulated: boo
     return check_entry(data, _read(entry, MAX_LEAF_BYTES, bytes), trust, simulated=simulated)
 
 
-def _check_folder(folder: str, trust: Trust) -> Report:
+def _check_folder(folder: str, trust: Trust) -> CheckReport:
     if not os.path.lexists(f"{folder}/checkpoint"):
         raise InputError("no checkpoint is in it", where=folder, hint="name a folder that `ebbtide ledger export` made")
     from ebbtide.ledger.check_export import check_export

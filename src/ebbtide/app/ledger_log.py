@@ -15,7 +15,7 @@ from ebbtide.config.yaml import nearest
 from ebbtide.errors import InputError, ProofError
 from ebbtide.ledger.entries import KINDS
 from ebbtide.ledger.frontier import NOTHING
-from ebbtide.ledger.log import Log
+from ebbtide.ledger.log import LedgerLog
 from ebbtide.ledger.tree import leaf_hash
 from ebbtide.model.times import parse_time
 
@@ -25,7 +25,7 @@ _IDS = ("mark", "unmark", "hold", "act", "declaration", "condemned")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class LogFilter:
     """What somebody wants to see; nothing is all of it."""
 
     dataset: str | None = None
@@ -43,7 +43,7 @@ class Asked:
         kinds: Sequence[str] = (),
         since: str | None = None,
         until: str | None = None,
-    ) -> Asked:
+    ) -> LogFilter:
         """From what people write. A kind may be the part before the dot: `mark` is `mark.made` and `mark.sent-back`."""
         known = sorted({*KINDS, *(kind.partition(".")[0] for kind in KINDS)})
         for kind in kinds:
@@ -54,7 +54,7 @@ class Asked:
 
 
 @dataclass(slots=True)
-class _Told:
+class _IdsTold:
     """Which datasets and requests the ids of earlier entries stand for."""
 
     datasets: dict[str, str] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class _Told:
         return datasets, requests
 
 
-def read_log(project: Project, asked: Asked) -> Iterator[dict[str, Any]]:
+def read_log(project: Project, asked: LogFilter) -> Iterator[dict[str, Any]]:
     """The entries that were asked for, oldest first. Every row is held against its hash, and all hashes against what
     was signed, before the first one is handed out; a body that retention removed says nothing any more.
 
@@ -86,13 +86,13 @@ def read_log(project: Project, asked: Asked) -> Iterator[dict[str, Any]]:
     with open_ledger(project).verified() as log:
         log.trust()
         _check(log)
-        told = _Told()
+        told = _IdsTold()
         for index, _, body in log.rows(0, log.size):
             says = {} if body is None else json.loads(body)
             datasets, requests = told.about(says)
             heard_of |= datasets
             is_whole = is_whole and body is not None
-            if body is None and asked != Asked():
+            if body is None and asked != LogFilter():
                 continue
             if _is_asked(asked, says, datasets, requests):
                 yield {"index": index, "kind": says.pop("kind", None), "at": says.pop("at", None), "says": says}
@@ -115,25 +115,25 @@ def _known(project: Project) -> set[str]:
     return found | listed
 
 
-def _check(log: Log) -> None:
+def _check(log: LedgerLog) -> None:
     """All leaves make the tree that was appended, and every body is the leaf that its row says."""
-    found, hashes = NOTHING, []
+    frontier, hashes = NOTHING, []
     for index, claimed, body in log.rows(0, log.size):
         if body is not None and leaf_hash(body) != claimed:
             hint = "run `ebbtide ledger audit`"
             raise ProofError(f"body of entry {index}", expected=claimed.hex(), found=leaf_hash(body).hex(), hint=hint)
         hashes.append(claimed)
         if len(hashes) == _PAGE:
-            found, hashes = found.append(hashes)[0], []
-    found = found.append(hashes)[0] if hashes else found
-    if (found.size, found.root) != (log.frontier().size, log.frontier().root):
+            frontier, hashes = frontier.append(hashes)[0], []
+    frontier = frontier.append(hashes)[0] if hashes else frontier
+    if (frontier.size, frontier.root) != (log.frontier().size, log.frontier().root):
         raise ProofError(
-            "the ledger's entries", expected=f"root {log.frontier().root.hex()}", found=found.root.hex(),
+            "the ledger's entries", expected=f"root {log.frontier().root.hex()}", found=frontier.root.hex(),
             hint="run `ebbtide ledger audit`",
         )  # fmt: skip
 
 
-def _is_asked(asked: Asked, says: Mapping[str, Any], datasets: set[str], requests: set[str]) -> bool:
+def _is_asked(asked: LogFilter, says: Mapping[str, Any], datasets: set[str], requests: set[str]) -> bool:
     kind, at = says.get("kind", ""), says.get("at")
     when = None if at is None else parse_time(at)
     return (

@@ -15,7 +15,7 @@ from ebbtide.app.results.ledger import (
     Pruned,
     SignedCheckpoint,
 )
-from ebbtide.app.results.shown import Rows
+from ebbtide.app.results.shown import ResultRows
 from ebbtide.config import Project
 
 
@@ -37,10 +37,10 @@ class LedgerVerbs:
         """The signed checkpoint of everything that was appended."""
         return SignedCheckpoint.of(use.checkpoint(self._open(), adopt=adopt, up_to=up_to))
 
-    def entries(self, start: int = 0, stop: int | None = None) -> Rows[LedgerEntry]:
+    def entries(self, start: int = 0, stop: int | None = None) -> ResultRows[LedgerEntry]:
         """What was done, from index `start` up to `stop`, as a ledger says it that is what was signed."""
         with self._open().verified() as log:
-            return Rows(LedgerEntry.of(index, body) for index, _, body in log.rows(start, stop))
+            return ResultRows(LedgerEntry.of(index, body) for index, _, body in log.rows(start, stop))
 
     def log(
         self,
@@ -49,12 +49,12 @@ class LedgerVerbs:
         request: str | None = None,
         since: str | None = None,
         until: str | None = None,
-    ) -> Rows[LedgerEntry]:
+    ) -> ResultRows[LedgerEntry]:
         """What was done, oldest first, narrowed by what is given; all of it is held against what was signed before."""
-        from ebbtide.app.ledger_log import Asked, read_log
+        from ebbtide.app.ledger_log import LogFilter, read_log
 
-        asked = Asked.of(dataset=dataset, request=request, kinds=kinds, since=since, until=until)
-        return Rows(LedgerEntry(**row) for row in read_log(self._project, asked))
+        asked = LogFilter.of(dataset=dataset, request=request, kinds=kinds, since=since, until=until)
+        return ResultRows(LedgerEntry(**row) for row in read_log(self._project, asked))
 
     def entry(self, index: int) -> Leaf:
         """One entry, held against the tree before it is handed out."""

@@ -18,7 +18,7 @@ from ebbtide.state.lease import Lease
 from ebbtide.sweep.act_planning import decided
 from ebbtide.sweep.limits import left_out, refuse_over
 from ebbtide.sweep.mark import MarkReport, mark, propose, send_back
-from ebbtide.sweep.values import Result
+from ebbtide.sweep.values import ObjectOutcome
 
 
 def run_mark(
@@ -80,7 +80,9 @@ def would_mark(round_: RetentionRun, select: Sequence[str] = ()) -> MarkReport:
     takes = round_.choice(select).takes()
     refuse_over(round_.plan, "mark")
     back = decided(round_.plan, "unmarked", "held")
-    sent = [Result(m.key, "unmarked", back[m.key]["because"]) for m in round_.inputs.snapshot.marks if m.key in back]
+    sent = [
+        ObjectOutcome(m.key, "unmarked", back[m.key]["because"]) for m in round_.inputs.snapshot.marks if m.key in back
+    ]
     before = len(round_.inputs.snapshot.marks) - len(sent)
     marked = tuple(key for key, row in decided(round_.plan, "mark").items() if takes(row))
     over = left_out(round_.plan, "mark")

@@ -124,11 +124,11 @@ def _chosen(names: Sequence[str], marks: Iterable[Mark]) -> list[Mark]:
         if not taken:
             raise InputError(f"nothing is marked that {name!r} names", hint="`ebbtide marks` lists what is")
         chosen |= {mark.id: mark for mark in taken}
-    return list(chosen.values())
+    return sorted(chosen.values(), key=lambda mark: (mark.key.dataset, mark.key.object, mark.key.target))
 
 
 def _chosen_pins(names: Sequence[str], pins: Iterable[Unmark]) -> list[Unmark]:
-    found = list(pins)
+    found = sorted(pins, key=lambda pin: (pin.dataset, pin.object))
     chosen: dict[str, Unmark] = {}
     for name in names:
         # An unmark pins the native id for every target: whatever target was written matches.

@@ -15,12 +15,12 @@ from ebbtide.formats.base import Depth, Format, supports
 from ebbtide.formats.registry import load_format, load_new_rows
 from ebbtide.model.capabilities import Capability
 from ebbtide.model.dataset import Catalog, Reading, TableHandle
-from ebbtide.model.history import Kind, Ref, RefKind, Transaction
+from ebbtide.model.history import Ref, RefKind, Transaction, TransactionKind
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_NO_NEW_ROWS = (Kind.REWRITE, Kind.METADATA)
+_NO_NEW_ROWS = (TransactionKind.REWRITE, TransactionKind.METADATA)
 
 
 def incremental(
@@ -49,14 +49,14 @@ def incremental(
             hint="read the whole table once, or pass allow_retention=True to go on from the oldest that is left",
         )
     # Who goes on after retention does not mind rows that were deleted: what is new is new.
-    passed = (*_NO_NEW_ROWS, Kind.DELETE) if allow_retention else _NO_NEW_ROWS
+    passed = (*_NO_NEW_ROWS, TransactionKind.DELETE) if allow_retention else _NO_NEW_ROWS
     new = [transaction for transaction in left if _kind(transaction) not in passed]
     if refused := [t.id for t in new if t.id in marked and not allow_marked]:
         raise MarkedError(
             f"{found.id}: transaction {refused[0]} is scheduled for deletion",
             hint="unmark it, or pass allow_marked=True to read it as long as it is there",
         )
-    if other := [t for t in new if _kind(t) is not Kind.APPEND]:
+    if other := [t for t in new if _kind(t) is not TransactionKind.APPEND]:
         raise FullReadNeededError(
             f"{found.id}: transaction {other[0].id} is {_kind(other[0])}: it changed rows that were read before",
             hint=f"read the whole table, then go on from {line[-1].id}",
@@ -64,7 +64,7 @@ def incremental(
     return new_rows.rows(found, catalog, spark, reading, branch, new)
 
 
-def _kind(transaction: Transaction) -> Kind:
+def _kind(transaction: Transaction) -> TransactionKind:
     return transaction.rows_kind or transaction.kind
 
 

@@ -115,27 +115,40 @@ def _tell(
             waiting = deadlines(state.connection, now=now, soon=add(now, notifier.due_within))
     except EbbtideError:  # the state does not answer, which most likely is what there is to tell
         waiting = Deadlines(None, 0, 0)
-    events = tuple(event for event in events_of(seen, waiting) if event in notifier.on)
+    broken = _broken(project, now) if "promise" in notifier.on else 0
+    events = tuple(event for event in events_of(seen, waiting, broken) if event in notifier.on)
     if not events:
         return
-    problem = deliver(notifier, values, message(project.name, seen, waiting, events, now), pause=pause)
+    problem = deliver(notifier, values, message(project.name, seen, waiting, broken, events, now), pause=pause)
     if problem is not None:
         _logger.warning("the %s at %s was not told: %s", notifier.kind, notifier.where, problem)
 
 
-def events_of(seen: Observed, waiting: Deadlines) -> tuple[Event, ...]:
+def _broken(project: Project, now: datetime) -> int:
+    """How many promises are broken. Where they cannot be judged, which is often why a run failed, the rest is told."""
+    from ebbtide.app.overview import broken_promises
+
+    try:
+        return broken_promises(project, now=now)
+    except Exception as error:
+        _logger.warning("promises were not judged: %s", told(error))
+        return 0
+
+
+def events_of(seen: Observed, waiting: Deadlines, broken: int) -> tuple[Event, ...]:
     """What there is to tell of a run."""
     happened = {
         "failed": seen.exit_code not in (0, 3),
         "refused": seen.exit_code == 3 and not seen.over,
         "limit": seen.over,
         "overdue": waiting.overdue + waiting.soon > 0,
+        "promise": broken > 0,
     }
     return tuple(event for event in EVENTS if happened[event])
 
 
 def message(
-    project: str, seen: Observed, waiting: Deadlines, events: tuple[Event, ...], now: datetime
+    project: str, seen: Observed, waiting: Deadlines, broken: int, events: tuple[Event, ...], now: datetime
 ) -> dict[str, Any]:
     """What they are told. The text is of words and counts alone, as services show it."""
     said = {
@@ -143,10 +156,14 @@ def message(
         "refused": f"{seen.verb} was refused for safety",
         "limit": f"{seen.verb} stopped at a limit, which left something out",
         "overdue": f"{waiting.overdue} requests are overdue, {waiting.soon} are due soon",
+        "promise": f"{broken} promises are broken",
     }
     return {
         "project": project, "verb": seen.verb, "run": seen.run, "at": as_text(now), "events": list(events),
         "exit_code": seen.exit_code,
-        "counts": {**seen.counts, "requests_overdue": waiting.overdue, "requests_due_soon": waiting.soon},
+        "counts": {
+            **seen.counts, "requests_overdue": waiting.overdue, "requests_due_soon": waiting.soon,
+            "promises_broken": broken,
+        },
         "text": f"{project}: {'; '.join(said[event] for event in events)}",
     }  # fmt: skip

@@ -55,20 +55,20 @@ _FOLDERS: list[WorkFolder] = []
 
 
 @dataclass(frozen=True, slots=True)
-class Opened(Project):
+class OpenedProject(Project):
     theirs: SparkSession | None = field(default=None, repr=False, compare=False)
     """Somebody else's session, beside which ours is made."""
     connections: Connections = field(default_factory=Connections, repr=False, compare=False)
 
 
-def opened(project: Project, theirs: SparkSession | None = None) -> Opened:
+def opened(project: Project, theirs: SparkSession | None = None) -> OpenedProject:
     """The project as it is, with the session that it was opened beside."""
-    if isinstance(project, Opened) and theirs is None:
+    if isinstance(project, OpenedProject) and theirs is None:
         return project
-    return Opened(**{each.name: getattr(project, each.name) for each in fields(Project)}, theirs=theirs)
+    return OpenedProject(**{each.name: getattr(project, each.name) for each in fields(Project)}, theirs=theirs)
 
 
 def database_of(project: Project) -> Database:
     """The project's state: the one that is open, or a new one for this verb alone."""
-    connections = project.connections if isinstance(project, Opened) else Connections()
+    connections = project.connections if isinstance(project, OpenedProject) else Connections()
     return connections.database(project.state)

@@ -21,7 +21,7 @@ from ebbtide.inventory.current import Current
 from ebbtide.inventory.doubts import Doubt, doubts
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.listing import Listing, list_storage
-from ebbtide.inventory.orphans import Orphans, Unregistered, find_orphans
+from ebbtide.inventory.orphans import OrphanFiles, Unregistered, find_orphans
 from ebbtide.inventory.ownership import Condemned, owner_of, places
 from ebbtide.kernel.tasks import Tasks
 from ebbtide.lineage.labelled import Labelled
@@ -36,12 +36,12 @@ _MOST_ERRORS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class OrphanLook:
     """The storage, what is referenced as it was read after, and what is left."""
 
     listing: Listing
     inventory: Inventory
-    orphans: Orphans
+    orphans: OrphanFiles
 
 
 def exclusive_prefixes(project: Project) -> list[str]:
@@ -65,17 +65,17 @@ def list_project(project: Project, *, now: datetime, context: RunContext | None 
         return list_storage(owned, project.inventory, context)
 
 
-def look(project: Project, *, now: datetime, context: RunContext | None = None) -> Look:
+def look(project: Project, *, now: datetime, context: RunContext | None = None) -> OrphanLook:
     """List, scan, compare."""
     from ebbtide.app.scan import run_scan
 
     listing = list_project(project, now=now, context=context)
     run_scan(project, now=now, context=context)
     inventory = Inventory.open(project.inventory)
-    return Look(listing, inventory, search(project, inventory, listing))
+    return OrphanLook(listing, inventory, search(project, inventory, listing))
 
 
-def search(project: Project, inventory: Inventory, listing: Listing) -> Orphans:
+def search(project: Project, inventory: Inventory, listing: Listing) -> OrphanFiles:
     """What of the listing is not among the references: all files of this inventory, which was read after it."""
     if not listing.is_before(inventory.current):
         raise RefusedError("references were not read after the listing", hint="list first, then scan")
@@ -125,21 +125,21 @@ def list_orphans(project: Project, *, now: datetime, context: RunContext | None 
     from ebbtide.app.runs import watched
 
     with watched(quiet(context), project, "orphans list") as run:
-        found = look(project, now=now, context=run.context)
-        not_read = unread(project, found.inventory.current, found.listing, now=now)
-        run.ended(4 if not_read else 0, f"{found.orphans.files.num_rows} files")
-    grouped = found.orphans.files.group_by(["table_id", "folder"]).aggregate(
+        looked = look(project, now=now, context=run.context)
+        not_read = unread(project, looked.inventory.current, looked.listing, now=now)
+        run.ended(4 if not_read else 0, f"{looked.orphans.files.num_rows} files")
+    grouped = looked.orphans.files.group_by(["table_id", "folder"]).aggregate(
         [([], "count_all"), ("bytes", "sum"), ("modified_at", "max")]
     )
     rows = grouped.sort_by([("table_id", "ascending"), ("folder", "ascending")]).to_pylist()
     return {
-        "listed_at": found.listing.listed_at,
+        "listed_at": looked.listing.listed_at,
         "orphans": [
             {"dataset": row["table_id"], "folder": row["folder"], "files": row["count_all"], "bytes": row["bytes_sum"],
              "newest": row["modified_at_max"]}
             for row in rows
         ],
-        "unregistered": [_as_dict(each) for each in found.orphans.unregistered],
+        "unregistered": [_as_dict(each) for each in looked.orphans.unregistered],
         "unread": not_read,
     }  # fmt: skip
 
@@ -207,7 +207,7 @@ def _place_of(path: str) -> str:
     return normalise(path)
 
 
-def _condemnable(project: Project, found: Look, place: str, *, now: datetime, unsafe: bool) -> Unregistered:
+def _condemnable(project: Project, found: OrphanLook, place: str, *, now: datetime, unsafe: bool) -> Unregistered:
     if not any(is_inside(place, prefix) for prefix in exclusive_prefixes(project)):
         raise RefusedError(
             f"{place} lies under no prefix that is exclusive",

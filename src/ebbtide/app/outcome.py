@@ -8,7 +8,7 @@ from typing import Any
 
 from ebbtide.model.times import as_text
 from ebbtide.state.values import Mark, ObjectKey
-from ebbtide.sweep.values import DatasetOutcome, Result, SweepReport
+from ebbtide.sweep.values import DatasetOutcome, ObjectOutcome, SweepReport
 
 _STATES = {
     "swept": "swept", "would go": "swept", "waiting": "waiting", "failed": "failed", "would fail": "failed",
@@ -20,7 +20,7 @@ def by_dataset(
     report: SweepReport, planned: Mapping[ObjectKey, Mapping[str, Any]], marks: Iterable[Mark], now: datetime
 ) -> tuple[DatasetOutcome, ...]:
     """The report's results by dataset. `planned` are the plan's objects that were to go, `marks` what is open now."""
-    results: dict[str, list[Result]] = {}
+    results: dict[str, list[ObjectOutcome]] = {}
     for result in report.results:
         results.setdefault(result.key.dataset, []).append(result)
     graces: dict[str, datetime] = {}
@@ -35,7 +35,7 @@ def by_dataset(
 
 def _outcome(
     dataset: str,
-    results: Collection[Result],
+    results: Collection[ObjectOutcome],
     freed: tuple[int, int],
     planned: Mapping[ObjectKey, Mapping[str, Any]],
     next_sweep: datetime | None,

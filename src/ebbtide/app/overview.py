@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ebbtide.app.plan import inventory_age, make_plan
 from ebbtide.app.state import open_state
-from ebbtide.app.storage_history import Stored, record_stored, stored_before, stored_now
+from ebbtide.app.storage_history import StoredBytes, record_stored, stored_before, stored_now
 from ebbtide.app.tables import list_tables
 from ebbtide.app.world import orders_of, read_state, some_policies, tick_of, world_of
 from ebbtide.config import Project
@@ -21,13 +21,13 @@ from ebbtide.state.counts import deadlines, marks_by_state, requests_by_state
 from ebbtide.state.values import MarkState, Request, RequestState
 
 if TYPE_CHECKING:
-    from ebbtide.plan.summary import Line
+    from ebbtide.plan.summary import PolicySummary
 
 _OPEN = (MarkState.MARKED, MarkState.WAITING, MarkState.SWEEPING)
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class RetentionLine:
     """What one policy says of one target of a table."""
 
     target: str
@@ -41,7 +41,7 @@ class TableOverview:
     table_id: str
     format: str | None
     bytes: int
-    kept: tuple[Kept, ...]
+    kept: tuple[RetentionLine, ...]
     error: str | None
 
 
@@ -66,10 +66,10 @@ class Overview:
     age: str
     unread: tuple[str, ...]
     tables: tuple[TableOverview, ...]
-    due: tuple[Line, ...]
+    due: tuple[PolicySummary, ...]
     promises: tuple[Promised, ...]
     storage: Mapping[str, int]
-    history: tuple[Stored, ...]
+    history: tuple[StoredBytes, ...]
     requests: Mapping[RequestState, int]
     overdue: int
     waiting: tuple[Request, ...]
@@ -107,12 +107,21 @@ def make_overview(project: Project, *, now: datetime) -> Overview:
     )  # fmt: skip
 
 
+def broken_promises(project: Project, *, now: datetime) -> int:
+    """For how many tables a promise is broken, as of the last scan."""
+    policies = some_policies(project)
+    if not policies.promises:
+        return 0
+    _, promises = _governed(project, Inventory.open(project.inventory), policies, now)
+    return sum(promise.breaks is not None for promise in promises)
+
+
 _ANSWERED = (RequestState.CERTIFIED_WITH_EXCEPTIONS,)
 
 
 def _governed(
     project: Project, inventory: Inventory, policies: PolicySet, now: datetime
-) -> tuple[Mapping[str, tuple[Kept, ...]], tuple[Promised, ...]]:
+) -> tuple[Mapping[str, tuple[RetentionLine, ...]], tuple[Promised, ...]]:
     """Which policy owns what of each table, and every promise."""
     from ebbtide.lineage.labelled import label_inventory
     from ebbtide.plan.promise_bound import lengths
@@ -120,12 +129,13 @@ def _governed(
     from ebbtide.plan.views import plan_views
 
     tick = tick_of(project)
-    world, orders = world_of(label_inventory(project, inventory), inventory), orders_of(read_state(project), inventory)
+    world = world_of(label_inventory(project, inventory), inventory)
+    orders = orders_of(project, read_state(project), inventory)
     policies = derive_auto(policies, world, tick=tick)
     views = plan_views(policies, world, orders, tick=tick, now=now)
-    found: dict[str, list[Kept]] = defaultdict(list)
+    found: dict[str, list[RetentionLine]] = defaultdict(list)
     for row in views.retention.to_pylist():
-        found[row["table_id"]].append(Kept(row["target"], row["policy"], row["older_than"], row["grace"]))
+        found[row["table_id"]].append(RetentionLine(row["target"], row["policy"], row["older_than"], row["grace"]))
     promises = tuple(
         Promised(
             proof.promise, proof.table_id, lengths(parse_duration(proof.gone_within))[0], proof.bound.days,

@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ebbtide.app.hot_chunks import when_seen
 from ebbtide.app.world import listing_before, needs_listing, not_read, read_inputs, read_state, some_policies
 from ebbtide.config import Project
 from ebbtide.errors import InputError
@@ -17,14 +18,14 @@ from ebbtide.model.times import as_text, parse_time
 from ebbtide.private import private_file, writing
 
 if TYPE_CHECKING:
-    from ebbtide.app.results.retention import SavedPlan
+    from ebbtide.app.results.plan import SavedPlan
     from ebbtide.plan.choice import Choice
     from ebbtide.plan.plan import Plan
 
 
 def make_plan(project: Project, *, now: datetime) -> Plan:
     """Plan the whole project on its last inventory, at `now`."""
-    policies, snapshot = some_policies(project), read_state(project)
+    policies, snapshot = some_policies(project, hot=True), read_state(project)
     inventory = Inventory.open(project.inventory)
     listing = listing_before(project, inventory)
     made = read_inputs(project, policies, snapshot, inventory, listing, now=now).plan(now=now)
@@ -42,7 +43,8 @@ def inventory_age(project: Project, *, now: datetime) -> tuple[str, tuple[str, .
     age = max(0, int((now - scanned_at).total_seconds()))
     hours, minutes = age // 3600, age // 60
     since = f"{hours // 24} d" if hours >= 48 else f"{hours} h" if hours else f"{minutes} min"
-    return f"as scanned at {as_text(scanned_at)}, {since} ago", not_read(project, inventory, now=now)
+    told = [f"as scanned at {as_text(scanned_at)}, {since} ago", when_seen(project)]
+    return "; ".join(filter(None, told)), not_read(project, inventory, now=now)
 
 
 def choice_of(select: Sequence[str], policies: Iterable[str], tables: Collection[str] | None = None) -> Choice:
@@ -89,20 +91,20 @@ def read_plan(path: Path) -> PlanFile:
 
 def shown_plan(path: Path, select: Sequence[str]) -> SavedPlan:
     """A saved plan as people look at it."""
-    from ebbtide.app.results.retention import PlanLine, SavedPlan
-    from ebbtide.app.results.shown import Rows
+    from ebbtide.app.results.plan import PlanLine, SavedPlan
+    from ebbtide.app.results.shown import ResultRows
     from ebbtide.plan.summary import lines_of
 
-    found = read_plan(path)
+    asked = read_plan(path)
     try:
-        policies = {row["policy"] for row in found.objects if row["policy"]}
-        tables = {row["dataset"] for row in found.objects}
-        rows = list(filter(choice_of(select, policies, tables).takes(), found.objects))
+        policies = {row["policy"] for row in asked.objects if row["policy"]}
+        tables = {row["dataset"] for row in asked.objects}
+        rows = list(filter(choice_of(select, policies, tables).takes(), asked.objects))
         lines = lines_of(rows)
     except (KeyError, TypeError, AttributeError):
         raise InputError(f"{path} is not a plan", hint=_MAKE_ONE) from None
-    shown = Rows(PlanLine(*(getattr(line, name) for name in PlanLine.__slots__)) for line in lines)
-    return SavedPlan(found.as_of, found.digest, shown, tuple(rows))
+    shown = ResultRows(PlanLine(*(getattr(line, name) for name in PlanLine.__slots__)) for line in lines)
+    return SavedPlan(asked.as_of, asked.digest, shown, tuple(rows))
 
 
 _MAKE_ONE = "make one with `ebbtide plan -o FILE`"

@@ -18,12 +18,12 @@ def prove(project: Project, spark: SparkSession, touched: Sequence[str]) -> dict
 
     inventory = Inventory.open(project.inventory)
     work = [
-        (project.catalogs[found.id.catalog], found)
+        (project.catalogs[handle.id.catalog], handle)
         for dataset in touched
-        if (found := inventory.found(dataset)) is not None
+        if (handle := inventory.found(dataset)) is not None
     ]
     findings = check_datasets(work, spark)
-    told: dict[str, list[str]] = {str(found.id): [] for _, found in work}
+    told: dict[str, list[str]] = {str(handle.id): [] for _, handle in work}
     for missing in findings.missing:
         told[missing.dataset].append("a referenced file is missing")
     for unread in findings.unreadable:

@@ -7,26 +7,25 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ebbtide.app.opened import Opened
+from ebbtide.app.opened import OpenedProject
 from ebbtide.app.verb import time_asked, verb
+from ebbtide.errors import InputError
 from ebbtide.model.times import in_utc
 
 if TYPE_CHECKING:
+    from ebbtide.app.erase_verbs import Subject
+    from ebbtide.app.results.plan import Explanation, Explanations, PlanResult, SavedPlan
     from ebbtide.app.results.retention import (
-        Explanation,
-        Explanations,
-        Hold,
+        HoldRow,
         MarkResult,
         OpenMark,
         OpenUnmark,
-        PlanResult,
         Release,
         RunResult,
-        SavedPlan,
         SweepResult,
-        Unmark,
+        UnmarkResult,
     )
-    from ebbtide.app.results.shown import Rows
+    from ebbtide.app.results.shown import ResultRows
     from ebbtide.config.project import Limits
     from ebbtide.run import RunContext
 
@@ -34,14 +33,14 @@ if TYPE_CHECKING:
 class RetentionVerbs:
     """What schedules for deletion, removes, and keeps from both."""
 
-    project: Opened
+    project: OpenedProject
 
     @verb
     def plan(self, *, as_of: datetime | None = None) -> PlanResult:
         """What would be marked and swept, and why, by the last scan. Close it, or use it in a `with`."""
         from ebbtide.app.datasets import known_names
         from ebbtide.app.plan import inventory_age, make_plan
-        from ebbtide.app.results.retention import PlanResult
+        from ebbtide.app.results.plan import PlanResult
         from ebbtide.inventory.information_schema import Inventory
 
         made = make_plan(self.project, now=time_asked(as_of))
@@ -62,7 +61,7 @@ class RetentionVerbs:
         """Every policy, every protection and the decision for one object, written `dataset#target:id`."""
         from ebbtide.app.explain import explain_object
         from ebbtide.app.results.built import built
-        from ebbtide.app.results.retention import Explanation
+        from ebbtide.app.results.plan import Explanation
 
         found = explain_object(self.project, object_, now=time_asked(as_of))
         return built(Explanation, found)
@@ -72,7 +71,7 @@ class RetentionVerbs:
         """The same for the first objects that `--select` takes, and how many more it does."""
         from ebbtide.app.explain import explain_selected
         from ebbtide.app.results.built import built
-        from ebbtide.app.results.retention import Explanation, Explanations
+        from ebbtide.app.results.plan import Explanation, Explanations
 
         found, more = explain_selected(self.project, select, now=time_asked(as_of))
         return Explanations(tuple(built(Explanation, one) for one in found), more)
@@ -134,7 +133,7 @@ class RetentionVerbs:
         return RunResult.of(run_once(self.project, as_of=as_of, limits=limits, dry_run=dry_run, context=context))
 
     @verb
-    def marks(self, *select: str, due: str | None = None) -> Rows[OpenMark]:
+    def marks(self, *select: str, due: str | None = None) -> ResultRows[OpenMark]:
         """What is marked, the next to go first: all of it, or that of some tables, or whose grace ends within `due`."""
         from ebbtide.app.marks import list_marks
         from ebbtide.app.results.built import built_rows
@@ -145,7 +144,7 @@ class RetentionVerbs:
         return built_rows(OpenMark, list_marks(self.project, select=select, due=within, now=datetime.now(UTC)))
 
     @verb
-    def unmarks(self) -> Rows[OpenUnmark]:
+    def unmarks(self) -> ResultRows[OpenUnmark]:
         """What people rescued and nobody released."""
         from ebbtide.app.marks import list_unmarks
         from ebbtide.app.results.built import built_rows
@@ -163,9 +162,9 @@ class RetentionVerbs:
         dry_run: bool = False,
         as_of: datetime | None = None,
         context: RunContext | None = None,
-    ) -> Unmark:
+    ) -> UnmarkResult:
         """Rescue an object, written `dataset#target:id`, from every target until it is released, or until a time."""
-        from ebbtide.app.results.retention import Unmark
+        from ebbtide.app.results.retention import UnmarkResult
         from ebbtide.app.unmark import unmark_object
 
         found = unmark_object(
@@ -177,7 +176,7 @@ class RetentionVerbs:
             dry_run=dry_run,
             context=context,
         )
-        return Unmark(**{**found, "closed_marks": tuple(found["closed_marks"])})
+        return UnmarkResult(**{**found, "closed_marks": tuple(found["closed_marks"])})
 
     @verb
     def release(
@@ -197,25 +196,39 @@ class RetentionVerbs:
     @verb
     def hold(
         self,
-        dataset: str,
+        dataset: str | None = None,
         *,
         owner: str,
         reason: str,
+        subject: Subject | None = None,
         first_day: date | None = None,
         last_day: date | None = None,
         dry_run: bool = False,
         as_of: datetime | None = None,
         context: RunContext | None = None,
-    ) -> Hold:
-        """A litigation hold on a dataset, or on a range of its partitions: nothing inside goes by any verb."""
-        from ebbtide.app.hold import add_hold
-        from ebbtide.app.results.retention import Hold
+    ) -> HoldRow:
+        """A litigation hold on a dataset, on a range of its partitions, or on a person: nothing inside goes by any
+        verb. Who a person is stands in no result.
+        """
+        from ebbtide.app.hold import add_hold, hold_subject
+        from ebbtide.app.results.retention import HoldRow
 
+        if (dataset is None) == (subject is None) or (subject is not None and (first_day or last_day)):
+            raise InputError(
+                "a hold is on a dataset, with or without days, or on a person",
+                hint="name a dataset, or one person with `--subject @FILE`",
+            )
+        if dataset is None:
+            assert subject is not None
+            person = hold_subject(
+                self.project, subject, owner=owner, reason=reason, as_of=as_of, dry_run=dry_run, context=context
+            )
+            return HoldRow(**person)
         found = add_hold(
             self.project, dataset, owner=owner, reason=reason, first_day=first_day, last_day=last_day, as_of=as_of,
             dry_run=dry_run, context=context,
         )  # fmt: skip
-        return Hold(**found)
+        return HoldRow(**found)
 
     @verb
     def release_hold(
@@ -225,18 +238,18 @@ class RetentionVerbs:
         dry_run: bool = False,
         as_of: datetime | None = None,
         context: RunContext | None = None,
-    ) -> Hold:
+    ) -> HoldRow:
         """End a hold; policies act on what it covered again."""
         from ebbtide.app.hold import release_hold
-        from ebbtide.app.results.retention import Hold
+        from ebbtide.app.results.retention import HoldRow
 
-        return Hold(**release_hold(self.project, hold_id, as_of=as_of, dry_run=dry_run, context=context))
+        return HoldRow(**release_hold(self.project, hold_id, as_of=as_of, dry_run=dry_run, context=context))
 
     @verb
-    def holds(self) -> Rows[Hold]:
+    def holds(self) -> ResultRows[HoldRow]:
         """Every active hold."""
         from ebbtide.app.hold import list_holds
-        from ebbtide.app.results.retention import Hold
-        from ebbtide.app.results.shown import Rows
+        from ebbtide.app.results.retention import HoldRow
+        from ebbtide.app.results.shown import ResultRows
 
-        return Rows(Hold(**row) for row in list_holds(self.project))
+        return ResultRows(HoldRow(**row) for row in list_holds(self.project))

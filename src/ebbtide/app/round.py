@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import socket
 import time
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from ebbtide.plan.choice import Choice
     from ebbtide.plan.plan import Plan
 
+_logger = logging.getLogger(__name__)
 _T = TypeVar("_T")
 _PATIENCE = 600
 """Seconds. A round that has begun should not end because somebody looks at the lake, least of all a sweep that has
@@ -132,6 +134,8 @@ def plan_round(
         with context.cancellation.at_once():
             inputs = read_inputs(project, policies, snapshot, Inventory.open(project.inventory), listing, now=now)
             plan = stack.enter_context(inputs.plan(now=now, limits=limits))
+        counts = ", ".join(f"{count} {decision}" for decision, count in plan.counts.items() if count)
+        _logger.info("planned as of %s, digest %s: %s", as_text(now), plan.digest, counts, extra={"run": context.run})
         if asked is not None:
             _refuse_another(asked, plan)
         yield RetentionRun(context, ledger, inputs, plan, limits or project.limits)

@@ -23,7 +23,7 @@ from ebbtide.state.database import Database
 if TYPE_CHECKING:
     from ebbtide.ledger.ledger import Ledger
     from ebbtide.state.lease import Lease
-    from ebbtide.state.values import Run
+    from ebbtide.state.values import RunRecord
 
 _EVERY = 1.0
 """Seconds between two looks at the state."""
@@ -187,7 +187,7 @@ def cancel_run(project: Project, run_id: str, context: RunContext) -> dict[str, 
         return _as_dict(run, None if run.actor is None else state.actor_name(run.actor), datetime.now(UTC))
 
 
-def _as_dict(run: Run, actor: str | None, now: datetime) -> dict[str, Any]:
+def _as_dict(run: RunRecord, actor: str | None, now: datetime) -> dict[str, Any]:
     return {
         "id": run.id,
         "verb": run.verb,
@@ -205,7 +205,7 @@ def _as_dict(run: Run, actor: str | None, now: datetime) -> dict[str, Any]:
     }
 
 
-def _state(run: Run, now: datetime) -> str:
+def _state(run: RunRecord, now: datetime) -> str:
     if run.finished_at is not None:
         return "finished"
     if run.seen_at is not None and run.seen_at < now - _SILENT:

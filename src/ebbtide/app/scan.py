@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from ebbtide.app.opened import Opened
+from ebbtide.app.opened import OpenedProject
 from ebbtide.app.storage_history import record_stored
 from ebbtide.config import Project
 from ebbtide.errors import SetupError
@@ -28,7 +28,7 @@ def start_session(project: Project) -> SparkSession:
                 f"catalog {catalog.name}: {catalog.format} does not run on the profile {profile()}",
                 hint="use the default profile, Spark 3.5",
             )
-    theirs = project.theirs if isinstance(project, Opened) else None
+    theirs = project.theirs if isinstance(project, OpenedProject) else None
     with keep_handlers():
         return session(project.catalogs.values(), master=project.spark.master, conf=project.spark.conf, theirs=theirs)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from ebbtide.errors import InputError
 from ebbtide.run import RunContext, quiet
 from ebbtide.spark.class_archive import is_current, make_archive
 from ebbtide.spark.fetch import fetch, missing_of
@@ -39,6 +40,8 @@ def run_setup(
     context: RunContext | None = None,
 ) -> SetupResult:
     """Bring what is missing for sessions of the installed PySpark; for another profile only its jars."""
+    if source is not None and not source.is_dir():
+        raise InputError(f"no such folder: {source}", hint="name the folder that holds the jars")
     context = quiet(context)
     installed = profile_of(installed_version()).name
     name = profile or installed

@@ -27,7 +27,7 @@ _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredBytes:
     """Bytes when a scan was: what a branch shows, and what only older versions reference."""
 
     at: datetime
@@ -35,13 +35,13 @@ class Stored:
     kept: int
 
 
-def stored_now(inventory: Inventory, *, now: datetime) -> Stored:
+def stored_now(inventory: Inventory, *, now: datetime) -> StoredBytes:
     """As the inventory has it. A file counts once, whoever references it."""
     files = inventory.table("files").select(["path", "bytes", "live"])
     once = files.group_by("path").aggregate([("bytes", "max"), ("live", "max")])
     live = pc.sum(once.filter(pc.fill_null(once["live_max"], fill_value=False))["bytes_max"]).as_py() or 0
     every = pc.sum(once["bytes_max"]).as_py() or 0
-    return Stored(inventory.current.scanned_at or now, live, every - live)
+    return StoredBytes(inventory.current.scanned_at or now, live, every - live)
 
 
 def record_stored(project: Project, *, now: datetime) -> None:
@@ -60,7 +60,7 @@ def record_stored(project: Project, *, now: datetime) -> None:
         _logger.debug("no line of what is stored: %s", told(error))
 
 
-def stored_before(project: Project) -> list[Stored]:
+def stored_before(project: Project) -> list[StoredBytes]:
     """The lines that are there, the oldest first; one that somebody broke is left out."""
     path: Path = project.inventory / _FILE
     try:
@@ -71,9 +71,9 @@ def stored_before(project: Project) -> list[Stored]:
     return sorted(found, key=lambda stored: stored.at)
 
 
-def _read(line: str) -> Stored | None:
+def _read(line: str) -> StoredBytes | None:
     try:
         said: Mapping[str, object] = json.loads(line)
-        return Stored(parse_time(str(said["at"])), int(str(said["live"])), int(str(said["kept"])))
+        return StoredBytes(parse_time(str(said["at"])), int(str(said["live"])), int(str(said["kept"])))
     except (ValueError, KeyError, TypeError, InputError):
         return None

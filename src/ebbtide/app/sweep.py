@@ -24,7 +24,7 @@ from ebbtide.sweep.act_planning import decided
 from ebbtide.sweep.foresee import foresee
 from ebbtide.sweep.limits import left_out, refuse_over
 from ebbtide.sweep.sweep import Sweeper, rows_targets, todo
-from ebbtide.sweep.values import Result, SweepReport
+from ebbtide.sweep.values import ObjectOutcome, SweepReport
 
 
 def run_sweep(
@@ -120,11 +120,13 @@ def would_sweep(round_: RetentionRun, select: Sequence[str] = ()) -> SweepReport
     ahead = foresee(asked.batches, inventory, rows_targets(inputs.policies), round_.waits_for(inventory))
     marked = {mark.key for mark in marks}
     back = [
-        Result(key, "would be sent back", ", ".join(row["waits_for"]) or row["because"])
+        ObjectOutcome(key, "would be sent back", ", ".join(row["waits_for"]) or row["because"])
         for key, row in decided(round_.plan, "unmarked", "held").items()
         if key in marked
     ]
-    waiting = [Result(key, "waiting", ", ".join(why)) for key, why in asked.waiting.items() if key in marked and why]
+    waiting = [
+        ObjectOutcome(key, "waiting", ", ".join(why)) for key, why in asked.waiting.items() if key in marked and why
+    ]
     report = SweepReport(
         None, (*back, *waiting, *ahead.results), len(ahead.files), sum(ahead.files.values()),
         over=left_out(round_.plan, "sweep"), warnings=round_.plan.warnings, unread=round_.unread, stages=ahead.stages,

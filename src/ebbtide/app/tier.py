@@ -4,6 +4,7 @@
 2. The mirror reads the log. Chunks past `tier_after` are sealed, and it reads on, past their seals.
 3. Where the gate is open and digests are equal, a chunk is `tiered`.
 4. Chunks past `drop_after` are dropped by acts: intent, fence, everything proven once more, drop, outcome.
+5. The cold table's small files are joined where that is due.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from ebbtide.app.results.tier import TierResult, exit_code
 from ebbtide.app.round import sweeper
 from ebbtide.app.runs import recorded
 from ebbtide.app.tier_cold import refuse_outlived
+from ebbtide.app.tier_compact import compact_if_due
 from ebbtide.app.tier_drop import drop_due, due_to_drop
 from ebbtide.app.tier_opened import HotRun, added, hot_run, hot_table, hot_tables
-from ebbtide.app.tier_table import NOT_ADDED, Told, bring_up, guarded, look, mirrored, within_the_ceiling
+from ebbtide.app.tier_table import NOT_ADDED, TierOutcome, bring_up, guarded, look, mirrored, within_the_ceiling
 from ebbtide.config import Project
 from ebbtide.config.hottier import HotTable
 from ebbtide.errors import ConflictError, InputError
@@ -53,7 +55,7 @@ def run_tier(
         hot_run(project, ledger, lease, run.context) as hot,
     ):
         close_unfinished(ledger, lease)
-        told = {name: Told(table) for name, table in tables.items()}
+        told = {name: TierOutcome(table) for name, table in tables.items()}
         for name, each in told.items():
             if name not in known:
                 each.notices.append(NOT_ADDED)
@@ -64,6 +66,9 @@ def run_tier(
                 guarded(each, lambda each=each: refuse_outlived(project, each.table))
         if not sync_only:
             drop_due(hot, {n: t for n, t in told.items() if n in known and not t.errors}, now)
+            for name, each in told.items():
+                if name in known:
+                    guarded(each, lambda each=each: compact_if_due(hot, each, now))
         results = tuple(_result(hot, name, each) for name, each in told.items())
         if only is None:
             results += _forgotten(project, known)
@@ -110,7 +115,7 @@ def drop_chunks(
         hot_run(project, ledger, lease, run.context) as hot,
     ):
         close_unfinished(ledger, lease)
-        told = Told(table)
+        told = TierOutcome(table)
         if chunk is not None:
             _refuse_unknown(hot, table, chunk)
             hot.book(table).set_chunk(chunk, pinned=0)
@@ -157,7 +162,7 @@ def _forgotten(project: Project, known: Mapping[str, HotRecord]) -> tuple[TierRe
     )  # fmt: skip
 
 
-def _result(hot: HotRun, name: str, told: Told) -> TierResult:
+def _result(hot: HotRun, name: str, told: TierOutcome) -> TierResult:
     with hot.ledger.database.reader() as state:
         record = HotReader(state.connection).table(name)
     mirror = str(record.state if record else MirrorState.OFF)

@@ -46,7 +46,8 @@ def _retention(project: Project, cold: str) -> Iterator[tuple[str, str, Duration
         ages = {
             target: asked.older_than
             for target, asked in (
-                ("transactions", policy.transactions), ("partitions", policy.partitions), ("rows", policy.rows)
+                ("transactions", policy.transactions), ("partitions", policy.partitions), ("rows", policy.rows),
+                ("tables", policy.tables),
             )
             if asked is not None and target not in seen
         }  # fmt: skip

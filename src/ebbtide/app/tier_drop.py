@@ -8,8 +8,9 @@ from datetime import datetime
 from ebbtide.acts.act import Act
 from ebbtide.acts.engine import Engine, Lake
 from ebbtide.app.tier_opened import HotRun
-from ebbtide.app.tier_table import Told
+from ebbtide.app.tier_table import TierOutcome, tell
 from ebbtide.config.hottier import HotTable
+from ebbtide.errors import LeaseError, keep_trace
 from ebbtide.hottier.owner import KIND, ChunkDropper, ChunkOwner, act_of, why_kept
 from ebbtide.hottier.table import find
 from ebbtide.inventory.current import Current
@@ -44,7 +45,7 @@ def due_to_drop(
 
 
 def drop_due(
-    hot: HotRun, told: dict[str, Told], now: datetime, *, only: str | None = None, force: bool = False
+    hot: HotRun, told: dict[str, TierOutcome], now: datetime, *, only: str | None = None, force: bool = False
 ) -> None:
     acts: list[Act] = []
     with hot.ledger.database.reader() as state:
@@ -69,11 +70,29 @@ def drop_due(
         if only is not None and only not in kept and not any(act.object == only for act in acts):
             each.errors.append(f"chunk {only} stays: it is not past drop_after, or it is gone already")
             each.refused = True
-    if acts:
-        _carry_out(hot, told, acts, forced=force)
+    by_server: dict[str, list[Act]] = {}
+    for act in acts:
+        by_server.setdefault(told[act.dataset].table.server.secret.get_secret_value(), []).append(act)
+    for of_server in by_server.values():
+        _guarded(hot, told, of_server, forced=force)
 
 
-def _carry_out(hot: HotRun, told: dict[str, Told], acts: Sequence[Act], *, forced: bool) -> None:
+def _guarded(hot: HotRun, told: dict[str, TierOutcome], acts: Sequence[Act], *, forced: bool) -> None:
+    """The acts of one server. Where it goes away under them the next run closes them, by what it sees there; tables of
+    other servers have their run.
+    """
+    tables = {act.dataset: told[act.dataset] for act in acts}
+    try:
+        _carry_out(hot, tables, acts, forced=forced)
+    except LeaseError:
+        raise
+    except Exception as error:
+        keep_trace(error)
+        for each in tables.values():
+            tell(each, error)
+
+
+def _carry_out(hot: HotRun, told: dict[str, TierOutcome], acts: Sequence[Act], *, forced: bool) -> None:
     owner = ChunkOwner(
         {name: each.table for name, each in told.items()}, lambda table: find(hot.session(table), table), forced
     )

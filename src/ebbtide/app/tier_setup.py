@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
 from psycopg import Connection
@@ -13,19 +14,20 @@ from ebbtide.app.results.tier import TierChange
 from ebbtide.app.round import sweeper
 from ebbtide.app.runs import recorded
 from ebbtide.app.tier_cold import refuse_outlived
-from ebbtide.app.tier_copy import first_copy, refuse_foreign, refuse_loss
+from ebbtide.app.tier_copy import copy_again, first_copy, refuse_foreign, refuse_loss
 from ebbtide.app.tier_opened import HotRun, added, cold_of, hot_run, hot_table, hot_tables, refuse_another
 from ebbtide.config import Project
 from ebbtide.config.hottier import HotTable, ServerUrl
 from ebbtide.errors import EbbtideError, InputError, RefusedError, kind_of
-from ebbtide.formats.iceberg.cold import ColdTable, Span
+from ebbtide.formats.iceberg.cold import ColdRange, ColdTable
 from ebbtide.hottier import partitions, setup
 from ebbtide.hottier.chunks import new_records
 from ebbtide.hottier.drift import refuse_unfit_types
 from ebbtide.hottier.log import mark_own
+from ebbtide.hottier.repartition import Wide, exchange, make_partitioned, plan_wide, promise
 from ebbtide.hottier.server import connect, identity
 from ebbtide.hottier.statements import build
-from ebbtide.hottier.table import Found, find, refuse_unfit
+from ebbtide.hottier.table import ServerTable, find, refuse_unfit
 from ebbtide.model.ids import DatasetId
 from ebbtide.run import RunContext, quiet
 from ebbtide.state.hottier import ChunkState, HotRecord, HotWriter, MirrorState
@@ -61,8 +63,13 @@ def _refuse_no_superuser(connection: Session) -> None:
         )
 
 
-def add(project: Project, name: str, *, dry_run: bool = False, context: RunContext | None = None) -> TierChange:
-    """Adopt a table's chunks; with `cold`, copy it into the lake and mirror it from there on."""
+def add(
+    project: Project, name: str, *, partition: bool = False, dry_run: bool = False, context: RunContext | None = None
+) -> TierChange:
+    """Adopt a table's chunks; with `cold`, copy it into the lake and mirror it from there on.
+
+    `partition`: make a partitioned table of a plain one first, while it is in use.
+    """
     context = quiet(context)
     table = hot_table(project, name)
     name = table.id
@@ -71,10 +78,12 @@ def add(project: Project, name: str, *, dry_run: bool = False, context: RunConte
         raise InputError(f"{name} was added already", hint=f"`ebbtide tier resync {name}` copies it again")
     refuse_outlived(project, table)
     with connect(table.server) as connection:
-        found = _fit(connection, table)
-        publication = setup.name_for(connection, project.name, table) if table.cold is not None else None
+        found, before, wide = _partitioned(connection, table, now) if partition else (None, [], None)
+        found = found or _fit(connection, table)
+        source = setup.name_for(connection, project.name, table)
+        publication = source if table.streamed else None
         statements = _statements(table, found, publication, now=now)
-        told = partitions.shown(connection, statements)
+        told = partitions.shown(connection, [*before, *statements])
         if dry_run:
             more = () if publication is None else (f"CREATE_REPLICATION_SLOT {publication} LOGICAL pgoutput",)
             return TierChange(table=name, state="would be added", statements=(*told, *more))
@@ -85,7 +94,12 @@ def add(project: Project, name: str, *, dry_run: bool = False, context: RunConte
         recorded(context, ledger, "tier add", lease) as run,
         hot_run(project, ledger, lease, run.context) as hot,
     ):
-        cold = _new_cold(project, table, found, publication)
+        if wide is not None:
+            run.context.step(f"partitioning {table.name}")
+            make_partitioned(hot.session(table), table, find(hot.session(table), table), wide)
+            found = _fit(hot.session(table), table)
+            statements = _statements(table, found, publication, now=now)
+        cold = _new_cold(project, table, found, source)
         _register(hot, table, found, publication, now=now)
         try:
             with hot.session(table).transaction():
@@ -113,24 +127,38 @@ def _undo(hot: HotRun, table: HotTable, publication: str | None) -> None:
             HotWriter(state.connection).remove(table.id)
 
 
-def _fit(connection: Session, table: HotTable) -> Found:
+def _partitioned(
+    connection: Session, table: HotTable, now: datetime
+) -> tuple[ServerTable | None, list[Composed], Wide | None]:
+    """A plain table as it will be, the statements that make it so, and its one wide chunk. Nothing is changed yet."""
+    plain = find(connection, table)
+    if plain.partitioned:
+        return None, [], None
+    wide = plan_wide(connection, table, plain, now=now)
+    found = wide.as_chunk(plain)
+    if problems := refuse_unfit(connection, found, synced=table.cold is not None, streamed=table.streamed):
+        raise RefusedError(f"{table.name} cannot be tiered: {'; '.join(problems)}", hint="nothing was changed")
+    return found, [*promise(table, plain, wide), *exchange(connection, table, plain, wide)], wide
+
+
+def _fit(connection: Session, table: HotTable) -> ServerTable:
     found = find(connection, table)
     if not found.partitioned:
         raise InputError(
             f"{table.name} is not partitioned by time", where=table.where,
-            hint=f"partition it by ranges of {table.time!r}; docs/hottier.md has the statements for a table in use",
+            hint=f"`ebbtide tier add {table.id} --partition` makes it so while it is in use; --dry-run shows how",
         )  # fmt: skip
-    if problems := refuse_unfit(connection, found, synced=table.cold is not None):
+    if problems := refuse_unfit(connection, found, synced=table.cold is not None, streamed=table.streamed):
         raise RefusedError(f"{table.name} cannot be tiered: {'; '.join(problems)}", hint="nothing was changed")
     return found
 
 
-def _statements(table: HotTable, found: Found, publication: str | None, *, now: Any) -> list[Composed]:
+def _statements(table: HotTable, found: ServerTable, publication: str | None, *, now: Any) -> list[Composed]:
     made = [] if publication is None else setup.publish(found, publication)
     return [*made, *partitions.ahead(table, found, publication, now=now)]
 
 
-def _new_cold(project: Project, table: HotTable, found: Found, slot: str | None) -> ColdTable | None:
+def _new_cold(project: Project, table: HotTable, found: ServerTable, slot: str | None) -> ColdTable | None:
     """An empty cold table. One that has rows belongs to somebody: it is not taken over."""
     if table.cold is None:
         return None
@@ -140,25 +168,25 @@ def _new_cold(project: Project, table: HotTable, found: Found, slot: str | None)
         return ColdTable.create(project.catalogs[dataset.catalog], dataset, found.columns.schema, table.time)
     if cold.source not in (None, slot):
         raise RefusedError(f"{table.cold} is another mirror's already", hint="give this table a cold table of its own")
-    if cold.version is not None and cold.rows(Span(table.time, None, None, found.time_kind)):
+    if cold.version is not None and cold.rows(ColdRange(table.time, None, None, found.time_kind)):
         raise RefusedError(f"{table.cold} has rows already", hint="name a table that does not exist yet")
     return cold
 
 
-def _register(hot: HotRun, table: HotTable, found: Found, publication: str | None, *, now: Any) -> None:
+def _register(hot: HotRun, table: HotTable, found: ServerTable, publication: str | None, *, now: Any) -> None:
     del found
     here = identity(hot.session(table))
-    state = MirrorState.OFF if publication is None else MirrorState.STARTING
+    state = MirrorState.STARTING if table.streamed else MirrorState.OFF if table.cold is None else MirrorState.STREAMING
     record = HotRecord(
         id=table.id, cold=table.cold, system=here.system, timeline=here.timeline, slot=publication,
         publication=publication, state=state, because="" if publication is None else "its first copy is not done",
-        added_at=now,
+        added_at=now, position=here.flushed if state is MirrorState.STREAMING else None,
     )  # fmt: skip
     with hot.ledger.database.sweeper(hot.lease) as state_writer:
         HotWriter(state_writer.connection).add(record)
 
 
-def _register_chunks(hot: HotRun, table: HotTable) -> Found:
+def _register_chunks(hot: HotRun, table: HotTable) -> ServerTable:
     found = find(hot.session(table), table)
     with hot.ledger.database.sweeper(hot.lease) as state:
         writer = HotWriter(state.connection)
@@ -177,7 +205,7 @@ def resync(
     name = table.id
     ledger, _ = open_for_writing(project, context)
     record = added(ledger).get(name)
-    if record is None or record.slot is None or table.cold is None:
+    if record is None or table.cold is None or (record.slot is None and table.streamed):
         raise InputError(f"{name} has no mirror", hint=f"`ebbtide tier add {name}` makes one")
     if dry_run:
         return TierChange(table=name, state="would be copied again", statements=(), because=_RESIDENT)
@@ -190,6 +218,12 @@ def resync(
         here, record = identity(connection), hot.book(table).record()
         refuse_another(table, record, here)
         found = _fit(connection, table)
+        if not table.streamed:
+            if cold_of(project, table) is None:
+                _new_cold(project, table, found, setup.name_for(connection, project.name, table))
+            copy_again(hot, table, found, here, confirm=confirm)
+            run.ended(0, name)
+            return TierChange(table=name, state="copied again", statements=(), because=_RESIDENT)
         slot = record.slot
         assert slot is not None
         cold = cold_of(project, table)
@@ -236,7 +270,7 @@ def _prove_again(hot: HotRun, table: HotTable, there: set[int]) -> None:
             book.set_chunk(chunk.name, state=state, sealed=None, changed=None, tiered_at=None, digest=None)
 
 
-def _start_over(connection: Session, found: Found, name: str) -> None:
+def _start_over(connection: Session, found: ServerTable, name: str) -> None:
     setup.drop_slot(connection, name)
     with connection.transaction():
         mark_own(connection)

@@ -1,7 +1,8 @@
-"""One hot table in a run: its registry, its mirror, the proof of its chunks. What fails for it is told in `Told`."""
+"""One hot table in a run: its registry, its mirror, the proof of its chunks. What fails is told in `TierOutcome`."""
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -12,20 +13,22 @@ from ebbtide.config.hottier import HotTable
 from ebbtide.errors import EbbtideError, LeaseError, RefusedError, UnreadableError, keep_trace, kind_of
 from ebbtide.hottier import gate, partitions
 from ebbtide.hottier.ceiling import enforce
-from ebbtide.hottier.chunks import leaf_of, new_records, settle_vanished
+from ebbtide.hottier.chunks import new_records, settle_vanished
 from ebbtide.hottier.fence import seal, take_down_fences
 from ebbtide.hottier.log import mark_own
 from ebbtide.hottier.server import failed, identity
 from ebbtide.hottier.setup import exists
-from ebbtide.hottier.table import Found, find
+from ebbtide.hottier.table import ServerTable, find
 from ebbtide.model.durations import is_older
 from ebbtide.state.hottier import ChunkState, HotWriter
+
+_logger = logging.getLogger(__name__)
 
 NOT_ADDED = "it was not added: its policy holds everything until `ebbtide tier add` has synced it"
 
 
 @dataclass
-class Told:
+class TierOutcome:
     """What came of one table so far."""
 
     table: HotTable
@@ -38,7 +41,7 @@ class Told:
     refused: bool = False
 
 
-def guarded(told: Told, work: object) -> None:
+def guarded(told: TierOutcome, work: object) -> None:
     """What fails for one table is a row of the result, also where it is its storage or its cold table's catalog."""
     assert callable(work)
     try:
@@ -47,9 +50,14 @@ def guarded(told: Told, work: object) -> None:
         raise
     except Exception as error:
         keep_trace(error)
-        ours = _ours(told.table, error)
-        told.errors.append(f"{ours.message} ({ours.hint})" if ours.hint else ours.message)
-        told.refused = told.refused or isinstance(ours, RefusedError)
+        tell(told, error)
+
+
+def tell(told: TierOutcome, error: Exception) -> None:
+    """What went wrong with a table, as a row of its result."""
+    ours = _ours(told.table, error)
+    told.errors.append(f"{ours.message} ({ours.hint})" if ours.hint else ours.message)
+    told.refused = told.refused or isinstance(ours, RefusedError)
 
 
 def _ours(table: HotTable, error: Exception) -> EbbtideError:
@@ -62,7 +70,7 @@ def _ours(table: HotTable, error: Exception) -> EbbtideError:
     return UnreadableError(f"{table.id} or {table.cold}" if table.cold else table.id, kind_of(error), hint=hint)
 
 
-def bring_up(hot: HotRun, told: Told, now: datetime, *, seals: bool) -> None:
+def bring_up(hot: HotRun, told: TierOutcome, now: datetime, *, seals: bool) -> None:
     found = look(hot, told, now, ahead=True)
     if told.table.cold is None:
         return
@@ -71,7 +79,7 @@ def bring_up(hot: HotRun, told: Told, now: datetime, *, seals: bool) -> None:
         _tier(hot, told, found, now)
 
 
-def look(hot: HotRun, told: Told, now: datetime, *, ahead: bool) -> Found:
+def look(hot: HotRun, told: TierOutcome, now: datetime, *, ahead: bool) -> ServerTable:
     """The registry as the server is now, with chunks ahead of time."""
     table, connection, book = told.table, hot.session(told.table), hot.book(told.table)
     told.notices += [
@@ -101,13 +109,13 @@ def look(hot: HotRun, told: Told, now: datetime, *, ahead: bool) -> Found:
     return found
 
 
-def within_the_ceiling(hot: HotRun, told: Told) -> None:
+def within_the_ceiling(hot: HotRun, told: TierOutcome) -> None:
     """Whatever failed before: where the server answered, no slot of it fills its disk."""
     if told.table.id in hot.sessions:
         enforce(hot.session(told.table), told.table, hot.book(told.table), hot.context.logger)
 
 
-def mirrored(hot: HotRun, told: Told) -> Found | None:
+def mirrored(hot: HotRun, told: TierOutcome) -> ServerTable | None:
     mirror = hot.mirror(told.table)
     if mirror is None:
         told.notices.append(NOT_ADDED)
@@ -116,7 +124,7 @@ def mirrored(hot: HotRun, told: Told) -> Found | None:
     return mirror.drain()
 
 
-def _tier(hot: HotRun, told: Told, found: Found, now: datetime) -> None:
+def _tier(hot: HotRun, told: TierOutcome, found: ServerTable, now: datetime) -> None:
     """Seal what is past `tier_after`, let the mirror pass the seals, and compare."""
     table, book, connection = told.table, hot.book(told.table), hot.session(told.table)
     assert table.tier_after is not None
@@ -125,15 +133,16 @@ def _tier(hot: HotRun, told: Told, found: Found, now: datetime) -> None:
         for chunk in book.chunks()
         if chunk.state is ChunkState.ACTIVE and chunk.last is not None and is_older(chunk.last, table.tier_after, now)
     ]
-    sealed = []
+    sealed = set()
+    leaves = {leaf.oid: leaf for leaf in found.chunks}
     for chunk in due:
-        leaf = leaf_of(found, chunk)
+        leaf = leaves.get(chunk.oid)
         if leaf is None:
             continue
         try:
             if chunk.sealed is None or (chunk.changed or 0) > chunk.sealed:
                 book.set_chunk(chunk.name, sealed=seal(connection, leaf))
-            sealed.append(chunk.name)
+            sealed.add(chunk.name)
         except EbbtideError as error:
             book.waits(chunk, error.message)
     mirror = hot.mirror(table)
@@ -141,14 +150,17 @@ def _tier(hot: HotRun, told: Told, found: Found, now: datetime) -> None:
         return
     found = mirror.drain(newcomers=False)
     hot.context.step(f"comparing {table.name}", len(sealed), unit="chunks")
-    record = book.record()
+    record, leaves = book.record(), {leaf.oid: leaf for leaf in found.chunks}
     for chunk in (each for each in book.chunks() if each.name in sealed):
-        leaf = leaf_of(found, chunk)
+        leaf = leaves.get(chunk.oid)
         because = gate.shut(record, chunk) if leaf is not None else "it is gone"
         proof = because or gate.compare(connection, mirror.cold, found, leaf, table.time)  # type: ignore[arg-type]
         if isinstance(proof, str):
+            _logger.info("chunk %s of %s waits: %s", chunk.name, table.id, proof, extra={"run": hot.context.run})
             book.waits(chunk, proof)
         else:
+            said = "chunk %s of %s is in the lake, proved by version %s"
+            _logger.info(said, chunk.name, table.id, proof.version, extra={"run": hot.context.run})
             book.set_chunk(
                 chunk.name, state=ChunkState.TIERED, waits_for=(), cold_version=proof.version, rows=proof.digest.rows,
                 digest=str(proof.digest), tiered_at=now,

@@ -15,12 +15,12 @@ from ebbtide.app.tier_opened import hot_run, hot_table
 from ebbtide.config import Project
 from ebbtide.config.hottier import HotTable
 from ebbtide.errors import InputError, RefusedError
-from ebbtide.formats.iceberg.cold import ColdTable, Span
+from ebbtide.formats.iceberg.cold import ColdRange, ColdTable
 from ebbtide.hottier.digest import cold_digest, hot_digest
 from ebbtide.hottier.log import mark_own
 from ebbtide.hottier.partitions import bound, without_tombstone
 from ebbtide.hottier.statements import build
-from ebbtide.hottier.table import Found, Leaf, find
+from ebbtide.hottier.table import PartitionLeaf, ServerTable, find
 from ebbtide.run import RunContext, quiet
 from ebbtide.state.hottier import ChunkRecord, ChunkState, HotWriter
 
@@ -66,7 +66,7 @@ def _bring_back(
     connection: Connection[tuple[Any, ...]],
     cold: ColdTable,
     table: HotTable,
-    found: Found,
+    found: ServerTable,
     chunk: ChunkRecord,
     publication: str | None,
 ) -> int:
@@ -75,7 +75,7 @@ def _bring_back(
     Its rows are written before it is published, so that the mirror does not see them as new.
     """
     assert chunk.last is not None
-    span = Span(table.time, chunk.first, chunk.last, found.time_kind)
+    span = ColdRange(table.time, chunk.first, chunk.last, found.time_kind)
     version = cold.version
     leaf_path = (found.schema, chunk.name)
     with connection.transaction():
@@ -87,7 +87,7 @@ def _bring_back(
         _fill(connection, cold, span, version, leaf_path, found)
         row = connection.execute("SELECT %s::regclass::oid::bigint", [_quoted(connection, leaf_path)]).fetchone()
         assert row is not None
-        leaf = Leaf(row[0], found.schema, chunk.name, chunk.first, chunk.last, tombstone=False)
+        leaf = PartitionLeaf(row[0], found.schema, chunk.name, chunk.first, chunk.last, tombstone=False)
         here = hot_digest(connection, leaf, found.columns)
         there = cold_digest(cold.batches(span, version=version), found.columns)
         if here != there:
@@ -113,10 +113,10 @@ def _bring_back(
 def _fill(
     connection: Connection[tuple[Any, ...]],
     cold: ColdTable,
-    span: Span,
+    span: ColdRange,
     version: str | None,
     leaf: tuple[str, str],
-    found: Found,
+    found: ServerTable,
 ) -> None:
     names = SQL(", ").join(build("{c}", c=(name,)) for name in found.columns.names)
     query = build("COPY {leaf} ({names}) FROM STDIN", leaf=leaf, names=names)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from ebbtide.app.results.shown import Rows
+from ebbtide.app.results.shown import ResultRows
 from ebbtide.config import Project
 
 if TYPE_CHECKING:
@@ -26,11 +26,16 @@ class TierVerbs:
 
         return init(self.project, dry_run=dry_run)
 
-    def add(self, table: str, *, dry_run: bool = False, context: RunContext | None = None) -> TierChange:
-        """Adopt a table's chunks, and copy and mirror it into its cold table where it has one."""
+    def add(
+        self, table: str, *, partition: bool = False, dry_run: bool = False, context: RunContext | None = None
+    ) -> TierChange:
+        """Adopt a table's chunks, and copy and mirror it into its cold table where it has one.
+
+        `partition`: a plain table becomes a partitioned one first, while it is in use.
+        """
         from ebbtide.app.tier_setup import add
 
-        return add(self.project, table, dry_run=dry_run, context=context)
+        return add(self.project, table, partition=partition, dry_run=dry_run, context=context)
 
     def resync(
         self, table: str, *, confirm: bool = False, dry_run: bool = False, context: RunContext | None = None
@@ -48,7 +53,7 @@ class TierVerbs:
 
     def sync(
         self, table: str | None = None, *, confirm: bool = False, context: RunContext | None = None
-    ) -> Rows[TierResult]:
+    ) -> ResultRows[TierResult]:
         """Mirror what is new. `confirm`: what stopped the mirror of this table is meant."""
         from ebbtide.app.tier import confirm as confirm_table
         from ebbtide.app.tier import run_tier
@@ -58,7 +63,7 @@ class TierVerbs:
             if table is None:
                 raise InputError("--confirm needs a table", hint="name the one whose mirror stopped")
             confirm_table(self.project, table, context=context)
-        return Rows(run_tier(self.project, only=table, sync_only=True, context=context))
+        return ResultRows(run_tier(self.project, only=table, sync_only=True, context=context))
 
     def run(
         self,
@@ -67,11 +72,11 @@ class TierVerbs:
         as_of: datetime | None = None,
         dry_run: bool = False,
         context: RunContext | None = None,
-    ) -> Rows[TierResult]:
+    ) -> ResultRows[TierResult]:
         """Mirror, prove and drop what is due. What fails is in the results, and not raised."""
         from ebbtide.app.tier import run_tier
 
-        return Rows(run_tier(self.project, only=table, as_of=as_of, dry_run=dry_run, context=context))
+        return ResultRows(run_tier(self.project, only=table, as_of=as_of, dry_run=dry_run, context=context))
 
     def drop(
         self,
@@ -93,8 +98,8 @@ class TierVerbs:
 
         return untier(self.project, table, chunk, dry_run=dry_run, context=context)
 
-    def status(self, table: str | None = None) -> Rows[HotTableStatus]:
+    def status(self, table: str | None = None) -> ResultRows[HotTableStatus]:
         """Each table's mirror and chunks, as the last run saw them."""
         from ebbtide.app.tier_status import hot_status
 
-        return Rows(hot_status(self.project, table))
+        return ResultRows(hot_status(self.project, table))

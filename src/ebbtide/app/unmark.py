@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ebbtide.app.datasets import known_object, known_owner, parse_object
 from ebbtide.app.ledger import open_for_writing
 from ebbtide.config import Project
+from ebbtide.config.policies import CHUNKS
 from ebbtide.errors import InputError
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.ledger.entries import Unmarked, UnmarkReleased, salted
@@ -32,7 +33,7 @@ def unmark_object(
 ) -> dict[str, Any]:
     """Pin the object's native id: no policy removes it, as whatever target, until it is released or `until` comes."""
     context = quiet(context, as_of=as_of)
-    dataset, target, object_id = parse_object(text)
+    dataset, target, object_id = _markable(text)
     inventory = Inventory.open(project.inventory, outdated=True)
     known_owner(project, inventory, dataset)
     ledger, now = open_for_writing(project, context)
@@ -53,6 +54,13 @@ def unmark_object(
     return _told(dataset, target, object_id, until, [mark.key.target for mark in closed])
 
 
+def _markable(text: str) -> tuple[str, str, str]:
+    dataset, target, object_id = parse_object(text)
+    if target == CHUNKS:
+        raise InputError(f"{text} has no mark: chunks go without", hint=f"`ebbtide hold add {dataset}` keeps them")
+    return dataset, target, object_id
+
+
 def release_object(
     project: Project,
     text: str,
@@ -67,7 +75,7 @@ def release_object(
     ledger, now = open_for_writing(project, context)
     if dry_run:
         with ledger.database.reader() as state:
-            pins = [p for p in state.unmarks(dataset=dataset) if p.object == object_id and p.active(now)]
+            pins = [p for p in state.unmarks([dataset]) if p.object == object_id and p.active(now)]
         if not pins:
             raise InputError("the object is not unmarked", hint="`history` shows the state of each transaction")
     else:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
+from ebbtide.app.hot_chunks import chunks_of, has_hot_tables, on_both_tiers, who_drops
 from ebbtide.app.orphans import tasks_of, with_orphans
 from ebbtide.config import Project
 from ebbtide.config.policies import PolicySet, load_policies
@@ -45,6 +46,7 @@ class Inputs:
     declared: tuple[str, ...] = ()
     """What people said that lifts a protection: every plan shows it."""
     labelled: Labelled | None = None
+    warnings: tuple[str, ...] = ()
 
     def dated(self) -> frozenset[str]:
         """The tables whose partitions the ledger may name by their dates."""
@@ -53,7 +55,7 @@ class Inputs:
         return named_by_dates(self.inventory, self.labelled.settings, self.labelled.personal_columns())
 
     def orders(self) -> Orders:
-        return orders_of(self.snapshot, self.inventory)
+        return orders_of(self.project, self.snapshot, self.inventory)
 
     def plan(self, *, now: datetime, limits: Limits | None = None) -> Plan:
         """Decide on every object at `now`: in this process, or in Spark tasks where there is much to decide."""
@@ -65,7 +67,8 @@ class Inputs:
             tasks=tasks_of(project),
         )  # fmt: skip
         mislabelled = [] if self.labelled is None else self.labelled.mislabelled(self.inventory)
-        return replace(made, warnings=(*made.warnings, *self.declared, *mislabelled))
+        due = who_drops(made) if self.world.chunks.num_rows else ()
+        return replace(made, warnings=(*made.warnings, *self.declared, *mislabelled, *self.warnings, *due))
 
 
 def read_inputs(
@@ -86,9 +89,13 @@ def read_inputs(
     world = replace(world_of(labelled, inventory), unread=waits_for)
     if listing is not None:
         world = with_orphans(world, project, inventory, labelled, listing, now=now)
+    warnings: tuple[str, ...] = ()
+    if has_hot_tables(project):
+        chunks, warnings = chunks_of(project, snapshot.holds)
+        world = replace(world, chunks=chunks)
     policies = derive_auto(policies, world, tick=tick_of(project))
     declared = tuple(declarations(project.catalogs, project.ignore, now=now))
-    return Inputs(project, policies, inventory, snapshot, world, declared, labelled)
+    return Inputs(project, policies, inventory, snapshot, world, declared, labelled, warnings)
 
 
 def in_doubt(project: Project, inventory: Inventory, *, now: datetime) -> tuple[Doubt, ...]:
@@ -117,10 +124,10 @@ def tick_of(project: Project) -> Duration:
     return parse_duration(project.tick, hours=True)
 
 
-def some_policies(project: Project) -> PolicySet:
-    """The project's policies, of which there must be one."""
+def some_policies(project: Project, *, hot: bool = False) -> PolicySet:
+    """The project's policies, of which there must be one. `hot`: those of hot tables, in their own files, will do."""
     policies = load_policies(project.root, unsafe=project.unsafe)
-    if not policies.policies:
+    if not policies.policies and not (hot and has_hot_tables(project)):
         raise InputError("there are no policies", hint=f"write one into {project.root / 'policies'}/retention.yml")
     return policies
 
@@ -174,19 +181,36 @@ def read_state(project: Project) -> Snapshot:
     with open_state(project).reader() as state:
         found = state.snapshot()
         named = tuple(replace(hold, owner=state.actor_name(hold.owner)) for hold in found.holds)
-        return replace(found, holds=named)
+    return replace(found, holds=on_both_tiers(project, named))
 
 
-def orders_of(snapshot: Snapshot, inventory: Inventory) -> Orders:
-    """Marks, unmarks and holds as the plan takes them. A hold on a subject names no dataset: erasure traces it."""
+def orders_of(project: Project, snapshot: Snapshot, inventory: Inventory) -> Orders:
+    """Marks, unmarks and holds as the plan takes them. A hold on a person is one on every dataset that could show them:
+    no row is looked at here.
+    """
     from ebbtide.plan.world import Orders
 
     return Orders.of(
         [_mark(mark) for mark in snapshot.marks],
         [_unmark(pin) for pin in followed(snapshot.unmarks, inventory) if pin.released_at is None],
-        [_hold(hold) for hold in followed(snapshot.holds, inventory) if hold.dataset is not None],
+        [_hold(hold) for hold in followed(_by_dataset(project, snapshot.holds, inventory), inventory)],
         [(mark.key.dataset, mark.key.object, *mark.days) for mark in snapshot.marks if mark.days is not None],
     )
+
+
+def _by_dataset(project: Project, holds: Sequence[Hold], inventory: Inventory) -> Iterator[Hold]:
+    """Holds as they are on datasets."""
+    of_people = [hold for hold in holds if hold.dataset is None]
+    yield from (hold for hold in holds if hold.dataset is not None)
+    if of_people:
+        from ebbtide.app.ledger import open_ledger
+        from ebbtide.config.copies import load_copies
+        from ebbtide.config.subjects import load_identities
+        from ebbtide.erasure.held_people import datasets_of_people
+
+        known = load_identities(project.root), label_inventory(project, inventory), inventory, load_copies(project.root)
+        for dataset in datasets_of_people(open_ledger(project).home, of_people, *known):
+            yield from (replace(hold, dataset=dataset) for hold in of_people)
 
 
 def followed(orders: Iterable[_Order], inventory: Inventory) -> Iterator[_Order]:
@@ -198,7 +222,9 @@ def followed(orders: Iterable[_Order], inventory: Inventory) -> Iterator[_Order]
             yield replace(order, dataset=name)
 
 
-def state_views(spark: SparkSession, snapshot: Snapshot, inventory: Inventory) -> dict[str, DataFrame]:
+def state_views(
+    project: Project, spark: SparkSession, snapshot: Snapshot, inventory: Inventory
+) -> dict[str, DataFrame]:
     """Marks, unmarks and holds as checks and reports see them: what the plan takes, and what else people ask."""
     from ebbtide.governance.views import HOLDS, MARKS, UNMARKS
     from ebbtide.spark.frames import small_frame
@@ -208,7 +234,8 @@ def state_views(spark: SparkSession, snapshot: Snapshot, inventory: Inventory) -
     ]
     pins = (pin for pin in followed(snapshot.unmarks, inventory) if pin.released_at is None)
     unmarks = [(*_unmark(pin), pin.id, pin.created_at) for pin in pins]
-    holds = [(*_hold(h), h.id, h.scope.value, h.created_at) for h in followed(snapshot.holds, inventory)]
+    by_dataset = followed(_by_dataset(project, snapshot.holds, inventory), inventory)
+    holds = [(*_hold(h), h.id, h.scope.value, h.created_at) for h in by_dataset]
     return {
         "marks": small_frame(spark, marks, MARKS),
         "unmarks": small_frame(spark, unmarks, UNMARKS),

@@ -82,16 +82,16 @@ def _said(found: Mapping[str, Any]) -> str:
     return "passed" if found["passed"] else "FAILED" if found["severity"] == "error" else "warning"
 
 
-def _show_check(found: dict[str, Any], columns: Sequence[str]) -> None:
+def _show_check(answer: dict[str, Any], columns: Sequence[str]) -> None:
     console = render.out()
-    count = "" if found["passed"] else f", {len(found['rows'])} rows: {escape(found['description'])}"
-    console.print(f"{_said(found):8} {escape(found['name'])}{count}", soft_wrap=True)
-    if not found["passed"]:
-        _show(columns, found["rows"][:_SHOWN])
-        if len(found["rows"]) > _SHOWN:
-            render.note(f"{len(found['rows']) - _SHOWN} more; --json shows all")
-        if found["do"]:
-            console.print(f"do: {escape(found['do'])}", soft_wrap=True)
+    count = "" if answer["passed"] else f", {len(answer['rows'])} rows: {escape(answer['description'])}"
+    console.print(f"{_said(answer):8} {escape(answer['name'])}{count}", soft_wrap=True)
+    if not answer["passed"]:
+        _show(columns, answer["rows"][:_SHOWN])
+        if len(answer["rows"]) > _SHOWN:
+            render.note(f"{len(answer['rows']) - _SHOWN} more; --json shows all")
+        if answer["do"]:
+            console.print(f"do: {escape(answer['do'])}", soft_wrap=True)
 
 
 def report(

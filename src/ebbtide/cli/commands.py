@@ -136,31 +136,31 @@ def scan(
     """
     tide = open_project(ctx, project)
     with running.shown("asking the catalogs") as context:
-        found = tide.scan(history_only=history_only, full=full, verify=verify, context=context)
+        scanned = tide.scan(history_only=history_only, full=full, verify=verify, context=context)
     if json:
-        render.write_json(found.to_dict())
-    _tell(found)
-    render.warn(found.warnings)
-    if found.drift or found.repaired:
-        repaired = len({row.table_id for row in found.repaired})
-        drifting = len({row.table_id for row in found.drift})
+        render.write_json(scanned.to_dict())
+    _tell(scanned)
+    render.warn(scanned.warnings)
+    if scanned.drift or scanned.repaired:
+        repaired = len({row.table_id for row in scanned.repaired})
+        drifting = len({row.table_id for row in scanned.drift})
         render.note(f"contracts: {repaired} tables repaired, {drifting} differ (`ebbtide contract check`)")
-    for name in found.changed_in_place:
+    for name in scanned.changed_in_place:
         hint = f"find out who wrote there: `ebbtide history {name}` shows what plans are made from now"
         render.complain(f"{name}: its metadata was changed in place", hint)
-    if found.errors or found.changed_in_place:
-        raise typer.Exit(4 if found.errors else 1)
+    if scanned.errors or scanned.changed_in_place:
+        raise typer.Exit(4 if scanned.errors else 1)
 
 
-def _tell(found: ScanResult) -> None:
-    total, read = found.datasets, len(found.read)
-    gone = f", {len(found.gone)} gone" if found.gone else ""
-    silent, errors = _by_cause(found)
-    failed = sum(1 for error in found.errors if error.table_id is not None)
+def _tell(scanned: ScanResult) -> None:
+    total, read = scanned.datasets, len(scanned.read)
+    gone = f", {len(scanned.gone)} gone" if scanned.gone else ""
+    silent, errors = _by_cause(scanned)
+    failed = sum(1 for error in scanned.errors if error.table_id is not None)
     left = max(0, total - read - failed)
     broken = f", {failed} cannot be read" if failed else ""
     render.note(f"{total} datasets: {read} read, {left} not changed{broken}{gone}, {len(errors)} errors")
-    for table_id, others in sorted(found.locked.items()):
+    for table_id, others in sorted(scanned.locked.items()):
         render.note(f"locked: {table_id} shares its location with {', '.join(others)}; nothing of it will be removed")
     for error in errors:
         # The message of a dataset begins with its name, that of a catalog with the catalog's.
@@ -169,12 +169,12 @@ def _tell(found: ScanResult) -> None:
             render.note(f"  its {silent[error.catalog]} datasets stay as they were read last, and nothing of them goes")
 
 
-def _by_cause(found: ScanResult) -> tuple[Counter[str], list[ScanError]]:
+def _by_cause(scanned: ScanResult) -> tuple[Counter[str], list[ScanError]]:
     """The errors without those of datasets that only say that their catalog did not answer, which are counted."""
-    said = {error.catalog: error.error for error in found.errors if error.table_id is None}
+    said = {error.catalog: error.error for error in scanned.errors if error.table_id is None}
     silent: Counter[str] = Counter()
     errors = []
-    for error in found.errors:
+    for error in scanned.errors:
         if error.table_id is not None and error.catalog in said and error.error.endswith(said[error.catalog]):
             silent[error.catalog] += 1
         else:
@@ -200,16 +200,16 @@ def history(
     json: JsonOption = False,
 ) -> None:
     """Show the transactions of a dataset, branch by branch, from oldest to newest."""
-    found = open_project(ctx, project).history(dataset)
+    answer = open_project(ctx, project).history(dataset)
     if json:
-        render.write_json(found.to_dict())
+        render.write_json(answer.to_dict())
         return
     console = render.out()
-    for part in show.history(found):
+    for part in show.history(answer):
         console.print(part)
-    render.note(f"as scanned at {found.scanned_at}")
-    if found.error:
-        render.warn([f"{found.error} (what is shown is what could be read before)"])
+    render.note(f"as scanned at {answer.scanned_at}")
+    if answer.error:
+        render.warn([f"{answer.error} (what is shown is what could be read before)"])
 
 
 @app.command()
@@ -219,4 +219,4 @@ def demo(
     """Build a small real lake of a payments company in all four formats, and walk through it."""
     from ebbtide.app.demo import run_demo
 
-    run_demo(folder, tell=show.Story())
+    run_demo(folder, tell=show.PrintedStory())

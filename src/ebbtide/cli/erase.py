@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ebbtide.cli import erasing, render, running
-from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, YesOption, open_project, sure, time_of
+from ebbtide.cli.options import (
+    DryRunOption,
+    JsonOption,
+    ProjectOption,
+    SubjectOption,
+    YesOption,
+    open_project,
+    sure,
+    time_of,
+)
 from ebbtide.cli.render import escape
 from ebbtide.cli.subject import subject_of
 from ebbtide.errors import InputError
@@ -21,14 +30,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="Requests of people: what is held of them, and the proof of what is not.")
 
-_Subject = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--subject",
-        metavar="IDENTITY=VALUE|@FILE|-",
-        help="An identifier of the person; or a file, or standard input, with one on each line.",
-    ),
-]
 _AsOf = Annotated[
     str | None, typer.Option("--as-of", help="The time that counts; only where the project's clock is simulated.")
 ]
@@ -39,7 +40,7 @@ _Requests = Annotated[list[str] | None, typer.Argument(help="Ids of requests.")]
 def request(
     ctx: typer.Context,
     law: Annotated[str, typer.Option(help="The clock that runs: gdpr, dpdp, promise, or one of laws.yml.")],
-    subject: _Subject = None,
+    subject: SubjectOption = None,
     file: Annotated[
         Path | None, typer.Option("--from", help="Many people: CSV named by identities, or a JSON object a line.")
     ] = None,
@@ -99,6 +100,28 @@ def list_(
     render.rows(shown, "none: nobody asked" if not only_open else "none is open")
 
 
+@app.command()
+def extend(
+    ctx: typer.Context,
+    request: Annotated[str, typer.Argument(help="The id of a request.")],
+    until: Annotated[str, typer.Option("--until", help="The new deadline: a date or an instant.")],
+    reason: Annotated[str, typer.Option("--reason", help="Why; stays in the state.")],
+    project: ProjectOption = None,
+    dry_run: DryRunOption = False,
+    json: JsonOption = False,
+    as_of: _AsOf = None,
+) -> None:
+    """Give a request a later deadline, before the one that it has, and within what its law allows (exit 3)."""
+    at = time_of(until)
+    assert at is not None
+    context = running.context(as_of=time_of(as_of))
+    found = open_project(ctx, project).erase.extend(request, until=at, reason=reason, dry_run=dry_run, context=context)
+    if json:
+        render.write_json(found.to_dict())
+    said = "would be" if dry_run else "is"
+    render.note(f"{found.id} {said} due {_when(found.deadline)} (UTC): tell the person, and why")
+
+
 def _when(text: str) -> str:
     return text[:19].replace("T", " ")
 
@@ -107,7 +130,7 @@ def _when(text: str) -> str:
 def find(
     ctx: typer.Context,
     requests: _Requests = None,
-    subject: _Subject = None,
+    subject: SubjectOption = None,
     rows: Annotated[
         Path | None, typer.Option("--rows", help="Write the person's own rows to this new file, for its owner only.")
     ] = None,
@@ -164,7 +187,10 @@ _MaxShare = Annotated[
 def plan(
     ctx: typer.Context,
     requests: _Requests = None,
-    dataset: Annotated[str | None, typer.Option("--explain", metavar="DATASET", help="Explain one dataset.")] = None,
+    explain: Annotated[
+        str | None,
+        typer.Option("--explain", metavar="PLACE", help="One place in full: a dataset, a copy, what is missed."),
+    ] = None,
     now: _Now = False,
     max_share: _MaxShare = None,
     project: ProjectOption = None,
@@ -178,10 +204,13 @@ def plan(
     tide = open_project(ctx, project)
     with running.shown("scan", as_of=time_of(as_of)) as context:
         found = tide.erase.plan(*(requests or ()), at_once=now, most_share=max_share, context=context)
+    place = None if explain is None else erasing.place_of(found, explain)
     if json:
-        render.write_json(found.to_dict())
+        render.write_json((place or found).to_dict())
+    elif place is not None:
+        erasing.show_place(place)
     else:
-        erasing.show_plan(found, dataset)
+        erasing.show_plan(found)
     if found.failed:
         raise typer.Exit(4)
     if any(each.decision == "refused" for each in found.requests):

@@ -36,23 +36,23 @@ def labels(
     """Show labels: of every table, or of one with the way that each label took. Exit 2 where a file cannot be read."""
     tide = open_project(ctx, project)
     with running.shown("tracing lineage"):
-        found = (tide.labels() if table is None else tide.explain_labels(table)).to_dict()
+        answer = (tide.labels() if table is None else tide.explain_labels(table)).to_dict()
     if json:
-        render.write_json(found)
+        render.write_json(answer)
     elif table is None:
         shown = render.table("table", "labels", "schedule", "made of")
-        for row in found["tables"]:
+        for row in answer["tables"]:
             names = (row["table_id"], ", ".join(row["labels"]), row["schedule"] or "", row["depends"] or "")
             shown.add_row(*(escape(name) for name in names))
         render.rows(shown, _NO_DATASET)
     else:
-        _show_labels(found)
-    _tell(found["problems"])
+        _show_labels(answer)
+    _tell(answer["problems"])
 
 
-def _show_labels(found: dict[str, Any]) -> None:
+def _show_labels(answer: dict[str, Any]) -> None:
     console = render.out()
-    for name, part in ((found["table"], found), *((c["column"], c) for c in found["columns"])):
+    for name, part in ((answer["table"], answer), *((c["column"], c) for c in answer["columns"])):
         if not part["why"]:
             continue
         shown = render.table("label", "how", "because", "path", title=escape(name))
@@ -60,12 +60,12 @@ def _show_labels(found: dict[str, Any]) -> None:
             path = " → ".join(step["name"] for step in why["path"])
             shown.add_row(*(escape(text) for text in (why["label"], why["how"], why["because"], path)))
         console.print(shown)
-    plain = [column["column"] for column in found["columns"] if not column["labels"]]
-    if not found["labels"]:
-        console.print(f"{escape(found['table'])} has no label")
+    plain = [column["column"] for column in answer["columns"] if not column["labels"]]
+    if not answer["labels"]:
+        console.print(f"{escape(answer['table'])} has no label")
     if plain:
         render.note(f"columns without a label: {', '.join(plain)}")
-    render.note(f"as scanned at {found['scanned_at']}")
+    render.note(f"as scanned at {answer['scanned_at']}")
 
 
 def lineage(
@@ -79,21 +79,21 @@ def lineage(
     if ctx.invoked_subcommand is not None:
         return
     with running.shown("tracing lineage"):
-        found = open_project(ctx, project).lineage(table=table).to_dict()
+        answer = open_project(ctx, project).lineage(table=table).to_dict()
     if json:
-        render.write_json(found)
+        render.write_json(answer)
     else:
         shown = render.table("source", "target", "~kind", "~known from")
-        for edge in found["edges"]:
+        for edge in answer["edges"]:
             kind = f"{edge['kind']}, masking" if edge["masking"] else edge["kind"]
             names = (edge["source_column"], edge["target_column"], kind, edge["provenance"])
             shown.add_row(*(escape(name) for name in names))
         if shown.rows:
             render.out().print(shown)
         render.note(
-            f"{len(found['edges'])} edges from {found['models']} models and jobs, {found['traced']} traced anew"
+            f"{len(answer['edges'])} edges from {answer['models']} models and jobs, {answer['traced']} traced anew"
         )
-    _tell(found["problems"])
+    _tell(answer["problems"])
 
 
 def listen(

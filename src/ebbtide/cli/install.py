@@ -69,15 +69,15 @@ def doctor(ctx: typer.Context, project: ProjectOption = None, json: JsonOption =
     from ebbtide.app.doctor import examine
 
     with running.shown("looking around"):
-        found = list(examine(project_file(ctx, project)))
+        rows = list(examine(project_file(ctx, project)))
     if json:
-        render.write_json(as_json(found))
+        render.write_json(as_json(rows))
     else:
         shown = render.table("what", "state", "found", "what to type")
-        for row in found:
+        for row in rows:
             shown.add_row(*(escape(cell) for cell in (row.what, row.health.value, row.found, row.command or "")))
         render.out().print(shown)
-    trouble = sum(row.is_trouble for row in found)
-    render.note(f"{len(found)} looked at, {trouble} missing or broken")
+    trouble = sum(row.is_trouble for row in rows)
+    render.note(f"{len(rows)} looked at, {trouble} missing or broken")
     if trouble:
         raise typer.Exit(1)

@@ -20,7 +20,7 @@ _HEAD, _QUIET = Style(bold=True), Style(dim=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ColumnLayout:
     """`>` before a name makes numbers of its cells, `~` after that a column that folds before others."""
 
     name: str
@@ -28,17 +28,17 @@ class Column:
     lesser: bool
 
     @classmethod
-    def of(cls, spelled: str) -> Column:
+    def of(cls, spelled: str) -> ColumnLayout:
         right = spelled.startswith(">")
         name = spelled.removeprefix(">")
         return cls(name.removeprefix("~"), right, name.startswith("~"))
 
 
-class Table:
+class TableLayout:
     """Rows of cells in rich's markup, laid out for the console that shows them."""
 
     def __init__(self, *columns: str, title: str | None = None) -> None:
-        self.columns = tuple(map(Column.of, columns))
+        self.columns = tuple(map(ColumnLayout.of, columns))
         self.title = title
         self.rows: list[tuple[str, ...]] = []
 

@@ -16,7 +16,7 @@ from ebbtide.cli.visible import visible
 from ebbtide.errors import InputError, ProofError
 
 if TYPE_CHECKING:
-    from ebbtide.app.ledger_check import Report
+    from ebbtide.app.ledger_check import CheckReport
 
 _WIDEST = 400
 _HELP_WIDTH = 100
@@ -58,7 +58,7 @@ def _arguments() -> argparse.ArgumentParser:
     return parser
 
 
-def _print_json(report: Report) -> None:
+def _print_json(report: CheckReport) -> None:
     import json
 
     result: dict[str, object] = {"ok": bool(report), "request": report.request, "time": report.time}
@@ -73,7 +73,7 @@ def _print_json(report: Report) -> None:
     sys.stdout.write(json.dumps(result, indent=2) + "\n")
 
 
-def _print_text(report: Report, path: str) -> None:
+def _print_text(report: CheckReport, path: str) -> None:
     for step in report.steps:
         _say(sys.stdout, f"{step.number:2} {step.name:12} {'ok' if step.ok else 'FAILED':7} {step.says}")
     if report.failed is None:

@@ -28,16 +28,16 @@ def log(
     json: JsonOption = False,
 ) -> None:
     """List what was done, oldest first, held against what was signed. Exit 1 where the ledger was changed."""
-    from ebbtide.app.ledger_log import Asked, read_log
+    from ebbtide.app.ledger_log import LogFilter, read_log
 
-    asked = Asked.of(dataset=dataset, request=request, kinds=kind or (), since=since, until=until)
+    asked = LogFilter.of(dataset=dataset, request=request, kinds=kind or (), since=since, until=until)
     with running.shown("reading the ledger"):
-        found = list(read_log(open_project(ctx, project).project, asked))
+        entries = list(read_log(open_project(ctx, project).project, asked))
     if json:
-        render.write_json(found)
+        render.write_json(entries)
         return
     shown = render.table(">entry", "when (UTC)", "kind", "~says")
-    for row in found:
+    for row in entries:
         says = ", ".join(
             f"{name} {text if isinstance(text, str) else json_.dumps(text)}" for name, text in row["says"].items()
         )
@@ -45,4 +45,4 @@ def log(
         shown.add_row(str(row["index"]), when, row["kind"] or "(its body was pruned)", escape(says))
     if shown.rows:
         render.out().print(shown)
-    render.note(f"{len(found)} entries; `ebbtide ledger entry INDEX` has the bytes, `ledger prove INDEX` the proof")
+    render.note(f"{len(entries)} entries; `ebbtide ledger entry INDEX` has the bytes, `ledger prove INDEX` the proof")

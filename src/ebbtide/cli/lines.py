@@ -14,7 +14,7 @@ _MOST_SECONDS = 300.0
 _LOOKS_EVERY = 1.0
 
 
-class Lines:
+class ProgressLines:
     """Progress as lines. The first is due after ten seconds; each wait is twice as long, up to five minutes.
 
     Work only counts; what is due is written by `look`, so that a step that never says how far it is has lines, too.
@@ -61,7 +61,7 @@ class Lines:
 
 
 @contextmanager
-def written(lines: Lines, *, every: float = _LOOKS_EVERY) -> Iterator[Lines]:
+def written(lines: ProgressLines, *, every: float = _LOOKS_EVERY) -> Iterator[ProgressLines]:
     """Inside, somebody looks, whatever the work is at; after it nothing is written any more."""
     over = Event()
 

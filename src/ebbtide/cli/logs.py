@@ -42,7 +42,7 @@ def _add(logger: logging.Logger, handler: logging.Handler, level: int, form: str
 
 def _opened(path: Path) -> logging.Handler:
     try:
-        return _File(path)
+        return _OwnersLog(path)
     except OSError as error:
         raise InputError(f"no log can be written to {path}: {error.strerror}", hint="name another file") from None
 
@@ -52,7 +52,7 @@ class _Stderr(logging.Handler):
         sys.stderr.write(self.format(record) + "\n")
 
 
-class _File(logging.FileHandler):
+class _OwnersLog(logging.FileHandler):
     """For its owner only, and after what is there."""
 
     def _open(self) -> TextIOWrapper:

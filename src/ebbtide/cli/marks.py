@@ -30,20 +30,20 @@ def marks(
 
     within = None if due is None else parse_duration(due, hours=True)
     loaded = open_project(ctx, project).project
-    found = list_marks(loaded, select=select or (), due=within, now=datetime.now(UTC))
+    listed = list_marks(loaded, select=select or (), due=within, now=datetime.now(UTC))
     if json:
-        render.write_json(found)
+        render.write_json(listed)
         return
     shown = render.table("object", "~policy", ">bytes", "grace until (UTC)", "~waits for")
-    for row in found:
+    for row in listed:
         name = object_name(row["dataset"], row["target"], row["object"])
         until = row["grace_until"][:16].replace("T", " ") + (" (over)" if row["past_grace"] else "")
         waits = escape(", ".join(row["waits_for"]))
         shown.add_row(escape(name), escape(row["policy"]), render.size(row["bytes"]), until, waits)
     if shown.rows:
         render.out().print(shown)
-    over = sum(row["past_grace"] for row in found)
-    render.note(f"{len(found)} marked, {over} past their grace, {render.size(sum(row['bytes'] for row in found))}")
+    over = sum(row["past_grace"] for row in listed)
+    render.note(f"{len(listed)} marked, {over} past their grace, {render.size(sum(row['bytes'] for row in listed))}")
 
 
 def unmark(
@@ -68,40 +68,40 @@ def unmark(
     from ebbtide.app.marks import is_pattern, release_unmarked, unmark_marked
 
     tide, context = open_project(ctx, project), running.context(as_of=time_of(as_of))
-    found: Any
+    answer: Any
     if len(objects) == 1 and not is_pattern(objects[0]):
         if release:
-            found = tide.release(objects[0], dry_run=dry_run, context=context)
+            answer = tide.release(objects[0], dry_run=dry_run, context=context)
             said = "policies act on it again"
         else:
-            found = tide.unmark(objects[0], reason=reason, until=time_of(until), dry_run=dry_run, context=context)
-            closed = ", ".join(found.closed_marks)
+            answer = tide.unmark(objects[0], reason=reason, until=time_of(until), dry_run=dry_run, context=context)
+            closed = ", ".join(answer.closed_marks)
             said = (
                 (f"its mark as {closed} is closed" if closed else "it was not marked")
                 + "; it stays until "
-                + (found.until or "it is released")
+                + (answer.until or "it is released")
             )
         if json:
-            render.write_json(found.to_dict())
+            render.write_json(answer.to_dict())
         render.note(("would be: " if dry_run else "") + said)
         return
     if release:
-        found = release_unmarked(tide.project, objects, dry_run=dry_run, context=context)
+        answer = release_unmarked(tide.project, objects, dry_run=dry_run, context=context)
         said = "policies act on them again"
     else:
-        found = unmark_marked(
+        answer = unmark_marked(
             tide.project, objects, reason=reason, until=time_of(until), dry_run=dry_run, context=context
         )
-        said = "they stay until " + (found["until"] or "they are released")
+        said = "they stay until " + (answer["until"] or "they are released")
     if json:
-        render.write_json(found)
+        render.write_json(answer)
     else:
-        _show(found["objects"])
-    render.note(("would be: " if dry_run else "") + f"{len(found['objects'])} objects, {said}")
-    for row in found.get("begun", ()):
+        _show(answer["objects"])
+    render.note(("would be: " if dry_run else "") + f"{len(answer['objects'])} objects, {said}")
+    for row in answer.get("begun", ()):
         name = f"{row['dataset']}#{encode_part(row['object'])}"
         render.complain(f"{name}: its removal has begun", "place a hold on what is left")
-    if found.get("begun"):
+    if answer.get("begun"):
         raise typer.Exit(3)
 
 
@@ -109,19 +109,19 @@ def unmarks(ctx: typer.Context, project: ProjectOption = None, json: JsonOption 
     """List what people rescued and nobody released."""
     from ebbtide.app.marks import list_unmarks
 
-    found = list_unmarks(open_project(ctx, project).project, now=datetime.now(UTC))
+    pins = list_unmarks(open_project(ctx, project).project, now=datetime.now(UTC))
     if json:
-        render.write_json(found)
+        render.write_json(pins)
         return
     shown = render.table("object", "until (UTC)", "~who", "~reason", "~since (UTC)")
-    for row in found:
+    for row in pins:
         until = (row["until"] or "released")[:16].replace("T", " ")
         since = row["created_at"][:16].replace("T", " ")
         name = f"{row['dataset']}#*:{encode_part(row['object'])}"
         shown.add_row(escape(name), until, escape(row["actor"]), escape(row["reason"] or ""), since)
     if shown.rows:
         render.out().print(shown)
-    render.note(f"{len(found)} unmarked")
+    render.note(f"{len(pins)} unmarked")
 
 
 def _show(objects: list[dict[str, Any]]) -> None:

@@ -29,6 +29,14 @@ SelectOption = Annotated[
         autocompletion=selections,
     ),
 ]
+SubjectOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--subject",
+        metavar="IDENTITY=VALUE|@FILE|-",
+        help="An identifier of the person; or a file, or standard input, with one on each line.",
+    ),
+]
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask, where nobody sits at a terminal.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
 

@@ -17,12 +17,12 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Files that 
 def list_(ctx: typer.Context, project: ProjectOption = None, json: JsonOption = False) -> None:
     """List the storage, scan, and show what nothing references. Exit 4 where something could not be read."""
     with running.shown("asking the catalogs") as context:
-        found = open_project(ctx, project).orphans(context=context)
+        answer = open_project(ctx, project).orphans(context=context)
     if json:
-        render.write_json(found.to_dict())
+        render.write_json(answer.to_dict())
     else:
         shown = render.table("dataset", "folder", ">files", ">bytes", "newest (UTC)")
-        for row in found.orphans:
+        for row in answer.orphans:
             shown.add_row(
                 escape(row.dataset),
                 escape(row.folder),
@@ -31,16 +31,16 @@ def list_(ctx: typer.Context, project: ProjectOption = None, json: JsonOption = 
                 render.when(row.newest),
             )
         render.rows(shown, "none: everything is referenced")
-        if found.unregistered:
+        if answer.unregistered:
             shown = render.table("unregistered", "format", "formerly", ">files", ">bytes", "newest (UTC)")
-            for table in found.unregistered:
+            for table in answer.unregistered:
                 names = (escape(table.path), table.format, escape(table.formerly or ""))
                 shown.add_row(*names, str(table.files), render.size(table.bytes), render.when(table.newest))
             render.out().print(shown)
             render.note("no catalog lists these tables: they stay until `ebbtide orphans condemn PATH`")
-    for reason in found.unread:
+    for reason in answer.unread:
         render.complain(reason, "until it can be read, nothing is an orphan")
-    if found.unread:
+    if answer.unread:
         raise typer.Exit(4)
 
 
@@ -55,8 +55,10 @@ def condemn(
 ) -> None:
     """Let policies treat a table that no catalog lists as orphans. Exit 3 where it may still be someone's."""
     with running.shown("asking the catalogs") as context:
-        found = open_project(ctx, project).condemn(path, unsafe=unsafe, dry_run=dry_run, context=context)
+        condemned = open_project(ctx, project).condemn(path, unsafe=unsafe, dry_run=dry_run, context=context)
     if json:
-        render.write_json(found.to_dict())
+        render.write_json(condemned.to_dict())
     would = "would be condemned" if dry_run else "is condemned"
-    render.note(f"{found.path} {would}: {found.files} files, {render.size(found.bytes)}, as {found.dataset}")
+    render.note(
+        f"{condemned.path} {would}: {condemned.files} files, {render.size(condemned.bytes)}, as {condemned.dataset}"
+    )

@@ -42,19 +42,19 @@ def classify(
         render.complain("classify proposes labels, it puts none on", "say `classify --suggest`")
         raise typer.Exit(2)
     with running.shown("looking at values"):
-        found = open_project(ctx, project).suggest_labels(*(tables or ())).to_dict()
+        suggested = open_project(ctx, project).suggest_labels(*(tables or ())).to_dict()
     if json:
-        render.write_json(found)
+        render.write_json(suggested)
     else:
         shown = render.table("table", "column", "looks like", ">share", ">values", "label")
-        for row in found["suggestions"]:
+        for row in suggested["suggestions"]:
             share = f"{row['share']:.0%}"
             names = (row["table_id"], row["column"], row["kind"], share, str(row["sampled"]), row["label"])
             shown.add_row(*(escape(name) for name in names))
         render.rows(shown, "none: no column looks personal that has no label yet")
         if shown.rows:
             render.note("put what is right under `columns:` of the table in tables/*.yml")
-    _tell_unread(found["unread"])
+    _tell_unread(suggested["unread"])
 
 
 def create(
@@ -78,12 +78,12 @@ def create(
 def check(ctx: typer.Context, project: ProjectOption = None, json: JsonOption = False) -> None:
     """Show where tables differ from their contracts, by the last scan. Exit 1 where one does."""
     with running.shown("reading labels"):
-        found = open_project(ctx, project).contract_drift().to_dicts()
+        drifts = open_project(ctx, project).contract_drift().to_dicts()
     if json:
-        render.write_json(found)
+        render.write_json(drifts)
     else:
-        show_drift(found)
-    if found:
+        show_drift(drifts)
+    if drifts:
         render.note("do: `ebbtide contract repair TABLE` for settings; change the contract, or the table, for the rest")
         raise typer.Exit(1)
 
@@ -97,23 +97,23 @@ def repair(
 ) -> None:
     """Repair settings: of the named tables, or of those with `enforce: true`. Exit 1 where something is left."""
     with running.shown("repairing tables"):
-        found = open_project(ctx, project).repair_tables(*(tables or ()), dry_run=dry_run).to_dicts()
+        repaired = open_project(ctx, project).repair_tables(*(tables or ()), dry_run=dry_run).to_dicts()
     if json:
-        render.write_json(found)
+        render.write_json(repaired)
     else:
         shown = render.table("table", "what", "found", "wanted", "would be repaired" if dry_run else "repaired")
-        for row in found:
+        for row in repaired:
             texts = (row["table_id"], row["aspect"], row["found"], row["wanted"], row["because"] or "yes")
             shown.add_row(*(escape(text) for text in texts))
         render.rows(shown, "none: nothing is to be repaired")
-    if any(not row["done"] for row in found):
+    if any(not row["done"] for row in repaired):
         raise typer.Exit(1)
 
 
-def show_drift(found: list[dict[str, Any]]) -> None:
+def show_drift(rows: list[dict[str, Any]]) -> None:
     """Drift as a table."""
     shown = render.table("table", "what", "found", "wanted")
-    for row in found:
+    for row in rows:
         shown.add_row(*(escape(row[key]) for key in ("table_id", "aspect", "found", "wanted")))
     render.rows(shown, "none: no table differs from a contract")
 
@@ -137,21 +137,21 @@ def departed(
 ) -> None:
     """Show how many people who left are still in which table. Exit 1 where one should be gone by the promise."""
     with running.shown("looking for who left"):
-        found = open_project(ctx, project).departed(file=file, dry_run=dry_run, as_of=time_of(as_of)).to_dict()
+        answer = open_project(ctx, project).departed(file=file, dry_run=dry_run, as_of=time_of(as_of)).to_dict()
     if json:
-        render.write_json(found)
+        render.write_json(answer)
     else:
         shown = render.table("subject", "table", "column", "known by", ">left", ">overdue", "earliest due", "goes by")
-        for subject in found["subjects"]:
+        for subject in answer["subjects"]:
             for row in subject["places"]:
                 texts = (subject["subject"], row["table_id"], row["column"], row["how"], str(row["departed"]))
                 due = str(row["earliest_due"] or "")
                 more = (str(row["overdue"]), due, "partitions" if row["ages_out"] else "request")
                 shown.add_row(*(escape(text) for text in (*texts, *more)))
         render.rows(shown, "none: nobody who left is in a table that says who did")
-    for notice in found["notices"]:
+    for notice in answer["notices"]:
         render.note(notice)
-    for subject in found["subjects"]:
+    for subject in answer["subjects"]:
         for one in subject["unread"]:
             render.complain(f"{one['place']}: {one['because']}", None)
         if file:
@@ -159,8 +159,8 @@ def departed(
             render.note(f"{subject['subject']}: {subject['filed']} {verb}, {subject['withdrawn']} withdrawn")
             if subject["too_late"]:
                 render.note(f"{subject['too_late']} came back after their deletion had begun")
-    if any(one["failed"] for subject in found["subjects"] for one in subject["unread"]):
+    if any(one["failed"] for subject in answer["subjects"] for one in subject["unread"]):
         raise typer.Exit(4)
-    if any(row["overdue"] for subject in found["subjects"] for row in subject["places"]):
+    if any(row["overdue"] for subject in answer["subjects"] for row in subject["places"]):
         render.note("do: `ebbtide departed --file` files requests for them, `ebbtide erase run` carries them out")
         raise typer.Exit(1)

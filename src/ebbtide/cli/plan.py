@@ -16,7 +16,7 @@ from ebbtide.model.ids import object_name
 from ebbtide.model.times import as_text
 
 if TYPE_CHECKING:
-    from ebbtide.app.results.retention import Explanation, PlanChange, PlanLine
+    from ebbtide.app.results.plan import Explanation, PlanChange, PlanLine
 
 _AsOf = Annotated[str | None, typer.Option("--as-of", help="Plan as if it were then: a date or an instant, UTC.")]
 _All = Annotated[bool, typer.Option("--all", help="Every object, also those that stay as they are.")]
@@ -61,22 +61,22 @@ def plan(
     tide, at = open_project(ctx, project, unsafe=unsafe), time_or_now(as_of)
     with running.shown("planning"):
         made = tide.plan(as_of=at)
-    with made as found:
-        changed = None if before is None else found.since(before)
+    with made as planned:
+        changed = None if before is None else planned.since(before)
         if output is not None:
-            found.write(output)
+            planned.write(output)
             render.note(f"wrote {output} and {output}.files")
         if json:
-            render.write_json(found.to_dict(*chosen))
+            render.write_json(planned.to_dict(*chosen))
         elif output is None:
-            _show(found.summary(*chosen), _looked_at(found.rows(*chosen), every))
+            _show(planned.summary(*chosen), _looked_at(planned.rows(*chosen), every))
         if changed is not None and not json:
             _show_changes(changed, before)
-        _tell_age(found.scanned, found.unread)
-        _tell(found.plan, "of the whole plan: " if chosen else "")
-        if found.unread or found.plan.over:
-            raise typer.Exit(4 if found.unread else 3)
-        if detailed and any(line.counts.get(verb) for line in found.summary(*chosen) for verb in _GOING_ON):
+        _tell_age(planned.scanned, planned.unread)
+        _tell(planned.plan, "of the whole plan: " if chosen else "")
+        if planned.unread or planned.plan.over:
+            raise typer.Exit(4 if planned.unread else 3)
+        if detailed and any(line.counts.get(verb) for line in planned.summary(*chosen) for verb in _GOING_ON):
             raise typer.Exit(10)
 
 
@@ -89,12 +89,12 @@ def show(
     """Show a saved plan. It needs no project."""
     from ebbtide.app.plan import shown_plan
 
-    found = shown_plan(file, select or ())
+    saved = shown_plan(file, select or ())
     if json:
-        render.write_json(found.to_dict())
+        render.write_json(saved.to_dict())
         return
-    _show(found.summary, _looked_at(iter(found.objects), every))
-    render.note(f"{file} is of {as_text(found.as_of)}; {found.digest}")
+    _show(saved.summary, _looked_at(iter(saved.objects), every))
+    render.note(f"{file} is of {as_text(saved.as_of)}; {saved.digest}")
 
 
 def _looked_at(rows: Iterable[Mapping[str, Any]], every: bool) -> Iterator[Mapping[str, Any]]:
@@ -227,13 +227,13 @@ def explain(
     render.note(f"{len(several.objects)} explained{more}")
 
 
-def _explain(found: Explanation) -> None:
+def _explain(explanation: Explanation) -> None:
     shown = render.table("policy", "outcome", "because")
-    for each in found.policies:
+    for each in explanation.policies:
         shown.add_row(escape(each.policy), each.outcome, escape(each.because))
     console = render.out()
     console.print(shown)
-    planned = found.planned
+    planned = explanation.planned
     if planned is None:
         console.print("no policy owns it, or there is no such object: nothing is done")
         return

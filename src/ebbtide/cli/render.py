@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape as without_markup
 
-from ebbtide.cli.layout import Table
+from ebbtide.cli.layout import TableLayout
 from ebbtide.cli.visible import json_visible, visible
 from ebbtide.model.times import as_text
 
@@ -97,12 +97,12 @@ def when(time: datetime | None) -> str:
     return "" if time is None else f"{time:%Y-%m-%d %H:%M:%S}"
 
 
-def table(*columns: str, title: str | None = None) -> Table:
+def table(*columns: str, title: str | None = None) -> TableLayout:
     """An empty table; columns that begin with `>` are numbers, those with `~` after that fold first (`layout`)."""
-    return Table(*columns, title=title)
+    return TableLayout(*columns, title=title)
 
 
-def rows(shown: Table, none: str) -> None:
+def rows(shown: TableLayout, none: str) -> None:
     """A table of what there is, or that there is none: a bare header looks like an answer that got lost."""
     if shown.rows:
         out().print(shown)

@@ -16,6 +16,7 @@ from ebbtide.cli.options import (
     JsonOption,
     ProjectOption,
     SelectOption,
+    SubjectOption,
     UnsafeOption,
     YesOption,
     open_project,
@@ -24,6 +25,7 @@ from ebbtide.cli.options import (
 )
 from ebbtide.cli.order import Whole
 from ebbtide.cli.render import escape
+from ebbtide.cli.subject import subject_of
 from ebbtide.model.ids import object_name
 
 hold = typer.Typer(no_args_is_help=True, help="Litigation holds: nothing inside one goes by any verb.")
@@ -189,9 +191,10 @@ def run(
 @hold.command("add")
 def add(
     ctx: typer.Context,
-    dataset: Annotated[str, typer.Argument(help="catalog.namespace.table", autocompletion=tables)],
     owner: Annotated[str, typer.Option("--owner", help="Who ordered it.")],
     reason: Annotated[str, typer.Option("--reason", help="Why; stays in the state.")],
+    dataset: Annotated[str | None, typer.Argument(help="catalog.namespace.table", autocompletion=tables)] = None,
+    subject: SubjectOption = None,
     first_day: Annotated[str | None, typer.Option("--from", help="Only partitions from this day on.")] = None,
     last_day: Annotated[str | None, typer.Option("--to", help="Only partitions up to this day.")] = None,
     project: ProjectOption = None,
@@ -199,12 +202,13 @@ def add(
     dry_run: DryRunOption = False,
     as_of: _AsOf = None,
 ) -> None:
-    """Hold a dataset, or a range of its partitions: nothing inside goes by any verb."""
+    """Hold a dataset, a range of its partitions, or a person: nothing inside goes by any verb."""
     from ebbtide.model.times import parse_day
 
     days = [None if text is None else parse_day(text) for text in (first_day, last_day)]
     found = open_project(ctx, project).hold(
-        dataset, owner=owner, reason=reason, first_day=days[0], last_day=days[1], dry_run=dry_run,
+        dataset, owner=owner, reason=reason, subject=subject_of(subject) if subject else None, first_day=days[0],
+        last_day=days[1], dry_run=dry_run,
         context=running.context(as_of=time_of(as_of)),
     )  # fmt: skip
     if json:
@@ -240,7 +244,7 @@ def list_(ctx: typer.Context, project: ProjectOption = None, json: JsonOption = 
         return
     shown = render.table("id", "dataset", "from", "to", "owner", "reason", "since (UTC)")
     for row in found:
-        names = (row.id, row.dataset, row.first_day, row.last_day, row.owner, row.reason)
+        names = (row.id, row.dataset or "a person", row.first_day, row.last_day, row.owner, row.reason)
         shown.add_row(*(escape(name or "") for name in names), (row.created_at or "")[:19].replace("T", " "))
     render.rows(shown, "none: nothing is held")
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from ebbtide.cli import render
-from ebbtide.cli.lines import Lines, written
+from ebbtide.cli.lines import ProgressLines, written
 from ebbtide.run import Cancellation, Progress, RunContext, Silent, quiet
 
 _cancellation = Cancellation()
@@ -45,5 +45,5 @@ def shown(first: str, *, as_of: datetime | None = None) -> Iterator[RunContext]:
         with render.Bar(first) as bar:
             yield context(as_of=as_of, progress=bar)
     else:
-        with written(Lines(first)) as lines:
+        with written(ProgressLines(first)) as lines:
             yield context(as_of=as_of, progress=lines)

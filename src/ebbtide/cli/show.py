@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ebbtide.cli import render
-from ebbtide.cli.layout import Table
+from ebbtide.cli.layout import TableLayout
 from ebbtide.cli.render import escape
 
 if TYPE_CHECKING:
-    from ebbtide.app.results.lake import History, Transaction
+    from ebbtide.app.results.lake import History, TransactionRow
     from ebbtide.app.results.lake import Table as TableRow
 
 
-def tables(rows: Iterable[TableRow]) -> Table:
+def tables(rows: Iterable[TableRow]) -> TableLayout:
     shown = render.table("table", "~format", ">~branches", ">~tags", ">commits", ">rows", ">~data files", ">~data",
                          ">~all files", ">all bytes", "last commit (UTC)", "note")  # fmt: skip
     for row in rows:
@@ -28,7 +28,7 @@ def tables(rows: Iterable[TableRow]) -> Table:
     return shown
 
 
-def history(found: History) -> Iterator[Table]:
+def history(found: History) -> Iterator[TableLayout]:
     """A table per branch, then what no branch reaches."""
     tags: dict[str, list[str]] = {}
     for tag in found.tags:
@@ -43,7 +43,9 @@ def history(found: History) -> Iterator[Table]:
 _COUNTS = ("rows_added", "rows_removed", "files_added", "files_removed")
 
 
-def _lines(rows: Iterable[Transaction], title: str, view_start: str | None, tags: dict[str, list[str]]) -> Table:
+def _lines(
+    rows: Iterable[TransactionRow], title: str, view_start: str | None, tags: dict[str, list[str]]
+) -> TableLayout:
     shown = render.table("transaction", "kind", "committed (UTC)", ">+rows", ">-rows", ">~+files", ">~-files",
                          ">~+bytes", "~view", "~notes", title=escape(title))  # fmt: skip
     for row in rows:
@@ -60,7 +62,7 @@ def _lines(rows: Iterable[Transaction], title: str, view_start: str | None, tags
     return shown
 
 
-class Story:
+class PrintedStory:
     """Tells the demo on stdout."""
 
     def __init__(self) -> None:

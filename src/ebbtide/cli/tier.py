@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,6 +10,7 @@ import typer
 from ebbtide.cli import render, running
 from ebbtide.cli.options import DryRunOption, JsonOption, ProjectOption, open_project, sure, time_of
 from ebbtide.cli.render import escape
+from ebbtide.cli.time_axis import LEGEND, LETTERS, axis, ends
 
 if TYPE_CHECKING:
     from ebbtide.app.results.tier import HotTableStatus, TierChange, TierResult
@@ -37,13 +39,16 @@ def init(
 def add(
     ctx: typer.Context,
     table: TableArgument,
+    partition: Annotated[
+        bool, typer.Option("--partition", help="Make a plain table a partitioned one first, while it is in use.")
+    ] = False,
     project: ProjectOption = None,
     dry_run: DryRunOption = False,
     json: JsonOption = False,
 ) -> None:
     """Adopt a table's chunks, and mirror it into the lake. Exit 3 where it cannot be; nothing is changed then."""
     with running.shown("looking at the table") as context:
-        found = open_project(ctx, project).tier.add(table, dry_run=dry_run, context=context)
+        found = open_project(ctx, project).tier.add(table, partition=partition, dry_run=dry_run, context=context)
     _changed(found, json=json, shows=dry_run)
 
 
@@ -162,19 +167,23 @@ def status(ctx: typer.Context, table: AnyTable = None, project: ProjectOption = 
 
 
 _NO_TABLE = "none: hottier/*.yml names no table"
-_LETTERS = {"active": "a", "tiered": "t", "dropped": ".", "missing": "!"}
 
 
 def _show(each: HotTableStatus) -> None:
     out = render.out()
     why = f" ({each.because})" if each.because else ""
-    out.print(escape(f"{each.table} → {each.cold or 'no cold table'}: {each.mirror}{why}"))
+    out.print(escape(f"{each.table} → {each.cold or 'no cold table'}: {each.mirror}{why}"), soft_wrap=True)
     lag, kept = render.size(each.lag_bytes), render.size(each.retained_bytes)
-    out.print(escape(f"  lag {lag}, log held back {kept}, gate {'open' if each.gate_open else 'shut'}"))
+    told = f"  lag {lag}, log held back {kept}, gate {'open' if each.gate_open else 'shut'}"
+    late = "" if each.lateness_seconds is None else f", rows come up to {each.lateness_seconds} s late"
+    out.print(escape(told + late))
     if each.chunks:
-        bar = "".join(_LETTERS.get(chunk.state, "?") for chunk in each.chunks)
-        out.print(escape(f"  [{bar}]  . dropped, t tiered, a active, ! missing"))
-    shown = render.table("chunk", "from (UTC)", "to (UTC)", "state", "waits for")
+        out.print(escape(f"  [{axis(each.chunks)}]"))
+        out.print(escape(f"   {ends(each.chunks)}"))
+        counted = Counter(chunk.state for chunk in each.chunks)
+        told = ", ".join(f"{counted[state]} {state}" for state in LETTERS if counted[state])
+        out.print(escape(f"  {told}  ({LEGEND})"), soft_wrap=True)
+    shown = render.table("chunk", "~from (UTC)", "~to (UTC)", "state", "~waits for")
     for chunk in each.chunks:
         waits = escape("; ".join(chunk.waits_for))
         shown.add_row(escape(chunk.name), render.when(chunk.first), render.when(chunk.last), chunk.state, waits)

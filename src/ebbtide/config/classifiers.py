@@ -18,7 +18,7 @@ PII, TABLE_CONTENT, LEGAL_HOLD, TIME_GRAIN = "PII", "TableContent", "LegalHold",
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
-class Kind(StrEnum):
+class ClassifierKind(StrEnum):
     """What the labels of a classifier stand on."""
 
     TABLE = "table"
@@ -28,16 +28,16 @@ class Kind(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Classifier:
     name: str
-    kind: Kind
+    kind: ClassifierKind
     propagate: bool
     labels: tuple[str, ...]
 
 
 # The rules of spec §3 give these names a meaning, so a project cannot give them another one.
-_FIXED: dict[str, tuple[Kind, bool]] = {
-    PII: (Kind.COLUMN, True),
-    TABLE_CONTENT: (Kind.TABLE, True),
-    LEGAL_HOLD: (Kind.TABLE, False),
+_FIXED: dict[str, tuple[ClassifierKind, bool]] = {
+    PII: (ClassifierKind.COLUMN, True),
+    TABLE_CONTENT: (ClassifierKind.TABLE, True),
+    LEGAL_HOLD: (ClassifierKind.TABLE, False),
 }
 
 
@@ -51,7 +51,7 @@ class Classifiers:
     def of(cls, some: Iterable[Classifier]) -> Classifiers:
         return cls({classifier.name: classifier for classifier in some})
 
-    def check(self, label: str, kind: Kind, *, where: str | None = None) -> None:
+    def check(self, label: str, kind: ClassifierKind, *, where: str | None = None) -> None:
         """Raise `InputError` for a label that is not defined, or that stands on the other kind of thing."""
         name, dot, value = label.partition(".")
         classifier = self.by_name.get(name)
@@ -66,12 +66,12 @@ class Classifiers:
         if value not in classifier.labels:
             raise InputError(f"unknown label {label!r}", where=where, hint=self._near(label, kind))
         if classifier.kind is not kind:
-            place = "columns" if classifier.kind is Kind.COLUMN else "labels"
+            place = "columns" if classifier.kind is ClassifierKind.COLUMN else "labels"
             raise InputError(
                 f"{label!r} is for {classifier.kind}s, not for {kind}s", where=where, hint=f"put it under `{place}:`"
             )
 
-    def _near(self, label: str, kind: Kind) -> str:
+    def _near(self, label: str, kind: ClassifierKind) -> str:
         if not self.by_name:
             return "there are no classifiers: define it in classifiers/*.yml"
         known = [f"{c.name}.{value}" for c in self.by_name.values() if c.kind is kind for value in c.labels]
@@ -88,15 +88,17 @@ class _Classifier(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     name: str = Field(description="the first half of its labels' names")
-    kind: Kind = Field(description="what its labels stand on")
+    kind: ClassifierKind = Field(description="what its labels stand on")
     propagate: StrictBool = Field(description="whether they flow along lineage")
     labels: tuple[str, ...] = Field(description="the second halves, as in `[tag, email]`")
 
     @field_validator("kind", mode="before")
     @classmethod
     def _known(cls, value: object) -> object:
-        if value not in list(Kind):
-            raise WrongValueError(f"unknown kind {value!r}", yaml.nearest(str(value), [kind.value for kind in Kind]))
+        if value not in list(ClassifierKind):
+            raise WrongValueError(
+                f"unknown kind {value!r}", yaml.nearest(str(value), [kind.value for kind in ClassifierKind])
+            )
         return value
 
     @field_validator("name")
@@ -129,26 +131,26 @@ class _Classifier(BaseModel):
         return self
 
 
-class _File(BaseModel):
+class _ClassifierFile(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     classifiers: tuple[_Classifier, ...]
 
 
 def load_classifiers(folder: Path) -> Classifiers:
     """Read all files of the folder. Anything wrong is an `InputError` with file, line and a hint."""
-    found: dict[str, Classifier] = {}
+    classifiers: dict[str, Classifier] = {}
     places: dict[str, str] = {}
     for path in yaml.files_in(folder):
-        file, place = yaml.load_with_places(path, _File)
+        file, place = yaml.load_with_places(path, _ClassifierFile)
         for n, c in enumerate(file.classifiers):
             where = place(("classifiers", n, "name"))
-            if c.name in found:
+            if c.name in classifiers:
                 hint = f"the other one is at {places[c.name]}: join them"
                 raise InputError(f"classifier {c.name!r} is defined twice", where=where, hint=hint)
-            found[c.name], places[c.name] = Classifier(c.name, c.kind, c.propagate, c.labels), where
-    return Classifiers(found)
+            classifiers[c.name], places[c.name] = Classifier(c.name, c.kind, c.propagate, c.labels), where
+    return Classifiers(classifiers)
 
 
 def names_in(path: Path) -> set[str]:
     """The names of the classifiers that one file defines."""
-    return {classifier.name for classifier in yaml.load(path, _File).classifiers}
+    return {classifier.name for classifier in yaml.load(path, _ClassifierFile).classifiers}

@@ -47,23 +47,23 @@ class _Copy(BaseModel):
     dataset: str | None = Field(None, description="of a clone: its own name, `catalog.namespace.table`")
 
 
-class _File(BaseModel):
+class _CopyFile(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     copies: tuple[_Copy, ...]
 
 
 def load_copies(root: Path) -> tuple[Copy, ...]:
     """Every copy that a project declares, in order of its files."""
-    found: dict[str, Copy] = {}
+    copies: dict[str, Copy] = {}
     for path in yaml.files_in(root / "copies"):
-        file, where = yaml.load_with_places(path, _File)
+        file, where = yaml.load_with_places(path, _CopyFile)
         for n, said in enumerate(file.copies):
             here = where(("copies", n))
-            if said.name in found:
-                first = found[said.name].where
+            if said.name in copies:
+                first = copies[said.name].where
                 raise InputError(f"the copy {said.name!r} stands twice", where=here, hint=f"see {first}")
-            found[said.name] = _checked(said, here)
-    return tuple(found.values())
+            copies[said.name] = _checked(said, here)
+    return tuple(copies.values())
 
 
 def _checked(said: _Copy, here: str) -> Copy:

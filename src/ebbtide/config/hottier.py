@@ -18,7 +18,7 @@ from ebbtide.config.policies import Hours
 from ebbtide.config.project import WrongValueError
 from ebbtide.errors import InputError
 from ebbtide.model.durations import Duration, as_hours
-from ebbtide.model.ids import DatasetId, encode_part
+from ebbtide.model.ids import DatasetId, encode_part, written
 
 _CHUNK = re.compile(r"[1-9][0-9]{0,2}[hdw]")
 
@@ -55,6 +55,12 @@ class HotTable:
     """The largest share of a chunk that one transaction may delete before a person confirms."""
     max_retained: int = 8 << 30
     """Bytes of the server's log that the mirror may hold back."""
+    mirror: Literal["stream", "batch"] = "stream"
+    """How its rows come into the lake: change by change from the log, or chunk by chunk once they are sealed."""
+    file: str = ""
+    """The file that declares it, below the project: what a plan names as the policy of its chunks."""
+    compact: Duration | None = None
+    """How often the cold table's small files are joined, at the most; None is never."""
 
     @property
     def path(self) -> tuple[str, str]:
@@ -71,12 +77,17 @@ class HotTable:
         return ".".join(encode_part(part) for part in self.path)
 
     @property
+    def streamed(self) -> bool:
+        """Whether it is mirrored from the server's log."""
+        return self.cold is not None and self.mirror == "stream"
+
+    @property
     def gated(self) -> bool:
         """Whether its policy means a cold copy: nothing is dropped that is not proven durable (spec §6)."""
         return self.cold is not None or self.tier_after is not None
 
 
-class _Table(BaseModel):
+class _HotTableSettings(BaseModel):
     """A table of the server."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -91,6 +102,9 @@ class _Table(BaseModel):
     max_retained: int = Field(
         8 << 30, strict=True, ge=1 << 20, description="most bytes of log that a mirror holds back"
     )
+    compact: Hours | None = Field(
+        Duration(1, "d"), description="how often small files of the cold table are joined; `null` is never"
+    )
 
     @field_validator("chunk")
     @classmethod
@@ -100,28 +114,48 @@ class _Table(BaseModel):
         return value
 
 
-class _File(BaseModel):
+class _HotTierFile(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True, hide_input_in_errors=True)
     server: str = Field(description="a PostgreSQL URL; takes `${NAME}`")
-    mirror: Literal["stream"] = Field("stream", description="how changes come: by logical replication")
-    tables: tuple[_Table, ...] = Field(min_length=1)
+    mirror: Literal["stream", "batch"] = Field(
+        "stream", description="how rows come: by logical replication, or chunk by chunk once they are sealed"
+    )
+    tables: tuple[_HotTableSettings, ...] = Field(min_length=1)
 
 
 def names_of_hot_tables(root: Path) -> tuple[str, ...]:
     """What is declared, without asking the environment where any server is."""
-    return tuple(table.name for path in yaml.files_in(root / "hottier") for table in yaml.load(path, _File).tables)
+    return tuple(
+        table.name for path in yaml.files_in(root / "hottier") for table in yaml.load(path, _HotTierFile).tables
+    )
 
 
-def load_hot_tables(root: Path, environment: Mapping[str, str] = os.environ) -> dict[str, HotTable]:
-    """Every table of `hottier/*.yml` by its id. Two entries for one table, or for one cold table, are refused."""
+def colds_of_hot_tables(root: Path) -> dict[str, str | None]:
+    """Each declared table's id with its cold table, without asking the environment where any server is."""
+    return {
+        written(table.name): None if table.cold is None else str(DatasetId.parse(table.cold))
+        for path in yaml.files_in(root / "hottier")
+        for table in yaml.load(path, _HotTierFile).tables
+    }
+
+
+def load_hot_tables(root: Path, environment: Mapping[str, str] | None = os.environ) -> dict[str, HotTable]:
+    """Every table of `hottier/*.yml` by its id. Two entries for one table, or for one cold table, are refused.
+
+    Without an environment servers are not asked for: what a table says of itself is the same.
+    """
     found: dict[str, HotTable] = {}
     colds: dict[str, str] = {}
     for path in yaml.files_in(root / "hottier"):
-        file, where = yaml.load_with_places(path, _File)
-        url = from_environment(file.server, where=where(("server",)), environment=environment)
+        file, where = yaml.load_with_places(path, _HotTierFile)
+        url = file.server
+        if environment is not None:
+            url = from_environment(url, where=where(("server",)), environment=environment)
         for n, said in enumerate(file.tables):
             here = where(("tables", n))
-            table = _checked(said, ServerUrl(SecretStr(url), where(("server",))), here)
+            table = _checked(
+                said, ServerUrl(SecretStr(url), where(("server",))), here, file.mirror, str(path.relative_to(root))
+            )
             if table.id in found:
                 raise InputError(f"{table.name} stands twice", where=here, hint=f"see {found[table.id].where}")
             if table.cold is not None and table.cold in colds:
@@ -133,7 +167,9 @@ def load_hot_tables(root: Path, environment: Mapping[str, str] = os.environ) -> 
     return found
 
 
-def _checked(said: _Table, server: ServerUrl, here: str) -> HotTable:
+def _checked(
+    said: _HotTableSettings, server: ServerUrl, here: str, mirror: Literal["stream", "batch"], file: str
+) -> HotTable:
     both = said.tier_after, said.drop_after
     if both[0] is not None and both[1] is not None and as_hours(both[0]) >= as_hours(both[1]):
         raise InputError(
@@ -149,5 +185,5 @@ def _checked(said: _Table, server: ServerUrl, here: str) -> HotTable:
     chunk = Duration(int(said.chunk[:-1]), said.chunk[-1])
     return HotTable(
         said.name, said.time, chunk, server, here, said.tier_after, said.drop_after, cold, said.ahead,
-        said.delete_share, said.max_retained,
+        said.delete_share, said.max_retained, mirror, file, said.compact,
     )  # fmt: skip

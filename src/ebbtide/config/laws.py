@@ -53,7 +53,7 @@ class _Law(BaseModel):
     minimum_retention: Days | None = Field(None, description="how long data and logs of a processing stay after it")
 
 
-class _File(BaseModel):
+class _LawFile(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
     laws: dict[str, _Law]
 
@@ -73,7 +73,7 @@ def law_of(root: Path | None, name: str) -> Law:
 
 
 def _read(path: Path) -> list[tuple[str, Law]]:
-    file, where = yaml.load_with_places(path, _File)
+    file, where = yaml.load_with_places(path, _LawFile)
     found = []
     for name, said in file.laws.items():
         law = Law(name=name, **{key: getattr(said, key) for key in _Law.model_fields})

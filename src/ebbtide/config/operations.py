@@ -14,8 +14,8 @@ from ebbtide.config.wrong import WrongValueError
 from ebbtide.errors import InputError
 from ebbtide.model.durations import Duration, parse_duration
 
-Event = Literal["failed", "refused", "overdue", "limit"]
-EVENTS: tuple[Event, ...] = ("failed", "refused", "overdue", "limit")
+Event = Literal["failed", "refused", "overdue", "limit", "promise"]
+EVENTS: tuple[Event, ...] = ("failed", "refused", "overdue", "limit", "promise")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,9 @@ class NotifySettings(BaseModel):
         None, min_length=1, description="a program and its arguments, run in the project's folder; they take `${NAME}`"
     )
     on: list[Event] = Field(
-        list(EVENTS), min_length=1, description="what of: `failed`, `refused`, `overdue` (requests of people), `limit`"
+        list(EVENTS),
+        min_length=1,
+        description="what of: `failed`, `refused`, `overdue` (requests of people), `limit`, `promise` (a broken one)",
     )
     due_within: str = Field(
         "7d", description="how long before its deadline a request is told of, with those that are `overdue`"

@@ -24,7 +24,7 @@ from pydantic import (
 )
 
 from ebbtide.config import yaml
-from ebbtide.config.classifiers import TIME_GRAIN, Classifiers, Kind, load_classifiers
+from ebbtide.config.classifiers import TIME_GRAIN, ClassifierKind, Classifiers, load_classifiers
 from ebbtide.config.predicates import check_predicate
 from ebbtide.config.project import FORMATS, Scalar, WrongValueError
 from ebbtide.errors import InputError
@@ -32,6 +32,9 @@ from ebbtide.model.durations import Duration, parse_duration
 
 TARGETS = ("transactions", "versions", "partitions", "rows", "orphans", "branches", "tables")
 """The targets in the order in which they are taken inside a policy (spec §2)."""
+CHUNKS = "chunks"
+"""The target of hot tables: their own files are its policies (`config.hottier`)."""
+EVERY_TARGET = (*TARGETS, CHUNKS)
 
 AUTO: Literal["auto"] = "auto"
 
@@ -340,7 +343,7 @@ def _check_labels(file: _PolicyFile, where: Callable[[yaml.Place], str], classif
         for selection in filter(None, (select, select.exclude)):
             for label in (*(selection.any_labels or ()), *(selection.all_labels or ())):
                 if not label.startswith(f"{TIME_GRAIN}."):
-                    classifiers.check(label, Kind.TABLE, where=where(place))
+                    classifiers.check(label, ClassifierKind.TABLE, where=where(place))
 
 
 def _refuse_young_guards(file: _PolicyFile, where: Callable[[yaml.Place], str]) -> None:

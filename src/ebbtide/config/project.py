@@ -29,7 +29,7 @@ Scalar = str | int | float | bool
 _UNITS = {None: 0, "B": 0, "KiB": 1, "MiB": 2, "GiB": 3, "TiB": 4}
 
 
-class _Strict(BaseModel):
+class _Settings(BaseModel):
     # Built when the project's file is read, all in one, not each by itself before that.
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
@@ -69,7 +69,7 @@ class CatalogSettings(BaseModel):
         return self
 
 
-class SparkSettings(_Strict):
+class SparkSettings(_Settings):
     """What Spark runs on."""
 
     master: str = Field("local[*]", description="Spark's master URL")
@@ -83,7 +83,7 @@ class SparkSettings(_Strict):
         return {key: str(v).lower() if isinstance(v, bool) else str(v) for key, v in value.items()}
 
 
-class LedgerSettings(_Strict):
+class LedgerSettings(_Settings):
     """What the ledger is called, and where it is vouched for."""
 
     origin: str | None = Field(
@@ -95,7 +95,7 @@ class LedgerSettings(_Strict):
     )
 
 
-class LineageSettings(_Strict):
+class LineageSettings(_Settings):
     """Where lineage is read, beside `lineage/`."""
 
     sql: str | None = Field(None, description="the folder of models, in place of `lineage/`")
@@ -104,7 +104,7 @@ class LineageSettings(_Strict):
     names: dict[str, str] = Field(default_factory=dict, description="a name of others, and the dataset that it means")
 
 
-class Limits(_Strict):
+class Limits(_Settings):
     """How much one run may take. Shares count only where more than `min_bytes` would go."""
 
     max_share: float = Field(0.3, strict=True, ge=0, le=1, description="most of one dataset's bytes")
@@ -127,7 +127,7 @@ class Limits(_Strict):
         return value
 
 
-class PlanSettings(_Strict):
+class PlanSettings(_Settings):
     """Up to `in_process` rows of transactions, files and partitions a plan is made without a JVM; and up to as many
     listed and referenced files are searched for orphans.
     """
@@ -135,7 +135,7 @@ class PlanSettings(_Strict):
     in_process: int = Field(2_000_000, strict=True, ge=0, description="most rows that are planned without a JVM")
 
 
-class ErasureSettings(_Strict):
+class ErasureSettings(_Settings):
     """Requests younger than `cool_off` wait; files that an erasure replaced stay for `reader_window`."""
 
     cool_off: str = Field("72h", description="how long a request can be taken back before anything is erased")
@@ -151,7 +151,7 @@ class ErasureSettings(_Strict):
         return value
 
 
-class Warehouse(_Strict):
+class Warehouse(_Settings):
     """A place of tables, beside the locations of datasets."""
 
     prefix: str = Field(description="a path from the project's folder, or a URI")
@@ -160,7 +160,7 @@ class Warehouse(_Strict):
     )
 
 
-class _Ignore(_Strict):
+class _Ignore(_Settings):
     """What nobody waits for while it cannot be read: a dataset, or a catalog that is gone. It goes into the ledger."""
 
     dataset: str | None = Field(None, description="as `catalog.namespace.table`")
@@ -189,7 +189,7 @@ class _Ignore(_Strict):
         )
 
 
-class _ProjectFile(_Strict):
+class _ProjectFile(_Settings):
     project: str = Field(description="its name")
     catalogs: dict[str, CatalogSettings]
     state: str = Field(

@@ -18,12 +18,12 @@ from ebbtide.config import classifiers, copies, hottier, laws, policies, project
 MODELS: Mapping[str, type[BaseModel]] = {
     "ebbtide": project._ProjectFile,
     "policies": policies._PolicyFile,
-    "classifiers": classifiers._File,
-    "tables": tables._File,
-    "subjects": subjects._File,
-    "laws": laws._File,
-    "copies": copies._File,
-    "hottier": hottier._File,
+    "classifiers": classifiers._ClassifierFile,
+    "tables": tables._TableFile,
+    "subjects": subjects._SubjectFile,
+    "laws": laws._LawFile,
+    "copies": copies._CopyFile,
+    "hottier": hottier._HotTierFile,
 }
 """By what a file is called, or the folder that it lies in."""
 FOLDER = Path(".ebbtide") / "schemas"

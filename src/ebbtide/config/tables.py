@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, field_validator, model_validator
 
 from ebbtide.config import yaml
-from ebbtide.config.classifiers import Classifiers, Kind
+from ebbtide.config.classifiers import ClassifierKind, Classifiers
 from ebbtide.config.project import WrongValueError
 from ebbtide.errors import InputError
 from ebbtide.model.contract import LONGEST, SHORTEST
@@ -227,7 +227,7 @@ class _Erasure(BaseModel):
         return ErasureTerms(self.method, self.columns, self.basis, self.until, self.history)
 
 
-class _Table(BaseModel):
+class _TableDescription(BaseModel):
     """One table, as people know it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
@@ -246,7 +246,7 @@ class _Table(BaseModel):
     erasure: _Erasure = Field(default_factory=_Erasure)
 
     @model_validator(mode="after")
-    def _in_the_band(self) -> _Table:
+    def _in_the_band(self) -> _TableDescription:
         days = self.contract.settings().versions if self.contract else None
         if self.is_pii and days is not None and not SHORTEST <= days <= LONGEST:
             raise WrongValueError(
@@ -255,16 +255,16 @@ class _Table(BaseModel):
         return self
 
 
-class _File(BaseModel):
+class _TableFile(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-    tables: tuple[_Table, ...]
+    tables: tuple[_TableDescription, ...]
 
 
 def load_tables(folder: Path, classifiers: Classifiers) -> dict[str, TableSettings]:
     """Read all files of the folder, by table id. Anything wrong is an `InputError` with file, line and a hint."""
     found: dict[str, TableSettings] = {}
     for path in yaml.files_in(folder):
-        file, where = yaml.load_with_places(path, _File)
+        file, where = yaml.load_with_places(path, _TableFile)
         for n, table in enumerate(file.tables):
             settings = _settings(table, where, ("tables", n), classifiers)
             if settings.table_id in found:
@@ -275,17 +275,17 @@ def load_tables(folder: Path, classifiers: Classifiers) -> dict[str, TableSettin
 
 
 def _settings(
-    table: _Table, at: Callable[[yaml.Place], str], place: yaml.Place, classifiers: Classifiers
+    table: _TableDescription, at: Callable[[yaml.Place], str], place: yaml.Place, classifiers: Classifiers
 ) -> TableSettings:
     where = at((*place, "name"))
     for n, label in enumerate(table.labels):
-        classifiers.check(label, Kind.TABLE, where=at((*place, "labels", n)))
+        classifiers.check(label, ClassifierKind.TABLE, where=at((*place, "labels", n)))
     for column, labels in table.columns.items():
         for n, label in enumerate(labels):
-            classifiers.check(label, Kind.COLUMN, where=at((*place, "columns", column, n)))
+            classifiers.check(label, ClassifierKind.COLUMN, where=at((*place, "columns", column, n)))
     for column, change in table.reclassify.items():
         for label in [*(change.instead or ()), *change.changes, *filter(None, change.changes.values())]:
-            classifiers.check(label, Kind.COLUMN, where=at((*place, "reclassify", column, label)))
+            classifiers.check(label, ClassifierKind.COLUMN, where=at((*place, "reclassify", column, label)))
     try:
         table_id = str(DatasetId.parse(table.name))
     except InputError as error:

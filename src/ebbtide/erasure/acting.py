@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from ebbtide.acts.act import Act
-from ebbtide.erasure.eraser import Asked
-from ebbtide.erasure.found import Search
+from ebbtide.erasure.eraser import ErasureOrder
+from ebbtide.erasure.found import DatasetSearch
 from ebbtide.erasure.plan import Decision, PlaceStep
 from ebbtide.erasure.stages import act_of, catalog_of
 from ebbtide.inventory.information_schema import Inventory
@@ -26,10 +26,10 @@ class Acts:
     catalogs: Mapping[str, Catalog]
     people: Mapping[str, tuple[Identifier, ...]]
     numbers: Mapping[str, int]
-    search: Search
+    search: DatasetSearch
     acts: list[Act] = field(default_factory=list)
     by_act: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    asked: dict[str, Asked] = field(default_factory=dict)
+    asked: dict[str, ErasureOrder] = field(default_factory=dict)
     taken_over: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def begin(self, step: PlaceStep, earlier: Iterable[OpenErasure], *, free_from: datetime) -> None:
@@ -65,7 +65,7 @@ class Acts:
         self.acts.append(act)
         self.by_act[act_id] = requests
         people, versions = tuple(self.people[each] for each in requests), self._versions(dataset, requests)
-        self.asked[act_id] = Asked(people, found, versions, heads)
+        self.asked[act_id] = ErasureOrder(people, found, versions, heads)
         return act
 
     def _found(self, dataset: str, requests: Collection[str]) -> frozenset[str]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _KEY, _KEYS = "__ebbtide_key", "__ebbtide_keys_"
 
 
-class Batch:
+class PeopleBatch:
     """Everybody in a batch, for one dataset. `columns` are its columns that carry identities, with their names.
 
     Rows of somebody go whole; or, where `redact` names columns, stay with these replaced: by a text, or by NULL.

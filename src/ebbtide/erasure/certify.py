@@ -24,9 +24,9 @@ from ebbtide.ledger.claims import CLEAN, WITH_EXCEPTIONS, check_claims, last_sea
 from ebbtide.ledger.codec import Entry
 from ebbtide.ledger.entries import parse_entry
 from ebbtide.ledger.home import Home
-from ebbtide.ledger.leaf import CERTIFIED, MAX_LISTED, Body, Logged, listed_in, read_body
+from ebbtide.ledger.leaf import CERTIFIED, MAX_LISTED, Body, LoggedEntry, listed_in, read_body
 from ebbtide.ledger.ledger import Ledger, Step
-from ebbtide.ledger.log import Log
+from ebbtide.ledger.log import LedgerLog
 from ebbtide.ledger.note import Checkpoint, Signer, VerifierKey
 from ebbtide.ledger.proof import TlogProof
 from ebbtide.ledger.request_entries import CertificateKey, EarlierEntry, Excepted, RequestCertified, RequestListed
@@ -56,7 +56,7 @@ def certify(ledger: Ledger, request_id: str, *, left: Sequence[Excepted] = ()) -
     with ledger.database.reader() as state:
         request = state.get_request(request_id)
         if request.state in _CERTIFIED:
-            log = Log(state.connection)
+            log = LedgerLog(state.connection)
             said = parse_entry(_last(log, state.connection, request_id).leaf)
             assert isinstance(said, RequestCertified)
             return Certified(request_id, request.state, said.exceptions)
@@ -101,18 +101,18 @@ def certificate_of(ledger: Ledger, request_id: str) -> bytes:
     note = ledger.sign()
     head = Checkpoint.parse(note.text)
     with ledger.database.reader() as state:
-        log = Log(state.connection)
+        log = LedgerLog(state.connection)
         entries = _listed(log, state.connection, request_id)
         last = entries[-1].leaf_index
         proof = TlogProof(last, log.prove(last, head.size, head.root), note)
     return build(entries, proof, _signer(ledger.home, signing_key(_bodies(entries)))).encode()
 
 
-def _earlier(step: Step[StateWriter], ledger: Ledger, request_id: str, at: datetime) -> list[Logged]:
+def _earlier(step: Step[StateWriter], ledger: Ledger, request_id: str, at: datetime) -> list[LoggedEntry]:
     """The entries of a request so far, with that of the key which signs its certificate."""
     connection = step.state.connection
-    key = Logged(index := _key_entry(step, ledger, at), step.log.leaf(index))
-    own = [Logged(index, step.log.leaf(index), batch) for index, batch in entries_of(connection, request_id)]
+    key = LoggedEntry(index := _key_entry(step, ledger, at), step.log.leaf(index))
+    own = [LoggedEntry(index, step.log.leaf(index), batch) for index, batch in entries_of(connection, request_id)]
     return sorted([key, *own])
 
 
@@ -148,7 +148,7 @@ def _counted(objects: int, places: int) -> str:
 
 
 def _listing(
-    step: Step[StateWriter], request_id: str, earlier: Sequence[Logged], at: datetime
+    step: Step[StateWriter], request_id: str, earlier: Sequence[LoggedEntry], at: datetime
 ) -> tuple[EarlierEntry, ...]:
     """The earlier entries, for the one that certifies; where they are too many, entries that list them."""
     listed = tuple(EarlierEntry(index=entry.leaf_index, leaf=entry.hash.hex()) for entry in earlier)
@@ -159,10 +159,10 @@ def _listing(
         for start in range(0, len(listed), MAX_LISTED)
     ]
     indexes = step.append(*chunks)
-    return _listing(step, request_id, [Logged(index, step.log.leaf(index)) for index in indexes], at)
+    return _listing(step, request_id, [LoggedEntry(index, step.log.leaf(index)) for index in indexes], at)
 
 
-def _listed(log: Log, connection: Connection, request_id: str) -> list[Logged]:
+def _listed(log: LedgerLog, connection: Connection, request_id: str) -> list[LoggedEntry]:
     """The entry that certified a request last, after all that it lists, itself or through others."""
     last = _last(log, connection, request_id)
     batches = dict(entries_of(connection, request_id))
@@ -170,24 +170,24 @@ def _listed(log: Log, connection: Connection, request_id: str) -> list[Logged]:
     while waiting:
         for index in listed_in(read_body(waiting.pop().leaf)):
             if index not in found:
-                found[index] = Logged(index, log.leaf(index), batches.get(index))
+                found[index] = LoggedEntry(index, log.leaf(index), batches.get(index))
                 waiting.append(found[index])
     return sorted(found.values())
 
 
-def _last(log: Log, connection: Connection, request_id: str) -> Logged:
+def _last(log: LedgerLog, connection: Connection, request_id: str) -> LoggedEntry:
     """The entry that certified a request last."""
     for index, batch in reversed(entries_of(connection, request_id)):
         leaf = log.leaf(index)
         if batch is None and read_body(leaf)["kind"] == CERTIFIED:
-            return Logged(index, leaf)
+            return LoggedEntry(index, leaf)
     raise RefusedError(
         f"the entries of request {request_id} are past the ledger's retention",
         hint="the certificate that was written out is what is left of the request",
     )
 
 
-def _bodies(entries: Sequence[Logged]) -> list[Body]:
+def _bodies(entries: Sequence[LoggedEntry]) -> list[Body]:
     return [read_body(entry.leaf) for entry in entries]
 
 

@@ -24,7 +24,8 @@ from ebbtide.state.erasure import ErasurePlace, PlaceState
 
 KINDS = frozenset({"archive", "replica", "backup", "topic", "recipient"})
 """Kinds of places that nobody of us can reach."""
-HOT_TABLE = "a hot table: it is on a PostgreSQL server, whose rows are not looked at"
+LOG = "log"
+"""The kind of a server's log that holds rows which left a hot table (`hot_log.py`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,8 @@ class CopyStep:
     requests: tuple[str, ...]
     until: date | None
     because: str
+    gone: bool = False
+    """Whether somebody looked, and nothing of them is left there."""
 
     def to_dict(self) -> dict[str, Any]:
         until = None if self.until is None else self.until.isoformat()
@@ -73,17 +76,11 @@ def _columns_of(dataset: str, inventory: Inventory) -> set[str] | None:
     return set(inventory.table("columns", table_id=dataset)["column_id"].to_pylist())
 
 
-def with_hot_tables(places: Places, names: Iterable[str]) -> Places:
-    """The places, and what lies on a server in front of the lake: no erasure asks it for rows."""
-    missed = {NotReachable(name, HOT_TABLE, elsewhere=True) for name in names}
-    return Places(places.columns, tuple(sorted({*places.not_reachable, *missed})))
-
-
-def out_of_reach(root: Path, hot_tables: Iterable[str]) -> list[tuple[str, str]]:
+def out_of_reach(root: Path) -> list[tuple[str, str]]:
     """What a project has beside its catalogs, and no search of storage reads, each with why."""
-    copies = [(each.name, f"a declared {each.kind}: nobody reads it here") for each in load_copies(root)
-              if each.kind in KINDS]  # fmt: skip
-    return [*copies, *((name, HOT_TABLE) for name in hot_tables)]
+    return [
+        (each.name, f"a declared {each.kind}: nobody reads it here") for each in load_copies(root) if each.kind in KINDS
+    ]
 
 
 def copy_steps(
@@ -132,7 +129,9 @@ def places_of_copies(steps: Iterable[CopyStep], *, at: datetime) -> list[Erasure
 
 def _place(step: CopyStep, at: datetime) -> ErasurePlace:
     state = PlaceState.NOT_REACHABLE
-    if step.until is not None:
+    if step.gone:
+        state = PlaceState.REMOVED
+    elif step.until is not None:
         state = PlaceState.EXPIRES if at.date() <= step.until else PlaceState.REMOVED
     return ErasurePlace(
         request="", place=step.copy, kind=step.kind, state=state, because=step.because, until=step.until, updated_at=at

@@ -7,6 +7,7 @@ further list of an act is an intent of its own in the ledger, with its own outco
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
@@ -21,7 +22,6 @@ from ebbtide.formats.same_table import same_table
 from ebbtide.ledger.commitment import Identifier
 from ebbtide.ledger.entries import Intent, Outcome
 from ebbtide.ledger.ledger import Ledger
-from ebbtide.ledger.redaction import dataset_in_ledger, files_in_ledger
 from ebbtide.model.removal import Committed, FileDeletion
 from ebbtide.state import erasure as rows
 from ebbtide.state.lease import Lease
@@ -30,9 +30,11 @@ from ebbtide.storage.handles import behind_links, led_elsewhere
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Asked:
+class ErasureOrder:
     """Whom an act is about, and the data files, and whole versions, in which they were found. `heads` are the branches
     that show them though an earlier run of the act, which was for all of them, took them out.
     """
@@ -57,7 +59,7 @@ class Eraser:
     run: str
     check: Callable[[], None]
     window: timedelta
-    asked: Mapping[str, Asked]
+    asked: Mapping[str, ErasureOrder]
     done: dict[str, Erased] = field(default_factory=dict)
     came: set[str] = field(default_factory=set)
 
@@ -85,6 +87,11 @@ class Eraser:
         with same_table(erasure.found, act.catalog, spark), named:
             erased = load_erasing(act.catalog.format).erase(erasure, act.catalog, spark, named.intend)
         self.done[act.id] = erased
+        _logger.info(
+            "%s: %d files and %d versions written anew, %d versions end, %d places keep somebody", act.told,
+            erased.rewritten_files, len(erased.rewritten_versions), len(erased.ending), len(erased.retained),
+            extra={"run": self.run},
+        )  # fmt: skip
         freeing = act.freeing(self._files(act), not_before=self._free_from(act, erased))
         return replace(result, act=freeing, committed=Committed(version=erased.version), ending=erased.ending)
 
@@ -173,16 +180,17 @@ class _Named:
             assert record is not None
             rows.add_files(step.state.connection, act.id, fresh)
             part = f"{act.id}.{eraser.lease.fence}.{self.verb}.{len(self._open) + 1}"
-            attached = step.attach_files(files_in_ledger(record.salt, fresh))
+            attached = step.attach_files(record.salt, fresh)
             step.append(
                 Intent(
                     at=eraser.ledger.clock.now(), act=part, verb=self.verb, run=eraser.run, fence=eraser.lease.fence,
-                    dataset=dataset_in_ledger(step.state.condemned(), act.dataset), files=attached,
+                    dataset=step.dataset_in_ledger(act.dataset), files=attached,
                     requests=act.requests,
                 )
             )  # fmt: skip
         self.told |= fresh
         self._open.append(part)
+        _logger.debug("%s: the next commit lets go of %d files", act.told, len(fresh), extra={"run": eraser.run})
 
     def __enter__(self) -> None: ...
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import date
 
-from ebbtide.erasure.copies import KINDS
-from ebbtide.erasure.owner import DATASET
+from ebbtide.erasure.copies import KINDS, LOG
+from ebbtide.erasure.owner import DATASET, HOT
 from ebbtide.erasure.progress import ELSEWHERE
 from ebbtide.ledger.ledger import Ledger
 from ebbtide.ledger.request_entries import Excepted
@@ -29,15 +29,24 @@ def exceptions_of(ledger: Ledger, requests: Collection[str]) -> dict[str, list[E
         places, holds = places_of(state.connection, requests), state.holds()
     found: dict[str, list[ErasurePlace]] = {}
     for place in places:
-        if place.state in EXCEPTIONS and place.kind in (DATASET, ELSEWHERE, *KINDS) and not is_released(place, holds):
+        if (
+            place.state in EXCEPTIONS
+            and place.kind in (DATASET, HOT, ELSEWHERE, LOG, *KINDS)
+            and not is_released(place, holds)
+        ):
             found.setdefault(place.request, []).append(place)
     return found
 
 
 def is_released(place: ErasurePlace, holds: Collection[Hold]) -> bool:
-    """Whether it was held, and no hold names it, or a person, any more."""
+    """Whether it was held, and no hold names it, or a person, any more. A hot table may be held by its cold one: of it
+    the holds that are told keep it.
+    """
     return place.state is PlaceState.HELD and not any(
-        hold.dataset == place.place or hold.scope is HoldScope.SUBJECT for hold in holds
+        hold.dataset == place.place
+        or hold.scope is HoldScope.SUBJECT
+        or (place.kind == HOT and hold.id in place.because)
+        for hold in holds
     )
 
 
@@ -47,14 +56,14 @@ def may_be_over(place: ErasurePlace, holds: Collection[Hold], today: date) -> bo
     """
     if place.until is not None and place.until < today:
         return True
-    undated = place.kind == DATASET and place.until is None and place.state in _WITHOUT_A_DATE
+    undated = place.kind in (DATASET, HOT) and place.until is None and place.state in _WITHOUT_A_DATE
     return undated or is_released(place, holds)
 
 
 def datasets_of(places: Sequence[ErasurePlace]) -> frozenset[str]:
     """The datasets among them in which somebody may be found. That a format cannot erase rows is no reason for them."""
     return frozenset(
-        each.place for each in places if each.kind == DATASET and each.state is not PlaceState.NOT_REACHABLE
+        each.place for each in places if each.kind in (DATASET, HOT) and each.state is not PlaceState.NOT_REACHABLE
     )
 
 
@@ -65,7 +74,7 @@ def excepted(place: ErasurePlace) -> Excepted:
     if place.until is not None:
         outcome = "expires" if place.state is PlaceState.EXPIRES else "retained"
         return Excepted(place=place.place, outcome=outcome, basis=place.because, until=place.until)
-    if place.kind in KINDS:
+    if place.kind in (LOG, *KINDS):
         return Excepted(place=place.place, outcome="not reachable", basis=place.because)
     basis = _ELSEWHERE if place.kind == ELSEWHERE else _BY_FORMAT if place.act is None else _OUTSIDE
     return Excepted(place=place.place, outcome="not reachable", basis=basis)

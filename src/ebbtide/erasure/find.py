@@ -17,12 +17,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ebbtide.config.subjects import Identities
-from ebbtide.erasure.batch import Batch
-from ebbtide.erasure.found import Hit, Looked, Search, TableHits, held_by_ref, hits_of, rows_by_ref
+from ebbtide.erasure.batch import PeopleBatch
+from ebbtide.erasure.found import DatasetSearch, Hit, PartsLook, TableHits, held_by_ref, hits_of, rows_by_ref
 from ebbtide.erasure.matching import all_keys, column_keys, shown_columns
 from ebbtide.erasure.places import NotReachable, Places, retained_versions
 from ebbtide.formats.registry import load_versions
-from ebbtide.formats.versions import PART, Look, Retained, Stored
+from ebbtide.formats.versions import PART, Retained, VersionLook, VersionRows
 from ebbtide.governance.reading import fault_of, together
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.ledger.commitment import Identifier
@@ -39,13 +39,13 @@ _PAIRS = "array<struct<key:string,column:string>>"
 
 
 @dataclass(slots=True)
-class _Table:
+class _SearchedTable:
     """One dataset while it is looked through."""
 
     name: str
     columns: Mapping[str, tuple[str, ...]]
-    look: Look
-    looked: list[Looked] = field(default_factory=list)
+    look: VersionLook
+    looked: list[PartsLook] = field(default_factory=list)
 
 
 class Finder:
@@ -67,10 +67,10 @@ class Finder:
         self._inventory, self._with_rows = inventory, with_rows
         self._all_files = all_files
         self._people: Sequence[Sequence[Identifier]] = ()
-        self._batches: dict[tuple[tuple[str, tuple[str, ...]], ...], Batch] = {}
+        self._batches: dict[tuple[tuple[str, tuple[str, ...]], ...], PeopleBatch] = {}
         self._missed: set[NotReachable] = set()
 
-    def find(self, people: Sequence[Sequence[Identifier]], places: Places, run: RunContext) -> Search:
+    def find(self, people: Sequence[Sequence[Identifier]], places: Places, run: RunContext) -> DatasetSearch:
         """Count the rows of each person in every place."""
         from ebbtide.spark.people import people_frame
 
@@ -92,20 +92,20 @@ class Finder:
                 for person, rows in rows_by_ref(table.look.retained, table.looked).items():
                     found[person][1].extend(rows)
             run.advance(len(some))
-        return Search(
+        return DatasetSearch(
             {n: tuple(held) for n, (held, _) in found.items()},
             tuple(sorted(self._missed)),
             {n: tuple(rows) for n, (_, rows) in found.items()},
             tables,
         )
 
-    def _look(self, retained: Mapping[str, Retained], places: Places, needles: DataFrame) -> list[_Table]:
+    def _look(self, retained: Mapping[str, Retained], places: Places, needles: DataFrame) -> list[_SearchedTable]:
         with ExitStack() as until:
             tables = [
-                _Table(
+                _SearchedTable(
                     name,
                     places.columns[name],
-                    Look(
+                    VersionLook(
                         versions,
                         self._catalogs[versions.found.id.catalog],
                         self._spark,
@@ -121,21 +121,21 @@ class Finder:
                 self._missed |= {NotReachable(f"{table.name}@{id_}", why) for id_, why in table.look.untold.items()}
             return tables
 
-    def _batch(self, columns: Mapping[str, tuple[str, ...]]) -> Batch:
+    def _batch(self, columns: Mapping[str, tuple[str, ...]]) -> PeopleBatch:
         """Tables with the same columns have one: their values are sorted once."""
         key = tuple(sorted(columns.items()))
         if key not in self._batches:
-            self._batches[key] = Batch(self._spark, self._people, columns, self._identities)
+            self._batches[key] = PeopleBatch(self._spark, self._people, columns, self._identities)
         return self._batches[key]
 
-    def _stored(self, table: _Table) -> tuple[Stored, ...]:
+    def _stored(self, table: _SearchedTable) -> tuple[VersionRows, ...]:
         try:
             return load_versions(table.look.catalog.format).stored(table.look)
         except Exception as error:
             self._fail(table, error)
             return ()
 
-    def _visible(self, table: _Table) -> tuple[Stored, ...]:
+    def _visible(self, table: _SearchedTable) -> tuple[VersionRows, ...]:
         parts = {hit.part for looked in table.looked for hit in looked.hits}
         try:
             return load_versions(table.look.catalog.format).visible(table.look, parts) if parts else ()
@@ -144,13 +144,15 @@ class Finder:
             self._fail(table, error)
             return ()
 
-    def _fail(self, table: _Table, error: Exception) -> None:
+    def _fail(self, table: _SearchedTable, error: Exception) -> None:
         self._missed.add(NotReachable(table.name, fault_of(error), failed=True))
 
-    def _count(self, frames: Sequence[tuple[_Table, tuple[Stored, ...]]], needles: DataFrame, *, again: bool) -> None:
+    def _count(
+        self, frames: Sequence[tuple[_SearchedTable, tuple[VersionRows, ...]]], needles: DataFrame, *, again: bool
+    ) -> None:
         """One job over these frames; what it finds goes to their tables."""
         parts: dict[str, DataFrame] = {}
-        asked: list[tuple[_Table, Stored, Looked]] = []
+        asked: list[tuple[_SearchedTable, VersionRows, PartsLook]] = []
         for table, stored in frames:
             for each in stored:
                 try:
@@ -159,7 +161,7 @@ class Finder:
                     self._fail(table, error)
                     continue
                 if matched is not None:
-                    looked = Looked(each.held, again)
+                    looked = PartsLook(each.held, again)
                     parts[str(len(asked))] = matched
                     asked.append((table, each, looked))
                     table.looked.append(looked)
@@ -174,7 +176,7 @@ class Finder:
             columns = frozenset(row["columns"])
             looked.hits.append(Hit(int(row["person"]), stored_.part_of(row["part"]), row["rows"], columns, texts))
 
-    def _matched(self, table: _Table, frame: DataFrame, number: int, needles: DataFrame) -> DataFrame | None:
+    def _matched(self, table: _SearchedTable, frame: DataFrame, number: int, needles: DataFrame) -> DataFrame | None:
         """A row for each person that a row of the table is about, and each column that says so."""
         from pyspark.sql import functions as F
 
@@ -193,7 +195,7 @@ class Finder:
             rows = rows.select("*", "pair.key", "pair.column").drop("pair", "pairs")
         return rows.join(F.broadcast(needles), "key").drop("key").withColumn("frame", F.lit(number))
 
-    def _keys(self, table: _Table, frame: DataFrame) -> list[tuple[str, Column, bool]]:
+    def _keys(self, table: _SearchedTable, frame: DataFrame) -> list[tuple[str, Column, bool]]:
         """The keys of each column that carries an identity: one, or a list of them (then True)."""
         found: list[tuple[str, Column, bool]] = []
         for path, names in table.columns.items():

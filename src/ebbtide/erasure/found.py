@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ebbtide.erasure.places import NotReachable
 from ebbtide.formats.versions import Retained
@@ -62,7 +62,7 @@ class TableHits:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Search:
+class DatasetSearch:
     """What was found of each person, by the number that it was asked with, and what was not looked at. `tables` says
     the same by dataset.
     """
@@ -71,6 +71,21 @@ class Search:
     not_reachable: tuple[NotReachable, ...]
     rows: Mapping[int, tuple[PersonalRow, ...]] = field(default_factory=dict)
     tables: Mapping[str, TableHits] = field(default_factory=dict)
+
+    def first(self, people: int) -> DatasetSearch:
+        """The same of so many people alone."""
+        found = {name: {p: {n for n in who if n < people} for p, who in hits.parts.items()} for name, hits in
+                 self.tables.items()}  # fmt: skip
+        return replace(
+            self,
+            held={number: held for number, held in self.held.items() if number < people},
+            rows={number: rows for number, rows in self.rows.items() if number < people},
+            tables={
+                name: TableHits(self.tables[name].retained, {p: frozenset(who) for p, who in parts.items() if who})
+                for name, parts in found.items()
+                if any(parts.values())
+            },
+        )
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -85,7 +100,7 @@ class Hit:
 
 
 @dataclass(slots=True)
-class Looked:
+class PartsLook:
     """Parts that were looked through together. `held` says which versions hold each of them so; of a part that was read
     `again`, with what hides rows of it, that reading counts for its versions.
     """
@@ -95,7 +110,7 @@ class Looked:
     hits: list[Hit] = field(default_factory=list)
 
 
-def held_by_ref(retained: Retained, looked: Iterable[Looked]) -> dict[int, list[Held]]:
+def held_by_ref(retained: Retained, looked: Iterable[PartsLook]) -> dict[int, list[Held]]:
     """For each person the rows in every branch and tag, and in versions that are neither's."""
     refs, dataset = _refs(retained), str(retained.found.id)
     found: dict[int, list[Held]] = {}
@@ -107,7 +122,7 @@ def held_by_ref(retained: Retained, looked: Iterable[Looked]) -> dict[int, list[
     return {person: sorted(each, key=lambda one: _in_order(one.ref)) for person, each in found.items()}
 
 
-def hits_of(retained: Retained, looked: Iterable[Looked]) -> TableHits | None:
+def hits_of(retained: Retained, looked: Iterable[PartsLook]) -> TableHits | None:
     """The parts in which anybody was found; None where nobody was."""
     parts: dict[str, frozenset[int]] = {}
     for each in looked:
@@ -116,7 +131,7 @@ def hits_of(retained: Retained, looked: Iterable[Looked]) -> TableHits | None:
     return TableHits(retained, parts) if parts else None
 
 
-def rows_by_ref(retained: Retained, looked: Iterable[Looked]) -> dict[int, list[PersonalRow]]:
+def rows_by_ref(retained: Retained, looked: Iterable[PartsLook]) -> dict[int, list[PersonalRow]]:
     """Each row once. Of rows that are equal there are as many as in the version that has most of them."""
     refs, dataset = _refs(retained), str(retained.found.id)
     where: dict[int, dict[tuple[str, int], list[str]]] = {}
@@ -131,7 +146,7 @@ def rows_by_ref(retained: Retained, looked: Iterable[Looked]) -> dict[int, list[
     }
 
 
-def _by_version(retained: Retained, looked: list[Looked]) -> Iterator[tuple[int, int, list[Hit]]]:
+def _by_version(retained: Retained, looked: list[PartsLook]) -> Iterator[tuple[int, int, list[Hit]]]:
     """Person, version, and what counts there."""
     seen: dict[str, int] = {}
     for each in looked:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -12,12 +13,13 @@ import pyarrow.compute as pc
 
 from ebbtide.config.subjects import Identities
 from ebbtide.config.tables import ErasureTerms
-from ebbtide.erasure.batch import Batch
-from ebbtide.erasure.found import Search, TableHits
+from ebbtide.erasure.batch import PeopleBatch
+from ebbtide.erasure.costs import files_of
+from ebbtide.erasure.found import DatasetSearch, TableHits
 from ebbtide.erasure.places import Places
 from ebbtide.erasure.plan import DatasetFacts
 from ebbtide.formats.base import supports
-from ebbtide.formats.erasing import Erasure, Foreseen, History
+from ebbtide.formats.erasing import Erasure, ForeseenVersion, VersionFate
 from ebbtide.formats.registry import load_erasing, load_format
 from ebbtide.governance.carriers import enclosing
 from ebbtide.governance.reading import fault_of
@@ -27,7 +29,8 @@ from ebbtide.ledger.commitment import Identifier
 from ebbtide.model.capabilities import Capability
 from ebbtide.model.dataset import Catalog, Role
 from ebbtide.model.ids import DatasetId
-from ebbtide.model.removal import Place
+from ebbtide.model.removal import CheckedFolder
+from ebbtide.model.times import as_text
 from ebbtide.plan.held_back import HeldBack
 from ebbtide.spark.session import activate
 
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _AT_ONCE = 4
+_BEGUN = "an erasure that was begun: its files go from"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,7 @@ class Gathering:
         people: Collection[Collection[Identifier]],
         files: frozenset[str],
         versions: frozenset[str],
-        places: tuple[Place, ...] = (),
+        places: tuple[CheckedFolder, ...] = (),
     ) -> Erasure:
         """What a format is asked for of one dataset."""
         found = self.inventory.found(dataset)
@@ -65,10 +69,10 @@ class Gathering:
         columns = self.places.columns.get(dataset, {})
         return Erasure(
             found=found,
-            people=Batch(self.session(), people, columns, self.identities, redact),
+            people=PeopleBatch(self.session(), people, columns, self.identities, redact),
             files=files,
             versions=versions,
-            history=History(terms.history),
+            history=VersionFate(terms.history),
             kept=self.back[dataset].kept if dataset in self.back else {},
             places=places,
         )
@@ -76,14 +80,16 @@ class Gathering:
     def facts(
         self,
         people: Collection[Collection[Identifier]],
-        search: Search,
+        search: DatasetSearch,
         traced: Mapping[str, frozenset[str]],
-        busy: Mapping[str, str],
+        busy: Mapping[str, datetime],
     ) -> list[DatasetFacts]:
-        """What is known of each dataset in which somebody was found, or a search found traces of somebody."""
+        """What is known of each dataset in which somebody was found, or a search found traces of somebody. `busy` are
+        those with an act that was begun, and the time from which its files go.
+        """
         names = sorted({*search.tables, *(name for name in traced if name in self.inventory.current.entries)})
         sizes = self._sizes(search)
-        shared = self._shared(search, sizes)
+        shared = self._shared(search)
         rows = self._rows(names)
         self.session()  # before several threads ask for it
 
@@ -93,7 +99,8 @@ class Gathering:
             return DatasetFacts(
                 dataset=name, back=self.back.get(name, HeldBack()), terms=self.terms.get(name, ErasureTerms()),
                 hits=hits, sizes=sizes.get(name, {}), rows=rows.get(name), foreseen=foreseen, cannot=cannot,
-                busy=busy.get(name), trouble=trouble, shared=shared.get(name, ()), traced=traced.get(name, frozenset()),
+                busy=f"{_BEGUN} {as_text(busy[name])}" if name in busy else None, free_from=busy.get(name),
+                trouble=trouble, shared=shared.get(name, ()), traced=traced.get(name, frozenset()),
             )  # fmt: skip
 
         with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -101,7 +108,7 @@ class Gathering:
 
     def _foresee(
         self, name: str, people: Collection[Collection[Identifier]], hits: TableHits | None
-    ) -> tuple[Mapping[str, Foreseen], str | None, str | None]:
+    ) -> tuple[Mapping[str, ForeseenVersion], str | None, str | None]:
         """What becomes of its versions; or why its format cannot; or why that cannot be told now."""
         activate(spark := self.session())
         catalog = self.catalogs.get(DatasetId.parse(name).catalog)
@@ -138,21 +145,21 @@ class Gathering:
             )
         return None
 
-    def _sizes(self, search: Search) -> dict[str, dict[str, int]]:
-        """The bytes of the data files in which somebody was found, by dataset."""
-        paths = [path for hits in search.tables.values() for path in hits.files]
+    def _sizes(self, search: DatasetSearch) -> dict[str, dict[str, int]]:
+        """The bytes of the data files that hold somebody, by dataset; of versions that only a reader can merge, all."""
+        paths = {name: files_of(hits, hits.people) for name, hits in search.tables.items()}
         files = self.inventory.table("files").select(["table_id", "path", "bytes"])
-        found = files.filter(pc.is_in(files["path"], pa.array(sorted(set(paths)), pa.string())))
+        every = sorted(frozenset[str]().union(*paths.values()))
+        found = files.filter(pc.is_in(files["path"], pa.array(every, pa.string())))
         sizes: dict[str, dict[str, int]] = {}
         for row in found.to_pylist():
-            hits = search.tables.get(row["table_id"])
-            if hits is not None and row["path"] in hits.files:
+            if row["path"] in paths.get(row["table_id"], ()):
                 sizes.setdefault(row["table_id"], {})[row["path"]] = row["bytes"] or 0
         return sizes
 
-    def _shared(self, search: Search, sizes: Mapping[str, Mapping[str, int]]) -> dict[str, tuple[str, ...]]:
+    def _shared(self, search: DatasetSearch) -> dict[str, tuple[str, ...]]:
         """By dataset, who else references files of it in which somebody was found, and holds nobody by its own rows."""
-        named = [(name, path) for name, files in sizes.items() for path in files]
+        named = [(name, path) for name, hits in search.tables.items() for path in sorted(hits.files)]
         if not named:
             return {}
         going = {name: list(hits.retained.ids) for name, hits in search.tables.items()}

@@ -13,12 +13,12 @@ from functools import reduce
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from ebbtide.config.subjects import Identities, IdentityTable, Place
+from ebbtide.config.subjects import Identities, IdentityColumn, IdentityTable
 from ebbtide.erasure.matching import all_keys, column_keys
 from ebbtide.erasure.places import NotReachable, retained_versions
 from ebbtide.erasure.values import is_nobody
 from ebbtide.formats.registry import load_versions
-from ebbtide.formats.versions import Look, Retained
+from ebbtide.formats.versions import Retained, VersionLook
 from ebbtide.governance.reading import fault_of
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.ledger.commitment import Identifier
@@ -95,7 +95,7 @@ def _ask(
     needles = people_frame(spark, keys, ("key", "person"))
     catalog = catalogs[retained.found.id.catalog]
     with ExitStack() as until:
-        look = Look(retained, catalog, spark, until)
+        look = VersionLook(retained, catalog, spark, until)
         stored = load_versions(catalog.format).stored(look)
         if look.untold:
             raise LookupError(f"{len(look.untold)} versions cannot be read")
@@ -123,7 +123,7 @@ def _given(frame: DataFrame, identities: Identities, table: IdentityTable) -> Da
     return rows.select("key", F.explode("given").alias("given")).where("key IS NOT NULL AND given IS NOT NULL")
 
 
-def _listed(frame: DataFrame, identities: Identities, places: Iterable[tuple[str, Place]]) -> Column:
+def _listed(frame: DataFrame, identities: Identities, places: Iterable[tuple[str, IdentityColumn]]) -> Column:
     """All keys of some columns of a row. A column that cannot be compared is an error: nobody is resolved by half."""
     from pyspark.sql import functions as F
 

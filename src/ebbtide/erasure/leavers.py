@@ -35,7 +35,7 @@ class Filing:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Decision:
+class LeaverDecision:
     """Who needs a request, and which requests end. It shows nobody."""
 
     file: tuple[Leaver, ...]
@@ -58,11 +58,11 @@ def open_requests(state: StateReader, home: Home, subject: Subject) -> dict[str,
     return found
 
 
-def decide(known: Mapping[str, Request], leavers: Iterable[Leaver], returned: Iterable[str]) -> Decision:
+def decide(known: Mapping[str, Request], leavers: Iterable[Leaver], returned: Iterable[str]) -> LeaverDecision:
     """Nobody who has an open request gets another; only requests of this law end by themselves."""
     back = [known[value] for value in returned if value in known and known[value].law == LAW]
     may_end = [RequestState.WITHDRAWN in NEXT_STATES[request.state] for request in back]
-    return Decision(
+    return LeaverDecision(
         tuple(leaver for leaver in leavers if leaver.value not in known),
         tuple(request for request, may in zip(back, may_end, strict=True) if may),
         tuple(request for request, may in zip(back, may_end, strict=True) if not may),

@@ -20,7 +20,10 @@ from ebbtide.state.values import HoldScope, RequestState
 
 DATASET = "dataset"
 """The kind of a place that a catalog lists."""
-_GONE = (RequestState.REFUSED, RequestState.WITHDRAWN, RequestState.CERTIFIED)
+HOT = "hot table"
+"""The kind of a place on a PostgreSQL server in front of the lake."""
+GONE = (RequestState.REFUSED, RequestState.WITHDRAWN, RequestState.CERTIFIED)
+"""Requests for which nothing is done any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,7 @@ class Requests:
         if held := next((hold.id for hold in state.holds() if self._is_new_hold(hold, act.dataset)), None):
             self._put(step, act, PlaceState.HELD, f"hold {held}", at)
             return None
-        if not ids or any(request.state in _GONE for request in requests_by_id(state.connection, ids)):
+        if not ids or any(request.state in GONE for request in requests_by_id(state.connection, ids)):
             return None
         if not act.paused:
             stage = act.stage(Phase.FILES)

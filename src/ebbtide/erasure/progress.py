@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from ebbtide.erasure.owner import DATASET
+from ebbtide.erasure.owner import DATASET, HOT
 from ebbtide.erasure.plan import NOT_AWAITED
 from ebbtide.ledger.batch import MAX_BATCH
 from ebbtide.ledger.ledger import Ledger, Step
@@ -63,7 +63,7 @@ def _ahead(state: RequestState, places: Collection[ErasurePlace]) -> tuple[Reque
 
 def _cannot(place: ErasurePlace) -> bool:
     """Whether rows are there that a format cannot erase: nothing was deleted. No reader sees what an act left."""
-    return (place.kind, place.state, place.act) == (DATASET, PlaceState.NOT_REACHABLE, None)
+    return place.kind in (DATASET, HOT) and place.state is PlaceState.NOT_REACHABLE and place.act is None
 
 
 def _move(

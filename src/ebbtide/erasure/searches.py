@@ -42,7 +42,7 @@ _NOBODY_TO_FIND = (
 )
 
 
-class Found(Protocol):
+class SearchHit(Protocol):
     """A value of a person stands somewhere."""
 
     @property
@@ -51,7 +51,7 @@ class Found(Protocol):
     def dataset(self) -> str | None: ...
 
 
-class Untold(Protocol):
+class SearchUntold(Protocol):
     """Something of an object could not be told: of these people, or of everybody."""
 
     @property
@@ -64,14 +64,14 @@ class Untold(Protocol):
     def is_place(self) -> bool: ...
 
 
-class Inventory(Protocol):
+class SearchInventory(Protocol):
     """What was read, a line an object, paths keyed."""
 
     @property
     def lines(self) -> Sequence[str]: ...
 
 
-class Report(Protocol):
+class SearchAnswer(Protocol):
     """What a search says (`verify.report.SearchReport`). People are the ids of their requests."""
 
     @property
@@ -79,11 +79,11 @@ class Report(Protocol):
     @property
     def bytes(self) -> int: ...
     @property
-    def inventory(self) -> Inventory: ...
+    def inventory(self) -> SearchInventory: ...
     @property
-    def found(self) -> Sequence[Found]: ...
+    def found(self) -> Sequence[SearchHit]: ...
     @property
-    def untold(self) -> Sequence[Untold]: ...
+    def untold(self) -> Sequence[SearchUntold]: ...
     @property
     def is_of_nothing(self) -> bool: ...
 
@@ -105,7 +105,7 @@ def begin(ledger: Ledger) -> Began:
 def record_search(
     ledger: Ledger,
     request_ids: Sequence[str],
-    report: Report,
+    report: SearchAnswer,
     *,
     began: Began,
     path_key: bytes,
@@ -210,7 +210,7 @@ def _spoken_of(
 class _Unread:
     """How many objects and places could not be told of, for each of the people."""
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: SearchAnswer) -> None:
         self._everybody = {each.path for each in report.untold if each.people is None}
         self._places = {each.path for each in report.untold if each.is_place}
         self._some: dict[str, set[str]] = {}
@@ -228,7 +228,7 @@ class _Unread:
         return self._everybody | self._some.get(person, set())
 
 
-def _untold_lines(report: Report, path_key: bytes) -> list[bytes]:
+def _untold_lines(report: SearchAnswer, path_key: bytes) -> list[bytes]:
     lines = {f"{_keyed(path_key, each.path)}\t{' '.join(each.because.split())}\n" for each in report.untold}
     return [line.encode() for line in sorted(lines)]
 

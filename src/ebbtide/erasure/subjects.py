@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
+from sys import intern
 from typing import IO
 
-from ebbtide.config.subjects import Identities, Place, Subject
+from ebbtide.config.subjects import Identities, IdentityColumn, Subject
 from ebbtide.config.yaml import nearest
-from ebbtide.erasure.values import Declared, canonical, types_in
+from ebbtide.erasure.values import DeclaredIdentity, canonical, types_in
 from ebbtide.errors import InputError
 from ebbtide.governance.carriers import enclosing
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.ledger.commitment import Identifier
 
+_LONGEST = 1 << 20
+_NO_TEXT = re.compile("[\ud800-\udfff]")
 _FILE_HINT = "write CSV with a line of identities first, or a JSON object a line"
 
 
 @dataclass(frozen=True, slots=True)
-class BadLine:
+class RefusedLine:
     """A line of a file of people from which nothing was filed. It never says what stood there."""
 
     line: int
@@ -29,7 +34,7 @@ class BadLine:
     hint: str | None
 
 
-def declared_identities(identities: Identities, inventory: Inventory) -> Mapping[str, Declared]:
+def declared_identities(identities: Identities, inventory: Inventory) -> Mapping[str, DeclaredIdentity]:
     """Each identity with the types of its own columns, as the last scan saw them."""
     if not identities.subjects:
         raise InputError(
@@ -39,13 +44,15 @@ def declared_identities(identities: Identities, inventory: Inventory) -> Mapping
     return {name: _declared(subject, types, former) for name, subject in identities.subjects.items()}
 
 
-def _declared(subject: Subject, types: Mapping[str, Mapping[str, str]], former: Collection[str]) -> Declared:
+def _declared(subject: Subject, types: Mapping[str, Mapping[str, str]], former: Collection[str]) -> DeclaredIdentity:
     own, around = set[str](), set[str]()
-    for place in subject.columns:
+    places = subject.in_lake(types)
+    for place in places:
         among, is_nested = _types_of(place, types, former, subject.where)
         (around if is_nested else own).update(among)
-    more = any(place.table_id in former or types.get(place.table_id) == {} for place in subject.columns)
-    return Declared(subject, frozenset(own), frozenset(around), more)
+    more = any(place.table_id in former or types.get(place.table_id) == {} for place in places)
+    more = more or not places  # it stands in hot tables alone: their types are their servers' to say
+    return DeclaredIdentity(subject, frozenset(own), frozenset(around), more)
 
 
 def column_types(inventory: Inventory) -> Mapping[str, Mapping[str, str]]:
@@ -58,7 +65,7 @@ def column_types(inventory: Inventory) -> Mapping[str, Mapping[str, str]]:
 
 
 def _types_of(
-    place: Place, types: Mapping[str, Mapping[str, str]], former: Collection[str], where: str
+    place: IdentityColumn, types: Mapping[str, Mapping[str, str]], former: Collection[str], where: str
 ) -> tuple[frozenset[str], bool]:
     """The types of a declared column, or those inside of the nested one that it is, or lies in."""
     if place.table_id in former:  # it was dropped: what its other columns hold is asked for as before
@@ -77,7 +84,7 @@ def _types_of(
     return types_in(known[column]), column != place.column or "<" in known[column]
 
 
-def person_of(values: Iterable[tuple[str, str]], declared: Mapping[str, Declared]) -> tuple[Identifier, ...]:
+def person_of(values: Iterable[tuple[str, str]], declared: Mapping[str, DeclaredIdentity]) -> tuple[Identifier, ...]:
     """One person, each identifier once, in the order in which they were written."""
     found: dict[Identifier, None] = {}
     for name, text in values:
@@ -97,15 +104,15 @@ def shown_name(name: str) -> str:
 class PeopleFile:
     """Many people: CSV with the identities in its first line, or a JSON object a line. `bad` fills while it is read."""
 
-    def __init__(self, path: Path, declared: Mapping[str, Declared]) -> None:
+    def __init__(self, path: Path, declared: Mapping[str, DeclaredIdentity]) -> None:
         self.path, self.declared = path, declared
-        self.bad: list[BadLine] = []
+        self.bad: list[RefusedLine] = []
 
     def people(self) -> Iterator[tuple[Identifier, ...]]:
         """Everyone who can be read, as a line of the file says; never all of them in memory."""
         try:
-            with self.path.open(encoding="utf-8-sig", newline="") as file:
-                first = file.readline()
+            with self.path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
+                first = file.readline(_LONGEST)
                 file.seek(0)
                 lines = _json_lines(file) if first.lstrip().startswith("{") else self._csv_lines(file)
                 for number, found in lines:
@@ -114,13 +121,13 @@ class PeopleFile:
                             raise found
                         yield person_of(found, self.declared)
                     except InputError as error:
-                        self.bad.append(BadLine(number, error.message, error.hint))
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
-            raise InputError(f"cannot be read: {reason}", where=str(self.path), hint=_FILE_HINT) from None
+                        # A million of them may be bad in the same way.
+                        self.bad.append(RefusedLine(number, intern(error.message), error.hint and intern(error.hint)))
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", where=str(self.path), hint=_FILE_HINT) from None
 
     def _csv_lines(self, file: IO[str]) -> Iterator[tuple[int, Sequence[tuple[str, str]] | InputError]]:
-        names = [name.strip() for name in _cells(file.readline()) or []]
+        names = [name.strip() for name in _cells(file.readline(_LONGEST)) or []]
         if not names:
             raise InputError("nobody is named", where=f"{self.path}:1", hint=_FILE_HINT)
         for name in names:
@@ -130,17 +137,33 @@ class PeopleFile:
                     where=f"{self.path}:1",
                     hint=f"the first line names identities; {nearest(name, list(self.declared))}",
                 )
-        for number, line in enumerate(file, start=2):
-            if not line.strip():
-                continue
-            row = _cells(line)
-            if row is None:
+        for number, line in _lines_of(file, 2):
+            row = _cells(line) if isinstance(line, str) else None
+            if isinstance(line, InputError):
+                yield number, line
+            elif row is None:
                 yield number, InputError("not CSV", hint="close the quotes that were left open")
             elif len(row) != len(names):
                 hint = "quote a value with a comma in it"
                 yield number, InputError(f"{len(row)} values, and the first line names {len(names)}", hint=hint)
             else:  # an identity that this person lacks is left empty
                 yield number, [(name, value) for name, value in zip(names, row, strict=True) if value.strip()]
+
+
+def _lines_of(file: IO[str], start: int) -> Iterator[tuple[int, str | InputError]]:
+    """The lines that are not empty, with their numbers, none of them held that is longer than a person's can be."""
+    for number in count(start):
+        line = file.readline(_LONGEST)
+        if not line:
+            return
+        if len(line) == _LONGEST and not line.endswith("\n"):
+            while (rest := file.readline(_LONGEST)) and not rest.endswith("\n"):
+                pass
+            yield number, InputError(f"longer than {_LONGEST >> 10} KiB", hint="write one person a line")
+        elif not line.isascii() and _NO_TEXT.search(line):
+            yield number, InputError("not text in UTF-8", hint="save the file as UTF-8")
+        elif line.strip():
+            yield number, line
 
 
 def _cells(line: str) -> list[str] | None:
@@ -152,17 +175,31 @@ def _cells(line: str) -> list[str] | None:
 
 
 def _json_lines(file: IO[str]) -> Iterator[tuple[int, Sequence[tuple[str, str]] | InputError]]:
-    for number, line in enumerate(file, start=1):
-        if not line.strip():
+    for number, line in _lines_of(file, 1):
+        if isinstance(line, InputError):
+            yield number, line
             continue
         try:
-            said = json.loads(line)
-        except ValueError:
+            said = json.loads(line, object_pairs_hook=_once_each)
+        except (ValueError, RecursionError):
             said = None
         if not isinstance(said, dict):
-            yield number, InputError("not a JSON object", hint='write {"user_id": "…"} on a line of its own')
+            yield (
+                number,
+                InputError(
+                    "not a JSON object that has every key once", hint='write {"user_id": "…"} on a line of its own'
+                ),
+            )
             continue
         yield number, _pairs_in(said)
+
+
+def _once_each(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
+    """A parser would keep the last of two values, and nobody would look for the first."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError
+    return found
 
 
 def _pairs_in(said: Mapping[str, object]) -> Sequence[tuple[str, str]] | InputError:

@@ -31,7 +31,7 @@ _NOBODY = frozenset({"null", "none", "nan", "undefined", "\\n"})
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class DeclaredIdentity:
     """An identity as its columns have it: the types, as Spark SQL spells them, that its values must fit. `around` are
     those in nested columns around it, one or another of which may be its own. `more` says that there may be others: a
     table that has it was dropped, or could never be read.
@@ -60,7 +60,7 @@ def _as_spark(name: str) -> str:
     return name if plain == "decimal" else _WORDS.get(plain, plain)
 
 
-def canonical(declared: Declared, text: str) -> str:
+def canonical(declared: DeclaredIdentity, text: str) -> str:
     """The one spelling of a value. What a declared column cannot hold is an `InputError` that does not say it."""
     name = declared.subject.name
     stripped = text.strip()

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 from ebbtide.model.capabilities import Capability, Support, no
-from ebbtide.model.contract import Contract, Drift
+from ebbtide.model.contract import Contract, ContractDrift
 from ebbtide.model.dataset import Catalog, NotFound, Reading, TableHandle
 from ebbtide.model.history import Transaction
 from ebbtide.model.ids import DatasetId
@@ -109,7 +109,9 @@ class NewRows:
 class ContractTerms(Protocol):
     """A format's side of table contracts: the module `contract` in its folder."""
 
-    def drift(self, contract: Contract, properties: Mapping[str, str], columns: Mapping[str, str]) -> list[Drift]:
+    def drift(
+        self, contract: Contract, properties: Mapping[str, str], columns: Mapping[str, str]
+    ) -> list[ContractDrift]:
         """What the table's settings do not have as the contract says. `columns` are its own, with their types."""
         ...
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Collection, Iterator
 from typing import Any, TypeVar
@@ -11,6 +12,7 @@ from pyspark.errors import PySparkException
 
 from ebbtide.errors import ConflictError, EbbtideError
 
+_logger = logging.getLogger(__name__)
 ATTEMPTS = 5
 _PAUSE = 0.1
 
@@ -40,6 +42,7 @@ def retry_on_conflict(subject: str, conflicts: Collection[str], attempt: Callabl
                     f"{subject}: the engine failed with {' of '.join(names) or type(error).__name__}",
                     hint="see the engine's log; the next run goes on from what is there",
                 ) from error
+        _logger.debug("attempt %d of %d: a writer was faster, tried again", n + 1, ATTEMPTS)
         time.sleep(_PAUSE * 2**n)
     raise ConflictError(
         f"{subject}: writers were faster {ATTEMPTS} times; nothing was forced", hint="run again when it is quieter"

@@ -21,7 +21,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 from ebbtide.model.dataset import Catalog, TableHandle
-from ebbtide.model.removal import FileDeletion, Place
+from ebbtide.model.reasons import Reason
+from ebbtide.model.removal import CheckedFolder, FileDeletion
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,7 +32,7 @@ WAS = "ebbtide.was."
 """So begins the property of a table that keeps what a setting was before an erasure changed it for a moment."""
 
 
-class History(StrEnum):
+class VersionFate(StrEnum):
     """What may become of versions that hold somebody. Where one cannot be had, the next one below it is done."""
 
     REWRITE = "rewrite"
@@ -56,7 +57,7 @@ class Fate(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Foreseen:
+class ForeseenVersion:
     """What becomes of one version, and where it is not what was asked for, why."""
 
     fate: Fate
@@ -107,9 +108,9 @@ class Erasure:
     people: People
     files: frozenset[str]
     versions: frozenset[str] = frozenset()
-    history: History = History.REWRITE
-    kept: Mapping[str, str] = field(default_factory=dict)
-    places: tuple[Place, ...] = ()
+    history: VersionFate = VersionFate.REWRITE
+    kept: Mapping[str, Reason] = field(default_factory=dict)
+    places: tuple[CheckedFolder, ...] = ()
     in_flight_since: datetime | None = None
 
 
@@ -140,7 +141,7 @@ class Erasing(Protocol):
         """Put back settings of a table (`WAS`) that an erasure changed for a moment and died in."""
         return
 
-    def foresee(self, erasure: Erasure, catalog: Catalog, spark: SparkSession) -> Mapping[str, Foreseen]:
+    def foresee(self, erasure: Erasure, catalog: Catalog, spark: SparkSession) -> Mapping[str, ForeseenVersion]:
         """What will become of each retained version, by its id. Reads metadata only."""
         ...
 

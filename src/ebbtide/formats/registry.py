@@ -7,7 +7,7 @@ from importlib import import_module
 from ebbtide.errors import InputError
 from ebbtide.formats.base import ContractTerms, Format, NewRows, supports
 from ebbtide.formats.erasing import Erasing
-from ebbtide.formats.versions import Versions
+from ebbtide.formats.versions import VersionReader
 from ebbtide.model.capabilities import Capability
 
 _MODULES = {
@@ -41,10 +41,10 @@ def load_contract_terms(name: str) -> ContractTerms:
     return terms
 
 
-def load_versions(name: str) -> Versions:
+def load_versions(name: str) -> VersionReader:
     """How a format reads the rows of every retained version."""
     load_format(name)
-    versions: Versions = import_module(f"{_MODULES[name]}.versions").VERSIONS
+    versions: VersionReader = import_module(f"{_MODULES[name]}.versions").VERSIONS
     return versions
 
 

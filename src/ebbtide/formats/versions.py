@@ -62,7 +62,7 @@ class Retained:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class VersionRows:
     """Rows to look through once. `held` says which versions hold a part, by what `part_of` makes of its name."""
 
     frame: DataFrame
@@ -76,7 +76,7 @@ def decoded(path: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class VersionLook:
     """A dataset that is looked through in a session. What is opened for a frame lives until `until` is closed; `untold`
     is filled with why a version cannot be looked at. Parts that cannot hold any of `people`, as what metadata says of
     their values tells, need not be handed out.
@@ -90,16 +90,16 @@ class Look:
     people: People | None = None
 
 
-class Versions(Protocol):
+class VersionReader(Protocol):
     """A format's side."""
 
-    def stored(self, look: Look, /) -> tuple[Stored, ...]:
+    def stored(self, look: VersionLook, /) -> tuple[VersionRows, ...]:
         """Every part once that may hold somebody. Rows that something beside data files hides are among those of data
         files.
         """
         ...
 
-    def visible(self, look: Look, parts: Collection[str], /) -> tuple[Stored, ...]:
+    def visible(self, look: VersionLook, parts: Collection[str], /) -> tuple[VersionRows, ...]:
         """The same parts as readers of versions see them in which something hides rows of theirs. What is not named by
         `held` is as it is stored.
         """

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ebbtide.config.subjects import Place, Subject
+from ebbtide.config.subjects import IdentityColumn, Subject
 from ebbtide.config.yaml import nearest
 from ebbtide.errors import InputError
-from ebbtide.governance.reading import Unread
+from ebbtide.governance.reading import UnreadPlace
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.lineage.graph import Graph
 from ebbtide.lineage.labelled import Labelled
@@ -32,8 +32,8 @@ class Carriers:
     columns of what no catalog lists: a view through which lineage goes on, or a table that somebody else keeps.
     """
 
-    columns: Mapping[Place, str]
-    unread: tuple[Unread, ...]
+    columns: Mapping[IdentityColumn, str]
+    unread: tuple[UnreadPlace, ...]
     elsewhere: tuple[str, ...] = ()
 
 
@@ -43,36 +43,37 @@ def carriers(subject: Subject, labelled: Labelled, inventory: Inventory) -> Carr
     """
     graph = labelled.lineage.graph
     there, former = _scanned(inventory), inventory.former_names
-    starts = [number for place in subject.columns for number in _numbers(place, subject, graph, there, former)]
+    declared = subject.in_lake(there)
+    starts = [number for place in declared for number in _numbers(place, subject, graph, there, former)]
     plain = _reached(graph, starts, graph.is_direct & ~graph.is_masking)
     every = _reached(graph, starts, graph.is_direct)
-    columns: dict[Place, str] = {}
-    dropped = {str(place) for place in subject.columns if place.table_id in former}
-    unread = [Unread(place, _FORMER, failed=False) for place in sorted(dropped)]
+    columns: dict[IdentityColumn, str] = {}
+    dropped = {str(place) for place in declared if place.table_id in former}
+    unread = [UnreadPlace(place, _FORMER, failed=False) for place in sorted(dropped)]
     elsewhere: list[str] = []
     for number in sorted(every, key=lambda n: graph.columns[n]):
         ref = graph.columns[number]
         entry = inventory.current.entries.get(ref.table_id)
         if ref.table_id in former:
-            unread += [] if str(ref) in dropped else [Unread(str(ref), _FORMER, failed=False)]
+            unread += [] if str(ref) in dropped else [UnreadPlace(str(ref), _FORMER, failed=False)]
         elif entry is None:
             elsewhere.append(str(ref))
         elif entry.error is not None:
-            unread.append(Unread(str(ref), "the last scan could not read the table"))
+            unread.append(UnreadPlace(str(ref), "the last scan could not read the table"))
         elif ref.column == WHOLE:
-            unread.append(Unread(ref.table_id, "its columns are not known to lineage", failed=False))
+            unread.append(UnreadPlace(ref.table_id, "its columns are not known to lineage", failed=False))
         elif ref.column not in there[ref.table_id]:
-            unread.append(Unread(str(ref), "lineage names it, and the table has no such column", failed=False))
+            unread.append(UnreadPlace(str(ref), "lineage names it, and the table has no such column", failed=False))
         elif number not in plain:
             unread.append(
-                Unread(str(ref), "a hash or a mask lies between: its values cannot be compared", failed=False)
+                UnreadPlace(str(ref), "a hash or a mask lies between: its values cannot be compared", failed=False)
             )
         else:
-            columns[Place(ref.table_id, ref.column)] = "own" if number in starts else "lineage"
-    own = set(subject.columns)
+            columns[IdentityColumn(ref.table_id, ref.column)] = "own" if number in starts else "lineage"
+    own = set(declared)
     for place in [place for place, how in columns.items() if how == "own" and place not in own]:
         del columns[place]  # one around: lineage goes on from it, and what is looked for is inside
-    inside = (place for place in subject.columns if (known := there.get(place.table_id)) and place.column not in known)
+    inside = (place for place in declared if (known := there.get(place.table_id)) and place.column not in known)
     columns |= dict.fromkeys(inside, INSIDE)
     return Carriers(columns, tuple(unread), tuple(elsewhere))
 
@@ -96,7 +97,7 @@ def _scanned(inventory: Inventory) -> dict[str, set[str]]:
 
 
 def _numbers(
-    place: Place, subject: Subject, graph: Graph, there: Mapping[str, set[str]], former: Collection[str]
+    place: IdentityColumn, subject: Subject, graph: Graph, there: Mapping[str, set[str]], former: Collection[str]
 ) -> list[int]:
     """The column, and those around it: who takes a struct or a list with the identity in it, takes the identity. What
     lineage knows of a table that was dropped may be none of them.

@@ -11,17 +11,17 @@ from pyspark.sql import SparkSession
 
 from ebbtide.config.yaml import nearest
 from ebbtide.errors import InputError
-from ebbtide.governance.run import Result, run_statement
+from ebbtide.governance.run import QueryResult, run_statement
 from ebbtide.governance.statement import SHIPPED, Severity, Statement, read_statements
 from ebbtide.run import RunContext, quiet
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CheckOutcome:
     """What one check found. Without rows it passed."""
 
     check: Statement
-    result: Result
+    result: QueryResult
 
     @property
     def passed(self) -> bool:
@@ -64,10 +64,10 @@ def run_checks(
     *,
     time_limit: float,
     context: RunContext | None = None,
-) -> Iterator[Outcome]:
+) -> Iterator[CheckOutcome]:
     """One check after the other; whoever looks on sees each as it ends."""
     context = quiet(context)
     for check in checks:
         asked = context.cancellation.check
-        yield Outcome(check, run_statement(spark, check, day, time_limit=time_limit, check=asked))
+        yield CheckOutcome(check, run_statement(spark, check, day, time_limit=time_limit, check=asked))
         context.advance()

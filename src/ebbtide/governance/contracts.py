@@ -18,7 +18,7 @@ from ebbtide.formats.registry import load_contract_terms
 from ebbtide.formats.same_table import same_table
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.lineage.labelled import Labelled
-from ebbtide.model.contract import Aspect, Contract, Drift
+from ebbtide.model.contract import Aspect, Contract, ContractDrift
 from ebbtide.model.ids import DatasetId
 from ebbtide.state.values import Hold, HoldScope
 
@@ -32,10 +32,10 @@ _WITH_KEYS = ("hudi", "paimon")
 
 
 @dataclass(frozen=True, slots=True)
-class Repair:
+class DriftRepair:
     """What was done about a drift, or would be; `because` says why nothing was."""
 
-    drift: Drift
+    drift: ContractDrift
     done: bool
     because: str | None = None
 
@@ -91,27 +91,27 @@ def _contract(
     )
 
 
-def drift(labelled: Labelled, inventory: Inventory) -> list[Drift]:
+def drift(labelled: Labelled, inventory: Inventory) -> list[ContractDrift]:
     """Everything that is not as a contract says, by table. A table that could not be read is left to `scan_errors`."""
     wanted = contracts(labelled, inventory)
     types: dict[str, dict[str, str]] = {}
     for row in inventory.table("columns").select(["table_id", "column_id", "type", "position"]).to_pylist():
         types.setdefault(row["table_id"], {})[row["column_id"]] = row["type"]
-    found = [_missing(contract) for table_id, contract in wanted.items() if table_id not in inventory.current.entries]
+    drifts = [_missing(contract) for table_id, contract in wanted.items() if table_id not in inventory.current.entries]
     for row in inventory.rows("tables"):
         if (contract := wanted.get(row["table_id"])) is not None:
             terms = load_contract_terms(row["format"])
             own = types.get(row["table_id"], {})
-            found += terms.drift(contract, row["properties"] or {}, own)
-            found += _columns(contract, {name: terms.spark_type(type_) for name, type_ in own.items()})
-    return sorted(found, key=lambda one: (one.table_id, one.aspect))
+            drifts += terms.drift(contract, row["properties"] or {}, own)
+            drifts += _columns(contract, {name: terms.spark_type(type_) for name, type_ in own.items()})
+    return sorted(drifts, key=lambda one: (one.table_id, one.aspect))
 
 
-def _missing(contract: Contract) -> Drift:
-    return Drift(contract.table_id, Aspect.TABLE, "not there", "created: `ebbtide contract create`")
+def _missing(contract: Contract) -> ContractDrift:
+    return ContractDrift(contract.table_id, Aspect.TABLE, "not there", "created: `ebbtide contract create`")
 
 
-def _columns(contract: Contract, own: Mapping[str, str | None]) -> list[Drift]:
+def _columns(contract: Contract, own: Mapping[str, str | None]) -> list[ContractDrift]:
     """Columns that lack, have another type, or are not in the contract. People settle them: data hangs on it."""
     if not contract.columns:
         return []
@@ -122,7 +122,7 @@ def _columns(contract: Contract, own: Mapping[str, str | None]) -> list[Drift]:
     if not (lacking or other or more):
         return []
     wanted = ", ".join(f"{name} {type_}" for name, type_ in contract.columns.items())
-    return [Drift(contract.table_id, Aspect.COLUMNS, ", ".join([*lacking, *other, *more]), wanted)]
+    return [ContractDrift(contract.table_id, Aspect.COLUMNS, ", ".join([*lacking, *other, *more]), wanted)]
 
 
 def _differs(found: str | None, wanted: str) -> bool:
@@ -175,25 +175,25 @@ def _check(contract: Contract, catalog: Catalog) -> None:
 
 
 def repair(
-    drifts: Iterable[Drift],
+    drifts: Iterable[ContractDrift],
     catalogs: Mapping[str, Catalog],
     spark: SparkSession | None,
     *,
     inventory: Inventory,
     holds: Sequence[Hold],
     floored: Collection[str],
-) -> list[Repair]:
+) -> list[DriftRepair]:
     """Set what settings can repair, a commit per table; without a session, only say what would be done.
 
     `floored` are the tables that a floor selects: what it keeps may lie in old versions only.
     """
-    found: list[Repair] = []
+    found: list[DriftRepair] = []
     fixes: dict[str, dict[str, str]] = {}
     for one in drifts:
         because = _kept_from(one, holds, floored)
         if because is None:
             fixes.setdefault(one.table_id, {}).update(one.fix)
-        found.append(Repair(one, because is None, because))
+        found.append(DriftRepair(one, because is None, because))
     if spark is not None:
         for table_id, properties in fixes.items():
             table = inventory.found(table_id)
@@ -204,7 +204,7 @@ def repair(
     return found
 
 
-def _kept_from(one: Drift, holds: Sequence[Hold], floored: Collection[str]) -> str | None:
+def _kept_from(one: ContractDrift, holds: Sequence[Hold], floored: Collection[str]) -> str | None:
     """Why a drift is not repaired; None where it can be."""
     if not one.fix:
         return "no setting repairs it: a person must"

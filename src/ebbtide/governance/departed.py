@@ -16,10 +16,10 @@ from datetime import UTC, date, datetime, time
 from typing import TYPE_CHECKING, Any
 
 from ebbtide.config.policies import PolicySet
-from ebbtide.config.subjects import Place, Subject
+from ebbtide.config.subjects import IdentityColumn, Subject
 from ebbtide.errors import InputError, UnreadableError
 from ebbtide.governance.carriers import INSIDE, Carriers
-from ebbtide.governance.reading import Unread, column_name, fault_of, rows_of, together
+from ebbtide.governance.reading import UnreadPlace, column_name, fault_of, rows_of, together
 from ebbtide.model.durations import Duration, add, as_interval
 
 if TYPE_CHECKING:
@@ -33,10 +33,10 @@ ERASURE_TAKES = Duration(28, "d")
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class DepartedStanding:
     """How many people who left are still in a place, and how many of them should be gone by now."""
 
-    place: Place
+    place: IdentityColumn
     how: str
     ages_out: bool
     departed: int
@@ -104,7 +104,7 @@ class Departed:
 
     def look(
         self, catalogs: Mapping[str, Catalog], carriers: Carriers, ages_out: Collection[str]
-    ) -> tuple[list[Standing], list[Unread]]:
+    ) -> tuple[list[DepartedStanding], list[UnreadPlace]]:
         """Count in every place, in one job."""
         from pyspark.sql import functions as F
 
@@ -112,14 +112,14 @@ class Departed:
         unread = list(carriers.unread)
         for place, how in carriers.columns.items():
             if how == INSIDE:
-                unread.append(Unread(str(place), "it lies in a list or a map", failed=False))
+                unread.append(UnreadPlace(str(place), "it lies in a list or a map", failed=False))
                 continue
             try:
                 rows = rows_of(self.spark, catalogs, place.table_id)
                 column = F.col(column_name(rows, place.column))
                 here = rows.where(column.isNotNull()).select(self._hash(column).alias("who")).distinct()
             except Exception as error:
-                unread.append(Unread(str(place), fault_of(error)))
+                unread.append(UnreadPlace(str(place), fault_of(error)))
                 continue
             implied = F.lit(place.table_id in ages_out)
             parts[str(place)] = here.select("who", F.lit(str(place)).alias("place"), implied.alias("ages_out"))
@@ -208,10 +208,10 @@ def departed(
         found.close()
 
 
-def _standing(place: Place, how: str, ages_out: bool, row: Any) -> Standing:
+def _standing(place: IdentityColumn, how: str, ages_out: bool, row: Any) -> DepartedStanding:
     if row is None:
-        return Standing(place, how, ages_out, 0, 0, None)
-    return Standing(place, how, ages_out, row["departed"], row["overdue"], row["due"])
+        return DepartedStanding(place, how, ages_out, 0, 0, None)
+    return DepartedStanding(place, how, ages_out, row["departed"], row["overdue"], row["due"])
 
 
 def _instant(due: date) -> datetime:

@@ -21,7 +21,7 @@ Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Unread:
+class UnreadPlace:
     """A place that could not be looked at. `because` never quotes what was read; `failed` means: try again."""
 
     place: str
@@ -41,7 +41,9 @@ def column_name(frame: DataFrame, column: str) -> str:
     return quote(column) if column in frame.columns else quote(*column.split("."))
 
 
-def together(parts: Mapping[str, DataFrame], ask: Callable[[DataFrame], Answer]) -> tuple[Answer | None, list[Unread]]:
+def together(
+    parts: Mapping[str, DataFrame], ask: Callable[[DataFrame], Answer]
+) -> tuple[Answer | None, list[UnreadPlace]]:
     """The answer about all parts at once; None where none is left.
 
     Only when the job fails are the parts tried one by one, to find and name those that it failed for.
@@ -54,7 +56,7 @@ def together(parts: Mapping[str, DataFrame], ask: Callable[[DataFrame], Answer])
         broken = {place: fault for place, part in parts.items() if (fault := _fault(part)) is not None}
         if not broken:
             raise
-        unread = [Unread(place, fault) for place, fault in sorted(broken.items())]
+        unread = [UnreadPlace(place, fault) for place, fault in sorted(broken.items())]
         good = {place: part for place, part in parts.items() if place not in broken}
         if len(broken) == len(parts):
             return None, unread

@@ -35,7 +35,7 @@ _PLACES = (re.compile(r"line (\d+),? pos (\d+)"), re.compile(r"== SQL \(line (\d
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class QueryResult:
     """The columns of a query, in order, and its rows as plain values."""
 
     columns: tuple[str, ...]
@@ -49,7 +49,7 @@ def run_statement(
     *,
     time_limit: float = TIME_LIMIT,
     check: Callable[[], None] = lambda: None,
-) -> Result:
+) -> QueryResult:
     """The rows of a statement for one day. A query that does more than read never runs. `check` ends it by raising."""
     text = statement.at(day)
     try:
@@ -61,7 +61,7 @@ def run_statement(
     except (PySparkException, Py4JJavaError) as error:
         reason = _first_line(error)
         raise QueryError(statement.name, reason, hint=f"look at {statement.path}") from None
-    return Result(tuple(frame.columns), tuple({key: plain(row[key]) for key in frame.columns} for row in rows))
+    return QueryResult(tuple(frame.columns), tuple({key: plain(row[key]) for key in frame.columns} for row in rows))
 
 
 def _refuse_writers(spark: SparkSession, text: str, statement: Statement) -> None:

@@ -175,9 +175,9 @@ def read_only(why: str, path: Path) -> InputError:
 
 
 def _not_sql(error: ParseError, path: Path) -> InputError:
-    found = error.errors[0] if error.errors else {}
-    line, end = found.get("line") or 1, found.get("col") or 1
-    word = found.get("highlight") or ""
-    said = str(found.get("description") or error).split("<Token")[0].strip().rstrip(".")
+    first = error.errors[0] if error.errors else {}
+    line, end = first.get("line") or 1, first.get("col") or 1
+    word = first.get("highlight") or ""
+    said = str(first.get("description") or error).split("<Token")[0].strip().rstrip(".")
     message = f"not SQL: {said}{f' {word!r}' if word else ''}"
     return InputError(message, where=f"{path}:{line}:{max(1, end - len(word) + 1)}", hint="it must be Spark SQL")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ebbtide.config.classifiers import PII, Classifiers
 from ebbtide.governance.patterns import load_tests
-from ebbtide.governance.reading import Unread, column_name, fault_of, rows_of, together
+from ebbtide.governance.reading import UnreadPlace, column_name, fault_of, rows_of, together
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -32,7 +32,7 @@ _ANY = "*"
 
 
 @dataclass(frozen=True, slots=True)
-class Suggestion:
+class LabelSuggestion:
     """A label for a column: `share` of the `sampled` values (those that are not NULL) look like a `kind`."""
 
     table_id: str
@@ -48,11 +48,11 @@ def suggest(
     catalogs: Mapping[str, Catalog],
     columns: Mapping[str, Sequence[str]],
     classifiers: Classifiers,
-) -> tuple[list[Suggestion], list[Unread]]:
+) -> tuple[list[LabelSuggestion], list[UnreadPlace]]:
     """Propose labels for the given columns of each table, the likeliest kind of each column."""
     kinds = tuple(load_tests())
     counts: dict[tuple[str, str], dict[str, int]] = {}
-    unread: list[Unread] = []
+    unread: list[UnreadPlace] = []
     for some in _batches(sorted(columns)):
         parts, faults = _samples(spark, catalogs, {table_id: columns[table_id] for table_id in some})
         rows, broken = together(parts, lambda frame: _counted(frame).collect())
@@ -66,7 +66,7 @@ def suggest(
         kind = max(kinds, key=lambda name: (seen.get(name, 0), -kinds.index(name)))
         if seen.get(kind, 0) >= LEAST_SHARE * sampled:
             share = round(seen[kind] / sampled, 4)
-            found.append(Suggestion(table_id, column, label_for(kind, classifiers), kind, share, sampled))
+            found.append(LabelSuggestion(table_id, column, label_for(kind, classifiers), kind, share, sampled))
     return found, unread
 
 
@@ -82,14 +82,14 @@ def _batches(tables: Sequence[str]) -> Iterable[tuple[str, ...]]:
 
 def _samples(
     spark: SparkSession, catalogs: Mapping[str, Catalog], columns: Mapping[str, Sequence[str]]
-) -> tuple[dict[str, DataFrame], list[Unread]]:
+) -> tuple[dict[str, DataFrame], list[UnreadPlace]]:
     """A row per sampled value and column of each table that can be opened."""
     parts, unread = {}, []
     for table_id, names in columns.items():
         try:
             frame = _values(rows_of(spark, catalogs, table_id), table_id, names)
         except Exception as error:
-            unread.append(Unread(table_id, fault_of(error)))
+            unread.append(UnreadPlace(table_id, fault_of(error)))
             continue
         if frame is not None:
             parts[table_id] = frame

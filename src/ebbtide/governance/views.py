@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ebbtide.config.classifiers import Classifiers
 from ebbtide.governance.functions import register_functions
-from ebbtide.plan.promises import Proof
+from ebbtide.plan.promises import PromiseProof
 from ebbtide.spark.frames import small_frame
 
 MARKS = (
@@ -71,7 +71,7 @@ SECTIONS = (*(field.name for field in fields(Schema)), "classifiers", "promises"
 
 
 def sections(
-    spark: SparkSession, schema: Schema, proofs: Sequence[Proof], classifiers: Classifiers
+    spark: SparkSession, schema: Schema, proofs: Sequence[PromiseProof], classifiers: Classifiers
 ) -> dict[str, DataFrame]:
     """Every section by its name."""
     return {
@@ -82,7 +82,7 @@ def sections(
 
 
 def register_views(
-    spark: SparkSession, schema: Schema, proofs: Sequence[Proof], classifiers: Classifiers, *, now: datetime
+    spark: SparkSession, schema: Schema, proofs: Sequence[PromiseProof], classifiers: Classifiers, *, now: datetime
 ) -> None:
     """Make every section a temporary view of the frames' session, and give it the functions."""
     register_functions(spark, now=now)
@@ -98,7 +98,7 @@ def _labels(classifiers: Classifiers) -> list[tuple[object, ...]]:
     ]
 
 
-def _rows(proofs: Sequence[Proof]) -> list[tuple[object, ...]]:
+def _rows(proofs: Sequence[PromiseProof]) -> list[tuple[object, ...]]:
     return [
         (
             p.promise, p.table_id, list(p.labels), p.gone_within, p.bound.days, p.breaks,

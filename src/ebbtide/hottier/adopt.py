@@ -16,12 +16,12 @@ from typing import Any
 import psycopg
 from psycopg import Connection
 
-from ebbtide.formats.iceberg.cold import ColdTable, Span
+from ebbtide.formats.iceberg.cold import ColdRange, ColdTable
 from ebbtide.hottier.digest import Digest, cold_digest, hot_digest
 from ebbtide.hottier.log import mark_own
 from ebbtide.hottier.setup import position_of
 from ebbtide.hottier.statements import build
-from ebbtide.hottier.table import Found, Leaf
+from ebbtide.hottier.table import PartitionLeaf, ServerTable
 from ebbtide.hottier.values import CannotFollowError
 
 _WAIT = "2s"
@@ -33,12 +33,12 @@ _LONGEST = "20s"
 class Newcomer:
     """A partition as it was at a place of the log."""
 
-    leaf: Leaf
+    leaf: PartitionLeaf
     digest: Digest
     marker: int
 
 
-def look(connection: Connection[tuple[Any, ...]], found: Found, leaf: Leaf) -> Newcomer | None:
+def look(connection: Connection[tuple[Any, ...]], found: ServerTable, leaf: PartitionLeaf) -> Newcomer | None:
     """None where a writer of it does not end. One that is too large to be looked at while its writers wait takes a
     resync: a `CannotFollowError`.
     """
@@ -65,14 +65,14 @@ def look(connection: Connection[tuple[Any, ...]], found: Found, leaf: Leaf) -> N
 def join(
     connection: Connection[tuple[Any, ...]],
     cold: ColdTable,
-    found: Found,
+    found: ServerTable,
     newcomer: Newcomer,
     time: str,
     publication: str,
 ) -> bool:
     """Name it, where the lake has exactly its rows."""
     leaf = newcomer.leaf
-    span = Span(time, leaf.first, leaf.last, found.time_kind)
+    span = ColdRange(time, leaf.first, leaf.last, found.time_kind)
     if cold_digest(cold.batches(span), found.columns) != newcomer.digest:
         return False
     with connection.transaction():

@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ebbtide.hottier.arrays import to_arrow
 from ebbtide.hottier.columns import Columns
-from ebbtide.hottier.pgoutput import Batch, Changes
-from ebbtide.hottier.values import CannotFollowError, Field, to_arrow
+from ebbtide.hottier.pgoutput import ChangeBatch, RowChanges
+from ebbtide.hottier.values import CannotFollowError, Field
 
 _ORDER, _HOLES = "__order", "__holes"
 
@@ -49,7 +50,7 @@ class Effect:
         return bool(self.gone.num_rows)
 
 
-def effect_of(batch: Batch, columns: Columns) -> Effect:
+def effect_of(batch: ChangeBatch, columns: Columns) -> Effect:
     """The effect of whole transactions. What the log tells of belongs to the table: its publication has no other."""
     puts: list[pa.Table] = []
     cuts: list[pa.Table] = []
@@ -67,18 +68,18 @@ def effect_of(batch: Batch, columns: Columns) -> Effect:
     return _last_of_each(columns, puts, cuts, holes, touched)
 
 
-def _is_update(batch: Batch, changes: Changes) -> bool:
+def _is_update(batch: ChangeBatch, changes: RowChanges) -> bool:
     return bool(batch.kinds[changes.order[0]] == ord("U"))
 
 
-def _note(batch: Batch, changes: Changes, touched: dict[int, int]) -> None:
+def _note(batch: ChangeBatch, changes: RowChanges, touched: dict[int, int]) -> None:
     ends, oids = batch.commit_of(changes.order), changes.oids
     for oid in np.unique(oids):
         of_leaf = oids == oid
         touched[int(oid)] = max(touched.get(int(oid), 0), int(ends[of_leaf].max()))
 
 
-def _rows(batch: Batch, changes: Changes, image: Sequence[Field], columns: Columns) -> pa.Table:
+def _rows(batch: ChangeBatch, changes: RowChanges, image: Sequence[Field], columns: Columns) -> pa.Table:
     by_name = dict(zip(changes.relation.columns, image, strict=True))
     made: dict[str, pa.Array] = {}
     for column in columns.columns:
@@ -90,14 +91,14 @@ def _rows(batch: Batch, changes: Changes, image: Sequence[Field], columns: Colum
     return pa.table(made)
 
 
-def _keys(batch: Batch, changes: Changes, image: Sequence[Field] | None, columns: Columns) -> pa.Table:
+def _keys(batch: ChangeBatch, changes: RowChanges, image: Sequence[Field] | None, columns: Columns) -> pa.Table:
     assert image is not None
     by_name = dict(zip(changes.relation.columns, image, strict=True))
     made = {key.name: to_arrow(batch.buffer, by_name[key.name], key) for key in columns.keys}
     return pa.table(made | {_ORDER: pa.array(changes.order)})
 
 
-def _holes(batch: Batch, changes: Changes, columns: Columns) -> list[tuple[int, str, tuple[Any, ...]]]:
+def _holes(batch: ChangeBatch, changes: RowChanges, columns: Columns) -> list[tuple[int, str, tuple[Any, ...]]]:
     """Rows are few that have some: each is told with the key that had its value before."""
     assert changes.new is not None
     found = []

@@ -8,13 +8,13 @@ from typing import Any
 from psycopg import Connection
 
 from ebbtide.hottier.mirror import Book
-from ebbtide.hottier.table import Found, Leaf
+from ebbtide.hottier.table import ServerTable
 from ebbtide.state.hottier import ChunkRecord, ChunkState, HotWriter
 
 _GONE = "another tool dropped it: what was not proven durable may be lost"
 
 
-def new_records(table_id: str, found: Found, writer: HotWriter) -> tuple[ChunkRecord, ...]:
+def new_records(table_id: str, found: ServerTable, writer: HotWriter) -> tuple[ChunkRecord, ...]:
     """Chunks that the registry does not know, or that are there again under their name or with another range."""
     known = {chunk.name: (chunk.oid, chunk.first, chunk.last) for chunk in writer.chunks(table_id)}
     return tuple(
@@ -27,7 +27,7 @@ def new_records(table_id: str, found: Found, writer: HotWriter) -> tuple[ChunkRe
 
 
 def settle_vanished(
-    connection: Connection[tuple[Any, ...]], found: Found, book: Book, *, now: datetime
+    connection: Connection[tuple[Any, ...]], found: ServerTable, book: Book, *, now: datetime
 ) -> tuple[str, ...]:
     """Chunks that are not on the server any more: dropped by an act of ours that died, or missing. Gives the latter.
 
@@ -48,7 +48,7 @@ def settle_vanished(
     return tuple(missing)
 
 
-def covered(found: Found, chunk: ChunkRecord) -> bool:
+def covered(found: ServerTable, chunk: ChunkRecord) -> bool:
     """Whether a tombstone answers for its range: only a drop of ours leaves one, in the transaction of the drop."""
     return any(
         leaf.last is not None
@@ -57,7 +57,3 @@ def covered(found: Found, chunk: ChunkRecord) -> bool:
         and (leaf.first is None or (chunk.first is not None and leaf.first <= chunk.first))
         for leaf in found.tombstones
     )
-
-
-def leaf_of(found: Found, chunk: ChunkRecord) -> Leaf | None:
-    return next((leaf for leaf in found.chunks if leaf.oid == chunk.oid), None)

@@ -11,10 +11,10 @@ import pyarrow as pa
 from psycopg import Connection
 from psycopg.sql import SQL
 
+from ebbtide.hottier.arrays import to_arrow
 from ebbtide.hottier.columns import Columns
 from ebbtide.hottier.pgoutput import fields
 from ebbtide.hottier.statements import build
-from ebbtide.hottier.values import to_arrow
 
 _ROWS = 100_000
 _BYTES = 512 << 20

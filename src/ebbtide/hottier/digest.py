@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 from psycopg import Connection
 from psycopg.sql import SQL
 
-from ebbtide.hottier.columns import Column, Columns
+from ebbtide.hottier.columns import Columns, ServerColumn
 from ebbtide.hottier.statements import build
-from ebbtide.hottier.table import Leaf
+from ebbtide.hottier.table import PartitionLeaf
 
 _EPOCH_US = 946_684_800_000_000
 _EPOCH_DAYS = 10_957
@@ -38,7 +38,7 @@ class Digest:
         return f"{self.rows}:{self.total}"
 
 
-def hot_digest(connection: Connection[tuple[Any, ...]], leaf: Leaf, columns: Columns) -> Digest:
+def hot_digest(connection: Connection[tuple[Any, ...]], leaf: PartitionLeaf, columns: Columns) -> Digest:
     """Of a partition, by the server, in the snapshot of one statement."""
     texts = [build("coalesce('|' || {x}, '-')", x=column.canonical) for column in columns.columns]
     row = connection.execute(
@@ -75,9 +75,11 @@ def _sum(batch: pa.RecordBatch, columns: Columns) -> int:
     return int(np.frombuffer(hashes, ">i8")[::2].astype(object).sum())
 
 
-def _text(values: pa.Array, column: Column) -> pa.Array:
-    """The canonical text of every value, as `Column.canonical` writes it."""
+def _text(values: pa.Array, column: ServerColumn) -> pa.Array:
+    """The canonical text of every value, as `ServerColumn.canonical` writes it."""
     kind = column.kind
+    if column.array:
+        return _array_text(values, column.element)
     if kind in ("int2", "int4", "int8", "bool"):
         return values.cast(pa.string())
     if kind == "numeric":
@@ -97,6 +99,16 @@ def _text(values: pa.Array, column: Column) -> pa.Array:
         return _bytes_hex(values)
     length = pc.utf8_length(values).cast(pa.string())
     return pc.binary_join_element_wise(length, values, ":")
+
+
+def _array_text(values: pa.Array, element: ServerColumn) -> pa.Array:
+    """How many elements, and their texts as a row has those of its columns."""
+    sizes = pc.list_value_length(values)
+    offsets = np.concatenate(([0], np.cumsum(sizes.fill_null(0).to_numpy())))
+    parts = _text(values.flatten(), element).cast(pa.binary())
+    parts = pc.fill_null(pc.binary_join_element_wise(pa.scalar(b"|"), parts, b""), b"-")
+    joined = pc.binary_join(pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), parts), b"")
+    return pc.binary_join_element_wise(sizes.cast(pa.string()).cast(pa.binary()), joined, b":")
 
 
 def _hex(values: pa.Array, plain: Any, form: str) -> pa.Array:

@@ -23,7 +23,7 @@ from ebbtide.hottier.log import mark_own
 from ebbtide.hottier.partitions import with_tombstone
 from ebbtide.hottier.setup import position_of
 from ebbtide.hottier.statements import build, statement
-from ebbtide.hottier.table import Found, Leaf, is_still
+from ebbtide.hottier.table import PartitionLeaf, ServerTable, is_still
 
 Session = Connection[tuple[Any, ...]]
 _WAIT = "2s"
@@ -37,12 +37,12 @@ _BUSY = "a writer or reader of it has not ended"
 class Fence:
     """A fence that stands. `marker` is its place in the log, `proof` differs once somebody touched it."""
 
-    leaf: Leaf
+    leaf: PartitionLeaf
     marker: int
     proof: str
 
 
-def seal(connection: Session, leaf: Leaf) -> int:
+def seal(connection: Session, leaf: PartitionLeaf) -> int:
     """The marker's place in the log. Every transaction that wrote into the chunk before has ended by then, prepared
     ones too; with a writer that does not end it is a `ConflictError`.
     """
@@ -55,7 +55,7 @@ def seal(connection: Session, leaf: Leaf) -> int:
         raise ConflictError(f"chunk {leaf.name} is not sealed: {_BUSY}", hint="the next run tries again") from None
 
 
-def _marker(connection: Session, prefix: str, leaf: Leaf) -> int:
+def _marker(connection: Session, prefix: str, leaf: PartitionLeaf) -> int:
     # Only a transactional message: another one would survive a seal that is undone.
     row = connection.execute(
         "SELECT pg_logical_emit_message(true, %s, %s)::text", [prefix, str(leaf.oid)]
@@ -64,7 +64,7 @@ def _marker(connection: Session, prefix: str, leaf: Leaf) -> int:
     return position_of(row[0])
 
 
-def fence(connection: Session, found: Found, leaf: Leaf) -> Fence:
+def fence(connection: Session, found: ServerTable, leaf: PartitionLeaf) -> Fence:
     """Keep writers out of a chunk: they are told so, at once or when they stop waiting."""
     name, window = f"{found.schema}.{found.name}", leaf.window
     try:
@@ -90,7 +90,7 @@ def fence(connection: Session, found: Found, leaf: Leaf) -> Fence:
     return Fence(leaf, marker, proof)
 
 
-def _proof(connection: Session, leaf: Leaf) -> tuple[str, bool]:
+def _proof(connection: Session, leaf: PartitionLeaf) -> tuple[str, bool]:
     row = connection.execute(statement("fence_proof"), {"oid": leaf.oid}).fetchone()
     return ("", False) if row is None or row[0] is None else (row[0], bool(row[1]))
 
@@ -127,7 +127,7 @@ def take_down_fences(connection: Session, table: HotTable) -> tuple[str, ...]:
     return tuple(standing)
 
 
-def drop(connection: Session, found: Found, leaf: Leaf, standing: Fence | None) -> None:
+def drop(connection: Session, found: ServerTable, leaf: PartitionLeaf, standing: Fence | None) -> None:
     """Remove a chunk, and leave a tombstone for its late rows, in one transaction; with a fence only if it is whole."""
     for attempt in range(_TRIES):
         try:
@@ -144,7 +144,7 @@ def another(chunk: str) -> RefusedError:
     return RefusedError(f"chunk {chunk} is not what it was when it was looked at: it stays", hint="run again")
 
 
-def _drop(connection: Session, found: Found, leaf: Leaf, standing: Fence | None) -> None:
+def _drop(connection: Session, found: ServerTable, leaf: PartitionLeaf, standing: Fence | None) -> None:
     connection.execute("SELECT set_config('lock_timeout', '300ms', true)")
     connection.execute(build("LOCK TABLE ONLY {table} IN ACCESS EXCLUSIVE MODE", table=found.path))
     connection.execute(build("LOCK TABLE ONLY {leaf} IN ACCESS EXCLUSIVE MODE", leaf=leaf.path))

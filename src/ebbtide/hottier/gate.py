@@ -16,14 +16,14 @@ from typing import Any
 
 from psycopg import Connection
 
-from ebbtide.formats.iceberg.cold import ColdTable, Span
+from ebbtide.formats.iceberg.cold import ColdRange, ColdTable
 from ebbtide.hottier.digest import Digest, cold_digest, hot_digest
-from ebbtide.hottier.table import Found, Leaf
+from ebbtide.hottier.table import PartitionLeaf, ServerTable
 from ebbtide.state.hottier import ChunkRecord, HotRecord, MirrorState
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class ChunkProof:
     """What a chunk was proven by: equal digests of the partition and of a version of the cold table."""
 
     version: str
@@ -45,8 +45,8 @@ def shut(record: HotRecord | None, chunk: ChunkRecord) -> str | None:
 
 
 def compare(
-    connection: Connection[tuple[Any, ...]], cold: ColdTable, found: Found, leaf: Leaf, time: str
-) -> Proof | str:
+    connection: Connection[tuple[Any, ...]], cold: ColdTable, found: ServerTable, leaf: PartitionLeaf, time: str
+) -> ChunkProof | str:
     """The proof, or why there is none."""
     if found.columns.problems:  # digests would leave such a column out, on both sides
         return "; ".join(found.columns.problems)
@@ -57,8 +57,8 @@ def compare(
     if lacking := [name for name in found.columns.names if name not in cold.columns.names]:
         return f"the lake lacks column {lacking[0]}"
     hot = hot_digest(connection, leaf, found.columns)
-    span = Span(time, leaf.first, leaf.last, found.time_kind)
+    span = ColdRange(time, leaf.first, leaf.last, found.time_kind)
     there = cold_digest(cold.batches(span, version=version), found.columns)
     if hot != there:
         return f"digests differ: {hot.rows:,} rows here, {there.rows:,} in the lake"
-    return Proof(version, hot)
+    return ChunkProof(version, hot)

@@ -9,7 +9,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Protocol
@@ -21,14 +23,15 @@ from psycopg import Connection
 
 from ebbtide.config.hottier import HotTable
 from ebbtide.errors import RefusedError
-from ebbtide.formats.iceberg.cold import ColdTable, Position, Span
+from ebbtide.formats.iceberg.cold import ColdRange, ColdTable
+from ebbtide.formats.iceberg.position import Position
 from ebbtide.hottier import adopt, drift, log
 from ebbtide.hottier.changes import Effect, effect_of, fill_from, rows_with_keys
-from ebbtide.hottier.pgoutput import Batch
+from ebbtide.hottier.pgoutput import ChangeBatch
 from ebbtide.hottier.server import Identity, identity
 from ebbtide.hottier.setup import altered, slot_state, unnamed
 from ebbtide.hottier.stops import Limit, Stop, first_stop
-from ebbtide.hottier.table import Found, Leaf, find
+from ebbtide.hottier.table import PartitionLeaf, ServerTable, find
 from ebbtide.hottier.values import CannotFollowError
 from ebbtide.run import RunContext
 from ebbtide.state.hottier import ChunkRecord, ChunkState, HotRecord, MirrorState
@@ -51,6 +54,9 @@ class Book(Protocol):
     def set_chunk(self, name: str, **values: Any) -> None: ...
 
 
+_logger = logging.getLogger(__name__)
+
+
 class StoppedError(RefusedError):
     """The mirror does not go on. `state` says whether a person's word is enough."""
 
@@ -70,7 +76,7 @@ class Mirror:
     book: Book
     context: RunContext
 
-    def drain(self, upto: int | None = None, *, newcomers: bool = True) -> Found:
+    def drain(self, upto: int | None = None, *, newcomers: bool = True) -> ServerTable:
         """Bring the cold table up to a position of the log, or to what is on the server's disk by now. Who has writers
         wait, or did so a moment ago, looks at no `newcomers`: partitions that somebody else made.
         """
@@ -83,23 +89,24 @@ class Mirror:
             self._read(found, upto)
             self._measure(upto)
         except CannotFollowError as error:
+            _logger.info("mirror of %s: degraded, %s", self.table.id, error.message)
             self.book.set_table(state=MirrorState.DEGRADED, because=error.message)
             raise self._degraded(error.message) from None
         except StoppedError as stopped:
             # What waits to be confirmed waits on, also where the mirror is past going on: a resync asks for it.
             waits = {"confirm": stopped.confirm} if stopped.state is MirrorState.STOPPED else {}
+            _logger.info("mirror of %s: %s, %s", self.table.id, stopped.state, stopped.because)
             self.book.set_table(state=stopped.state, because=stopped.because, **waits)
             raise
         self.book.set_table(state=MirrorState.STREAMING, because="", confirm=None)
         return found
 
-    def _read(self, found: Found, upto: int) -> None:
+    def _read(self, found: ServerTable, upto: int) -> None:
         record: HotRecord | None = self.book.record()
         while record is not None:
-            record = self._batch(record, found, upto)
-            self.context.cancellation.check()
+            record = self._peek(record, found, upto)
 
-    def _adopt(self, leaf: Leaf, found: Found) -> None:
+    def _adopt(self, leaf: PartitionLeaf, found: ServerTable) -> None:
         """A partition that somebody else made: its name joins the publication where the lake has its rows."""
         newcomer = adopt.look(self.connection, found, leaf)
         if newcomer is None:  # the next run asks again; until then it is published by its table
@@ -118,7 +125,7 @@ class Mirror:
     def _degraded(self, because: str) -> StoppedError:
         return StoppedError(self.table.id, because, MirrorState.DEGRADED)
 
-    def _start(self, found: Found) -> HotRecord:
+    def _start(self, found: ServerTable) -> HotRecord:
         """Positions mean something only here: the same server, its timeline, a slot that is not ahead."""
         record, now, slot = self.book.record(), identity(self.connection), self._slot()
         if record.state is MirrorState.DEGRADED:
@@ -141,6 +148,7 @@ class Mirror:
         assert reached is not None
         if slot[0] > reached:
             raise self._degraded("the server has forgotten log that the cold table does not have")
+        self.cold.restate()
         self.book.set_table(position=position.at)
         if slot[0] < reached:
             log.advance(self.connection, record.slot or "", reached)
@@ -151,7 +159,7 @@ class Mirror:
                 self.context.logger.debug("no right to write a running-transactions record")
         return record
 
-    def _follow_columns(self, found: Found, slot: str) -> None:
+    def _follow_columns(self, found: ServerTable, slot: str) -> None:
         if drift.follow(self.cold, found.columns, slot):
             for chunk in self.book.chunks():
                 if chunk.state is ChunkState.TIERED:
@@ -170,7 +178,7 @@ class Mirror:
             return "the server's log ends before what the cold table has: it was restored from a copy"
         return None
 
-    def _refuse_detached(self, found: Found) -> None:
+    def _refuse_detached(self, found: ServerTable) -> None:
         there = {leaf.oid for leaf in found.chunks}
         for chunk in self.book.chunks():
             if chunk.state in (ChunkState.ACTIVE, ChunkState.TIERED) and chunk.oid not in there:
@@ -181,37 +189,51 @@ class Mirror:
     def _slot(self) -> tuple[int, int, str] | None:
         return slot_state(self.connection, self.book.record().slot or "")
 
-    def _batch(self, record: HotRecord, found: Found, upto: int) -> HotRecord | None:
-        """One batch; None once nothing is left."""
+    def _peek(self, record: HotRecord, found: ServerTable, upto: int) -> HotRecord | None:
+        """Everything that one peek tells; None once nothing is left."""
         slot, publication = record.slot or "", record.publication or ""
         reached = record.reached or 0
-        whole = log.peek(self.connection, slot, publication, upto=upto)
-        batch = whole.after(reached)
-        if batch.end is None:
-            if whole.is_full:  # of what is known already: there may be more behind it
-                raise CannotFollowError("the server tells older log again and again", hint="`ebbtide tier resync`")
-            if upto > reached:
-                self.book.set_table(passed=upto)
-                log.advance(self.connection, slot, upto)
-            return None
+        more = left = False
+        with closing(log.peek(self.connection, slot, publication, upto=upto)) as parts:
+            for part in parts:
+                more = part.more
+                batch = part.after(record.reached or 0)
+                if (end := batch.end) is None:
+                    continue
+                record = self._batch(batch, record, found)
+                self.context.cancellation.check()
+                if left := record.reached != end:  # it is told again
+                    break
+        if left or (more and record.reached != reached):
+            log.advance(self.connection, slot, record.reached or 0)
+            return record
+        if more:  # of what is known already: there may be more behind it
+            raise CannotFollowError("the server tells older log again and again", hint="`ebbtide tier resync`")
+        if upto > (record.reached or 0):
+            self.book.set_table(passed=upto)
+        if max(upto, record.reached or 0) > reached:
+            log.advance(self.connection, slot, max(upto, record.reached or 0))
+        return None
+
+    def _batch(self, batch: ChangeBatch, record: HotRecord, found: ServerTable) -> HotRecord:
+        """As much of it as may be replayed at once."""
         stop = self._stop(batch, record, found)
         if stop is not None:
             batch = batch.until(stop.at)
         batch = _one_at_a_time(batch)
         if (end := batch.end) is not None:
-            record = self._apply(batch, record, found, end)
-        elif stop is not None:
-            raise self._stopped(stop)
-        return record
+            return self._apply(batch, record, found, end)
+        assert stop is not None, "a batch has an end"
+        raise self._stopped(stop)
 
-    def _stop(self, batch: Batch, record: HotRecord, found: Found) -> Stop | None:
+    def _stop(self, batch: ChangeBatch, record: HotRecord, found: ServerTable) -> Stop | None:
         """The first transaction that may not be replayed, if one of them may not."""
         spans = {chunk.oid: (chunk.name, chunk.first, chunk.last) for chunk in self.book.chunks()}
         spans |= {leaf.oid: (leaf.name, leaf.first, leaf.last) for leaf in found.chunks}
 
         def rows(oid: int) -> int:
             _, first, last = spans[oid]
-            return self.cold.rows(Span(self.table.time, first, last, found.time_kind))
+            return self.cold.rows(ColdRange(self.table.time, first, last, found.time_kind))
 
         names = {oid: name for oid, (name, _, _) in spans.items()}
         return first_stop(
@@ -234,7 +256,7 @@ class Mirror:
             )
         }
 
-    def _apply(self, batch: Batch, record: HotRecord, found: Found, end: int) -> HotRecord:
+    def _apply(self, batch: ChangeBatch, record: HotRecord, found: ServerTable, end: int) -> HotRecord:
         drift.refuse_renamed(self.cold, found.columns, (relation for _, relation in batch.relations))
         effect = effect_of(batch, found.columns)
         known = {chunk.oid: chunk for chunk in self.book.chunks()}
@@ -253,15 +275,18 @@ class Mirror:
         if (late := _lateness(effect, self.table.time, batch.committed_at)) is not None:
             values["lateness"] = max(late, record.lateness or 0)
         self.book.set_table(**values)
-        log.advance(self.connection, record.slot or "", end)
+        said = "mirror of %s: up to %X, %d rows as they are now, %d chunks truncated"
+        _logger.debug(said, self.table.id, end, effect.appended.num_rows + effect.merged.num_rows, len(truncated))
         return replace(record, **values)
 
-    def _commit(self, effect: Effect, truncated: list[ChunkRecord], record: HotRecord, found: Found, end: int) -> None:
+    def _commit(
+        self, effect: Effect, truncated: list[ChunkRecord], record: HotRecord, found: ServerTable, end: int
+    ) -> None:
         position = Position(record.system, record.timeline, end, record.slot or "")
         if truncated and (effect.appended.num_rows or effect.changes_rows):
             raise self._degraded("a TRUNCATE and changes came together: they cannot be told apart any more")
         if truncated:
-            spans = [Span(self.table.time, chunk.first, chunk.last, found.time_kind) for chunk in truncated]
+            spans = [ColdRange(self.table.time, chunk.first, chunk.last, found.time_kind) for chunk in truncated]
             self.cold.delete(spans, position)
             return
         if not effect.changes_rows:
@@ -276,9 +301,10 @@ class Mirror:
         record, slot = self.book.record(), self._slot()
         lag = max(upto - (record.reached or 0), 0)
         self.book.set_table(lag_bytes=lag, retained_bytes=slot[1] if slot else 0)
+        _logger.debug("mirror of %s: %d bytes of the log behind", self.table.id, lag)
 
 
-def _one_at_a_time(batch: Batch) -> Batch:
+def _one_at_a_time(batch: ChangeBatch) -> ChangeBatch:
     """What comes before the first TRUNCATE, or that transaction alone: it cuts, and the rest merges."""
     first = min((each.at for each in batch.truncated()), default=None)
     if first is None:
@@ -304,20 +330,20 @@ def merge(files: Iterator[pa.Table], effect: Effect, columns: Any) -> tuple[list
     return going, [*kept, fill_from(effect.merged, effect.holes, before, columns), effect.appended]
 
 
-def _spans(times: pa.ChunkedArray, column: str, kind: str) -> Iterator[Span]:
+def _spans(times: pa.ChunkedArray, column: str, kind: str) -> Iterator[ColdRange]:
     """Where the changed rows lie: day by day, or from the first to the last where there are many days."""
     instants = pc.unique(times.cast(pa.timestamp("us")))
     days = pc.unique(pc.floor_temporal(instants, unit="day"))
     try:
         found = sorted(_utc(day) for day in days.to_pylist())
     except (ValueError, OverflowError):  # beyond Python's calendar
-        yield Span(column, None, None, kind)
+        yield ColdRange(column, None, None, kind)
         return
     if len(found) > _MOST_SPANS:
-        yield Span(column, found[0], found[-1] + timedelta(days=1), kind)
+        yield ColdRange(column, found[0], found[-1] + timedelta(days=1), kind)
         return
     for day in found:
-        yield Span(column, day, day + timedelta(days=1), kind)
+        yield ColdRange(column, day, day + timedelta(days=1), kind)
 
 
 def _utc(at: date) -> datetime:

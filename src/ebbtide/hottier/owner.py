@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, ClassVar
 
 import psycopg
@@ -15,10 +15,10 @@ from ebbtide.acts.act import Act, ActResult, Phase, Stage
 from ebbtide.config.hottier import HotTable
 from ebbtide.errors import RefusedError
 from ebbtide.hottier import gate
+from ebbtide.hottier.batch import AnyMirror
 from ebbtide.hottier.chunks import covered
 from ebbtide.hottier.fence import another, drop, fence, unfence
-from ebbtide.hottier.mirror import Mirror
-from ebbtide.hottier.table import Found, Leaf, find
+from ebbtide.hottier.table import PartitionLeaf, ServerTable, find
 from ebbtide.ledger.ledger import Step
 from ebbtide.model.dataset import Catalog
 from ebbtide.model.durations import is_older
@@ -65,16 +65,9 @@ def why_kept(table: HotTable, chunk: ChunkRecord, holds: Collection[Hold], *, ga
     for hold in holds:
         if hold.scope is HoldScope.SUBJECT and not gated:
             return f"hold {hold.id}"
-        if any(name is not None and hold.covers(name, days_of(chunk)) for name in names):
+        if any(name is not None and hold.covers(name, chunk.days) for name in names):
             return f"hold {hold.id}"
     return None
-
-
-def days_of(chunk: ChunkRecord) -> Any:
-    """The first and the last day of its rows; None where an end is open."""
-    if chunk.first is None or chunk.last is None:
-        return None
-    return chunk.first.date(), (chunk.last - timedelta(microseconds=1)).date()
 
 
 @dataclass(slots=True)
@@ -82,7 +75,7 @@ class ChunkOwner:
     """Asks the registry and the holds; settles by looking at the server."""
 
     tables: dict[str, HotTable]
-    look: Callable[[HotTable], Found]
+    look: Callable[[HotTable], ServerTable]
     forced: bool = False
     verb: str = "tier drop"
 
@@ -124,7 +117,7 @@ class ChunkSettlement:
 
     table_id: str
     chunk: str
-    found: Found
+    found: ServerTable
     gone: bool
     gated: bool
     error: str | None
@@ -156,7 +149,7 @@ class ChunkDropper:
     """Carries out drops. `mirror` is the one of a table that has one."""
 
     session: Callable[[HotTable], Connection[tuple[Any, ...]]]
-    mirror: Callable[[HotTable], Mirror | None]
+    mirror: Callable[[HotTable], AnyMirror | None]
     check: Callable[[], None]
 
     def commit(self, result: ActResult) -> ActResult:
@@ -195,7 +188,12 @@ class ChunkDropper:
             raise
 
     def _prove(
-        self, connection: Connection[tuple[Any, ...]], mirror: Mirror, found: Found, stage: DropChunk, marker: int
+        self,
+        connection: Connection[tuple[Any, ...]],
+        mirror: AnyMirror,
+        found: ServerTable,
+        stage: DropChunk,
+        marker: int,
     ) -> None:
         """Everything once more, now that nobody writes: what was proven is what is there, here and in the lake."""
         record = mirror.book.record()
@@ -216,12 +214,12 @@ class ChunkDropper:
 _AGAIN = "nothing was dropped; the next run looks again"
 
 
-def _at(found: Found, stage: DropChunk) -> list[Leaf]:
+def _at(found: ServerTable, stage: DropChunk) -> list[PartitionLeaf]:
     """What has the chunk's name, or is the chunk under another one."""
     return [leaf for leaf in found.chunks if leaf.oid == stage.oid or leaf.name == stage.chunk]
 
 
-def _leaf(found: Found, stage: DropChunk) -> Leaf | None:
+def _leaf(found: ServerTable, stage: DropChunk) -> PartitionLeaf | None:
     """The partition that the act is about; None where it is gone."""
     there = _at(found, stage)
     meant = (stage.oid, stage.chunk, stage.first, stage.last)

@@ -14,7 +14,7 @@ from psycopg.sql import SQL, Composable, Composed, Literal
 
 from ebbtide.config.hottier import HotTable
 from ebbtide.hottier.statements import build
-from ebbtide.hottier.table import Found, Leaf
+from ebbtide.hottier.table import PartitionLeaf, ServerTable
 
 _MONDAY = datetime(1970, 1, 5, tzinfo=UTC)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -22,7 +22,7 @@ _NAME_BYTES = 40
 Range = tuple[datetime | None, datetime]
 
 
-def ahead(table: HotTable, found: Found, publication: str | None, *, now: datetime) -> list[Composed]:
+def ahead(table: HotTable, found: ServerTable, publication: str | None, *, now: datetime) -> list[Composed]:
     """What makes the chunks that are missing up to `ahead` lengths from now. Nothing for a range that is taken."""
     statements: list[Composed] = []
     for first, last in _missing(table, found, now):
@@ -31,7 +31,7 @@ def ahead(table: HotTable, found: Found, publication: str | None, *, now: dateti
 
 
 def new_chunk(
-    table: HotTable, found: Found, first: datetime, last: datetime, publication: str | None
+    table: HotTable, found: ServerTable, first: datetime, last: datetime, publication: str | None
 ) -> list[Composed]:
     """A chunk made beside the table and attached: `CREATE … PARTITION OF` would queue behind every reader."""
     leaf = (found.schema, chunk_name(found, first, table))
@@ -54,7 +54,7 @@ def new_chunk(
     return made
 
 
-def chunk_name(found: Found, first: datetime, table: HotTable) -> str:
+def chunk_name(found: ServerTable, first: datetime, table: HotTable) -> str:
     stem = found.name.encode()[:_NAME_BYTES].decode("utf-8", "ignore")
     return f"{stem}_p{first:%Y%m%d%H}" if table.chunk.unit == "h" else f"{stem}_p{first:%Y%m%d}"
 
@@ -67,10 +67,10 @@ def bound(at: datetime | None, kind: str) -> Composable:
     return Literal(shown + ("+00" if kind == "timestamptz" else ""))
 
 
-def _missing(table: HotTable, found: Found, now: datetime) -> Iterator[tuple[datetime, datetime]]:
+def _missing(table: HotTable, found: ServerTable, now: datetime) -> Iterator[tuple[datetime, datetime]]:
     length = table.chunk.exact
     taken = [(leaf.first, leaf.last) for leaf in found.leaves]
-    first = _floor(now, length)
+    first = floor(now, length)
     while first <= now + table.ahead * length:
         last = first + length
         if all((end is not None and end <= first) or (begin is not None and begin >= last) for begin, end in taken):
@@ -78,12 +78,13 @@ def _missing(table: HotTable, found: Found, now: datetime) -> Iterator[tuple[dat
         first = last
 
 
-def _floor(at: datetime, length: timedelta) -> datetime:
+def floor(at: datetime, length: timedelta) -> datetime:
+    """The begin of the chunk that a time lies in."""
     start = _MONDAY if length % timedelta(days=7) == timedelta(0) else _EPOCH
     return start + (at - start) // length * length
 
 
-def with_tombstone(found: Found, first: datetime | None, last: datetime) -> list[Composed]:
+def with_tombstone(found: ServerTable, first: datetime | None, last: datetime) -> list[Composed]:
     """What answers late rows of a range that is gone: it grows together with the tombstones beside it."""
     gone = [(leaf.first, leaf.last) for leaf in found.tombstones if leaf.last is not None]
     if not any(leaf.last is not None and first is not None and leaf.last <= first for leaf in found.leaves):
@@ -92,7 +93,7 @@ def with_tombstone(found: Found, first: datetime | None, last: datetime) -> list
     return _retomb(found, merged)
 
 
-def without_tombstone(found: Found, first: datetime | None, last: datetime) -> list[Composed]:
+def without_tombstone(found: ServerTable, first: datetime | None, last: datetime) -> list[Composed]:
     """What opens a range again that tombstones cover."""
     left: list[Range] = []
     for leaf in found.tombstones:
@@ -106,7 +107,7 @@ def without_tombstone(found: Found, first: datetime | None, last: datetime) -> l
     return _retomb(found, left)
 
 
-def _retomb(found: Found, ranges: Sequence[Range]) -> list[Composed]:
+def _retomb(found: ServerTable, ranges: Sequence[Range]) -> list[Composed]:
     kept = {(leaf.first, leaf.last) for leaf in found.tombstones} & set(ranges)
     statements = [
         build("DROP TABLE {leaf}", leaf=leaf.path) for leaf in found.tombstones if (leaf.first, leaf.last) not in kept
@@ -117,7 +118,7 @@ def _retomb(found: Found, ranges: Sequence[Range]) -> list[Composed]:
     return statements
 
 
-def _tombstone(found: Found, first: datetime | None, last: datetime) -> list[Composed]:
+def _tombstone(found: ServerTable, first: datetime | None, last: datetime) -> list[Composed]:
     stem = found.name.encode()[:_NAME_BYTES].decode("utf-8", "ignore")
     leaf = (found.schema, f"{stem}_gone{last:%Y%m%d%H%M%S}")
     window = f"before {last:%Y-%m-%d %H:%M:%S}+00" if first is None else f"{first:%Y-%m-%d %H:%M:%S}+00 to {last}"
@@ -162,5 +163,5 @@ def shown(connection: Connection[tuple[Any, ...]], statements: Sequence[Composed
     return tuple(each.as_string(connection) for each in statements)
 
 
-def leaf_at(found: Found, name: str) -> Leaf | None:
+def leaf_at(found: ServerTable, name: str) -> PartitionLeaf | None:
     return next((leaf for leaf in found.chunks if leaf.name == name), None)

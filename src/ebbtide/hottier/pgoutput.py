@@ -31,7 +31,7 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class LogMessage:
     """A message of ours in the log: DDL that a trigger saw, or the marker of a seal."""
 
     prefix: str
@@ -57,7 +57,7 @@ class Losses:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class RowChanges:
     """Changes of one kind on leaves with the same columns. `order` is their place in the log."""
 
     relation: Relation
@@ -68,19 +68,14 @@ class Changes:
 
 
 @dataclass(frozen=True)
-class Batch:
+class ChangeBatch:
     """Whole transactions of the log."""
 
     buffer: Bytes
     starts: Ints
     lengths: Ints
-    limit: int = 0
-    """How many messages were asked for."""
-
-    @property
-    def is_full(self) -> bool:
-        """Whether the log was read to its limit, so that there may be more."""
-        return 0 < self.limit <= len(self.starts)
+    more: bool = False
+    """Whether there may be more of the log behind it."""
 
     @cached_property
     def kinds(self) -> Bytes:
@@ -102,14 +97,14 @@ class Batch:
         at, ends = self.commits
         return ends[np.searchsorted(at, order)]
 
-    def until(self, end: int) -> Batch:
+    def until(self, end: int) -> ChangeBatch:
         """The transactions that end before this position; whole ones only."""
         at, ends = self.commits
         kept = at[ends < end]
         count = int(kept[-1]) + 1 if len(kept) else 0
-        return Batch(self.buffer, self.starts[:count], self.lengths[:count])
+        return ChangeBatch(self.buffer, self.starts[:count], self.lengths[:count])
 
-    def after(self, position: int) -> Batch:
+    def after(self, position: int) -> ChangeBatch:
         """The transactions that end behind this position: after a crash the server may tell older ones again.
 
         With what older ones described: a relation is told once.
@@ -118,7 +113,21 @@ class Batch:
         old = at[ends <= position]
         first = int(old[-1]) + 1 if len(old) else 0
         kept = (np.arange(len(self.starts)) >= first) | (self.kinds == _R)
-        return Batch(self.buffer, self.starts[kept], self.lengths[kept])
+        return ChangeBatch(self.buffer, self.starts[kept], self.lengths[kept])
+
+    def split(self) -> tuple[ChangeBatch, bytes, bytes]:
+        """The whole transactions; and the messages, with their lengths, that whoever reads on begins with: what was
+        described last of each partition, and the transaction that has not ended.
+        """
+        at, _ = self.commits
+        count = int(at[-1]) + 1 if len(at) else 0
+        described = {relation.oid: n for n, relation in self.relations if n < count}
+        kept = np.array([*sorted(described.values()), *range(count, len(self.starts))], np.int64)
+        messages = b"".join([self._raw(int(n)) for n in kept[: len(described)]])
+        if count < len(self.starts):
+            messages += self.buffer[int(self.starts[count]) :].tobytes()
+        whole = ChangeBatch(self.buffer, self.starts[:count], self.lengths[:count], self.more)
+        return whole, messages, self.lengths[kept].astype(">i4").tobytes()
 
     @property
     def committed_at(self) -> int:
@@ -126,7 +135,7 @@ class Batch:
         at, _ = self.commits
         return int(integers(self.buffer, self.starts[at[-1:]] + 18, 8)[0])
 
-    def told(self, prefix: str) -> Iterator[Told]:
+    def told(self, prefix: str) -> Iterator[LogMessage]:
         """Messages whose prefix begins like that, in the order of the log. Those of others are passed by."""
         # One that is not transactional says nothing: it survives a transaction that is undone.
         last = self.commits[0][-1] if len(self.commits[0]) else -1
@@ -136,7 +145,7 @@ class Batch:
             name, _, rest = self._raw(int(n))[10:].partition(b"\0")
             if name.startswith(prefix.encode()):
                 at = int(self.commit_of(np.array([n]))[0])
-                yield Told(name.decode(), rest[4:].decode(), at)
+                yield LogMessage(name.decode(), rest[4:].decode(), at)
 
     def truncated(self) -> Iterator[Truncated]:
         for n in np.flatnonzero(self.kinds == _T):
@@ -168,7 +177,7 @@ class Batch:
         start = int(self.starts[n])
         return self.buffer[start : start + int(self.lengths[n])].tobytes()
 
-    def changes(self) -> Iterator[Changes]:
+    def changes(self) -> Iterator[RowChanges]:
         """All row changes, grouped by the columns of their leaves and by which images they carry."""
         places = np.flatnonzero(np.isin(self.kinds, (_I, _U, _D)))
         if not len(places):
@@ -182,14 +191,14 @@ class Batch:
                 if chosen.any():
                     yield self._fields(relation, oids[rows][chosen], order[chosen], kind, image)
 
-    def _fields(self, relation: Relation, oids: Ints, order: Ints, kind: int, image: int) -> Changes:
+    def _fields(self, relation: Relation, oids: Ints, order: Ints, kind: int, image: int) -> RowChanges:
         at, old, new = self.starts[order] + 6, None, None
         if image != _NEW:
             old, at = fields(self.buffer, at, len(relation.columns))
             at = at + 1  # the letter before the new row
         if kind != _D:
             new, _ = fields(self.buffer, at, len(relation.columns))
-        return Changes(relation, oids, order, new, old)
+        return RowChanges(relation, oids, order, new, old)
 
     def _by_relation(self, places: Ints, oids: Ints) -> Iterator[tuple[Relation, NDArray[np.int64]]]:
         by_columns: dict[tuple[str, ...], list[NDArray[np.int64]]] = {}
@@ -245,8 +254,8 @@ def fields(buffer: Bytes, at: Ints, count: int, *, copied: bool = False) -> tupl
     return tuple(found), at
 
 
-def joined(messages: bytes, lengths: bytes, *, limit: int = 0) -> Batch:
+def joined(messages: bytes, lengths: bytes, *, more: bool = False) -> ChangeBatch:
     """A batch from messages back to back, and their lengths as the server packed them."""
     sizes = np.frombuffer(lengths, ">i4").astype(np.int64)
     ends = np.cumsum(sizes)
-    return Batch(np.frombuffer(messages, np.uint8), ends - sizes, sizes, limit)
+    return ChangeBatch(np.frombuffer(messages, np.uint8), ends - sizes, sizes, more)

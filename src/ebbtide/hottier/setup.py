@@ -19,7 +19,7 @@ from ebbtide.config.hottier import HotTable, ServerUrl
 from ebbtide.errors import ConflictError, RefusedError
 from ebbtide.hottier.server import connect
 from ebbtide.hottier.statements import build, statement
-from ebbtide.hottier.table import Found, Leaf
+from ebbtide.hottier.table import PartitionLeaf, ServerTable
 
 Session = Connection[tuple[Any, ...]]
 _WAIT = "30s"
@@ -49,7 +49,7 @@ def name_for(connection: Session, project: str, table: HotTable) -> str:
     return "ebbtide_" + hashlib.sha256(f"{project}\0{row[0]}\0{table.id}".encode()).hexdigest()[:16]
 
 
-def publish(found: Found, name: str) -> list[Composed]:
+def publish(found: ServerTable, name: str) -> list[Composed]:
     """What makes the publication of a table and of each leaf by its name."""
     tables = SQL(", ").join(
         build("{t}", t=path) for path in (found.path, *(leaf.path for leaf in found.chunks))
@@ -118,7 +118,7 @@ def drop_slot(connection: Session, name: str) -> None:
         connection.execute("SELECT pg_drop_replication_slot(%s)", [name])
 
 
-def altered(connection: Session, found: Found, name: str) -> str | None:
+def altered(connection: Session, found: ServerTable, name: str) -> str | None:
     """Why a publication no longer publishes every change of the table; None where it does."""
     row = connection.execute(statement("publication"), {"name": name, "oid": found.oid}).fetchone()
     if row is None:
@@ -129,7 +129,7 @@ def altered(connection: Session, found: Found, name: str) -> str | None:
     return None if has_table else "its publication was altered: it no longer has the table"
 
 
-def unnamed(connection: Session, found: Found, name: str) -> list[Leaf]:
+def unnamed(connection: Session, found: ServerTable, name: str) -> list[PartitionLeaf]:
     """The chunks that a publication does not name: what is written into one after a DETACH would not be published."""
     row = connection.execute(statement("publication"), {"name": name, "oid": found.oid}).fetchone()
     return [] if row is None else [leaf for leaf in found.chunks if leaf.oid not in row[3]]

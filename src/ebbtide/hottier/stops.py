@@ -12,7 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ebbtide.hottier.pgoutput import Batch
+from ebbtide.hottier.pgoutput import ChangeBatch
+
+ERASED = "ebbtide.erase"
+"""The message in the log of a transaction in which people left who had asked for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,9 @@ class Limit:
     """How many rows of a chunk are in the lake before the batch."""
 
 
-def first_stop(batch: Batch, limit: Limit, *, rewritten: Collection[int], publication: Collection[int]) -> Stop | None:
+def first_stop(
+    batch: ChangeBatch, limit: Limit, *, rewritten: Collection[int], publication: Collection[int]
+) -> Stop | None:
     """The first transaction that is not replayed, with everything that speaks against it."""
     stops = [*_broken(batch, rewritten, publication), *_truncated(batch, limit), *_large_deletes(batch, limit)]
     if not stops:
@@ -48,7 +53,7 @@ def first_stop(batch: Batch, limit: Limit, *, rewritten: Collection[int], public
     return Stop(at, "; ".join(stop.because for stop in shown), shown[0].degraded)
 
 
-def _broken(batch: Batch, rewritten: Collection[int], publication: Collection[int]) -> Iterator[Stop]:
+def _broken(batch: ChangeBatch, rewritten: Collection[int], publication: Collection[int]) -> Iterator[Stop]:
     own = {each.at for each in batch.told("ebbtide.own")}
     for each in batch.told("ebbtide.rewrite"):
         if int(each.content) in rewritten and each.at not in own:
@@ -59,7 +64,7 @@ def _broken(batch: Batch, rewritten: Collection[int], publication: Collection[in
             yield Stop(each.at, "its publication was altered", degraded=True)
 
 
-def _truncated(batch: Batch, limit: Limit) -> Iterator[Stop]:
+def _truncated(batch: ChangeBatch, limit: Limit) -> Iterator[Stop]:
     for each in batch.truncated():
         if each.at != limit.confirmed:
             yield Stop(each.at, f"a TRUNCATE of {_named(each.oids, limit)}: its rows are still in the lake")
@@ -72,10 +77,13 @@ def _named(oids: Iterable[int], limit: Limit) -> str:
     return f"chunk {names[0]}" if len(names) == 1 else f"chunks {', '.join(names)}"
 
 
-def _large_deletes(batch: Batch, limit: Limit) -> Iterator[Stop]:
-    """Of each chunk the first transaction that takes more than the share of what the chunk had right before it."""
+def _large_deletes(batch: ChangeBatch, limit: Limit) -> Iterator[Stop]:
+    """Of each chunk the first transaction that takes more than the share of what the chunk had right before it; not one
+    in which people who asked for it left: their requests were limited when they were planned.
+    """
+    erased = [each.at for each in batch.told(ERASED)]
     for loss in batch.losses():
-        waits = (loss.deleted > 0) & (loss.ends != limit.confirmed)
+        waits = (loss.deleted > 0) & (loss.ends != limit.confirmed) & ~np.isin(loss.ends, erased)
         if not waits.any():
             continue
         if (name := limit.names.get(loss.oid)) is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -20,7 +21,7 @@ _BOUND = re.compile(r"FOR VALUES FROM \((.+)\) TO \((.+)\)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class PartitionLeaf:
     """A partition. A missing bound is the end of time on that side. A tombstone refuses every row."""
 
     oid: int
@@ -41,7 +42,7 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ServerTable:
     """A table, found. `partitioned` says whether it has chunks."""
 
     oid: int
@@ -51,22 +52,22 @@ class Found:
     partitioned: bool
     columns: Columns
     time_kind: str
-    leaves: tuple[Leaf, ...]
+    leaves: tuple[PartitionLeaf, ...]
 
     @property
     def path(self) -> tuple[str, str]:
         return self.schema, self.name
 
     @property
-    def chunks(self) -> tuple[Leaf, ...]:
+    def chunks(self) -> tuple[PartitionLeaf, ...]:
         return tuple(leaf for leaf in self.leaves if not leaf.tombstone)
 
     @property
-    def tombstones(self) -> tuple[Leaf, ...]:
+    def tombstones(self) -> tuple[PartitionLeaf, ...]:
         return tuple(leaf for leaf in self.leaves if leaf.tombstone)
 
 
-def find(connection: Connection[tuple[Any, ...]], table: HotTable) -> Found:
+def find(connection: Connection[tuple[Any, ...]], table: HotTable) -> ServerTable:
     """Look the table up; an `InputError` where there is none, or one of another kind."""
     schema, name = table.path
     row = connection.execute(
@@ -100,7 +101,7 @@ def find(connection: Connection[tuple[Any, ...]], table: HotTable) -> Found:
     if kind == "p":
         _refuse_other_key(connection, table, oid)
     leaves = _leaves(connection, oid) if kind == "p" else ()
-    return Found(oid, schema, name, owner, kind == "p", columns, time.kind, leaves)
+    return ServerTable(oid, schema, name, owner, kind == "p", columns, time.kind, leaves)
 
 
 def _refuse_other_key(connection: Connection[tuple[Any, ...]], table: HotTable, oid: int) -> None:
@@ -118,63 +119,82 @@ def _refuse_other_key(connection: Connection[tuple[Any, ...]], table: HotTable, 
         )  # fmt: skip
 
 
-def _leaves(connection: Connection[tuple[Any, ...]], oid: int) -> tuple[Leaf, ...]:
-    found = []
-    for leaf, schema, name, bound, tombstone in connection.execute(statement("leaves"), {"oid": oid}):
-        first, last = _range(connection, name, bound)
-        found.append(Leaf(leaf, schema, name, first, last, tombstone))
-    return tuple(found)
+def _leaves(connection: Connection[tuple[Any, ...]], oid: int) -> tuple[PartitionLeaf, ...]:
+    rows = connection.execute(statement("leaves"), {"oid": oid}).fetchall()
+    ranges = _ranges(connection, {name: bound for _, _, name, bound, _ in rows})
+    return tuple(
+        PartitionLeaf(leaf, schema, name, *ranges[name], tombstone) for leaf, schema, name, _, tombstone in rows
+    )
 
 
-def is_still(connection: Connection[tuple[Any, ...]], found: Found, leaf: Leaf) -> bool:
+def is_still(connection: Connection[tuple[Any, ...]], found: ServerTable, leaf: PartitionLeaf) -> bool:
     """Whether the partition that has the leaf's name now is the leaf, and has its range."""
     named = {"schema": leaf.schema, "name": leaf.name, "parent": found.oid}
     row = connection.execute(statement("leaf"), named).fetchone()
-    return row is not None and row[0] == leaf.oid and _range(connection, leaf.name, row[1]) == (leaf.first, leaf.last)
+    if row is None or row[0] != leaf.oid:
+        return False
+    return _ranges(connection, {leaf.name: row[1]})[leaf.name] == (leaf.first, leaf.last)
 
 
-def _range(
-    connection: Connection[tuple[Any, ...]], name: str, bound: str | None
-) -> tuple[datetime | None, datetime | None]:
-    match = _BOUND.fullmatch(bound or "")
-    if match is None:
-        raise RefusedError(
-            f"{name} is a default partition: its rows would lie in no chunk", hint="detach it, or give it bounds"
-        )
-    return _instant(connection, name, match[1], _OPEN_BELOW), _instant(connection, name, match[2], _OPEN_ABOVE)
+def _ranges(
+    connection: Connection[tuple[Any, ...]], bounds: Mapping[str, str | None]
+) -> dict[str, tuple[datetime | None, datetime | None]]:
+    """The ranges of partitions by their names, from bounds as the server writes them: one question for all."""
+    texts: dict[str, tuple[str, str]] = {}
+    for name, bound in bounds.items():
+        match = _BOUND.fullmatch(bound or "")
+        if match is None:
+            raise RefusedError(
+                f"{name} is a default partition: its rows would lie in no chunk", hint="detach it, or give it bounds"
+            )
+        texts[name] = match[1].strip("'"), match[2].strip("'")
+    asked = {text for first, last in texts.values() for text in (first, last)} - {*_OPEN_BELOW, *_OPEN_ABOVE}
+    instants = _instants(connection, asked)
+
+    def at(name: str, text: str, open_: tuple[str, str]) -> datetime | None:
+        if text in open_:
+            return None
+        if (found := instants.get(text)) is None:
+            raise RefusedError(f"{name} has a bound beyond the calendar", hint="give it one of the years 1 to 9998")
+        return found
+
+    return {name: (at(name, f, _OPEN_BELOW), at(name, t, _OPEN_ABOVE)) for name, (f, t) in texts.items()}
 
 
-def _instant(connection: Connection[tuple[Any, ...]], name: str, text: str, open_: tuple[str, str]) -> datetime | None:
-    """A bound as the server's own cast reads it, in UTC. Times without a zone are meant in UTC.
+def _instants(connection: Connection[tuple[Any, ...]], texts: Collection[str]) -> dict[str, datetime | None]:
+    """Bounds as the server's own cast reads them, in UTC. Times without a zone are meant in UTC.
 
     Infinity is an open end: the lake takes no infinite time, so none is between the two.
     """
-    if (text := text.strip("'")) in open_:
-        return None
-    row = connection.execute(
-        "SELECT CASE WHEN at >= '0001-01-01+00' AND at < '9999-12-31+00' THEN at END"
-        " FROM (SELECT %s::timestamptz) b (at)",
-        [text],
-    ).fetchone()
-    if row is None or row[0] is None:
-        raise RefusedError(f"{name} has a bound beyond the calendar", hint="give it one of the years 1 to 9998")
-    return row[0].astimezone(UTC)  # type: ignore[no-any-return]
+    if not texts:
+        return {}
+    rows = connection.execute(
+        "SELECT t, CASE WHEN t::timestamptz >= '0001-01-01+00' AND t::timestamptz < '9999-12-31+00'"
+        " THEN t::timestamptz END FROM unnest(%s::text[]) b (t)",
+        [list(texts)],
+    )
+    return {text: None if at is None else at.astimezone(UTC) for text, at in rows}
 
 
-def refuse_unfit(connection: Connection[tuple[Any, ...]], found: Found, *, synced: bool) -> tuple[str, ...]:
+def refuse_unfit(
+    connection: Connection[tuple[Any, ...]], found: ServerTable, *, synced: bool, streamed: bool
+) -> tuple[str, ...]:
     """Every reason why it cannot be tiered. Named rights come with the statement that grants them."""
     problems = []
     if identity(connection).version < OLDEST:
         problems.append(f"the server is older than PostgreSQL {OLDEST}")
     if synced:
         problems += found.columns.problems
+    if streamed:
         level = connection.execute("SELECT current_setting('wal_level')").fetchone()
         if level is None or level[0] != "logical":
-            problems.append("the server has wal_level = replica: set it to logical and restart the server")
+            problems.append(
+                "the server has wal_level = replica: set it to logical and restart the server, or say `mirror: batch`"
+            )
     known = {"oid": found.oid, "synced": synced}
     problems += [f"{name} {why}" for name, why in connection.execute(statement("preflight"), known)]
-    for right, has, grant in connection.execute(statement("rights"), {"oid": found.oid}):
-        if not has and (synced or right == "ownership of the table"):
+    for right, in_mirror_alone, has, grant in connection.execute(statement("rights"), {"oid": found.oid}):
+        if not has and (streamed or not in_mirror_alone):
             problems.append(f"the role lacks {right}: {grant}")
     installed = connection.execute(statement("watchers")).fetchone()
     if installed is None or not installed[0]:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from ebbtide.errors import RefusedError
-from ebbtide.hottier.columns import Column
+from ebbtide.hottier.columns import ServerColumn
 
 Bytes = NDArray[np.uint8]
 Ints = NDArray[np.int64]
@@ -58,8 +58,8 @@ def integers(buffer: Bytes, at: Ints, size: int) -> Ints:
     return raw.view(f">i{size}").ravel().astype(np.int64)
 
 
-def to_arrow(buffer: Bytes, field: Field, column: Column) -> pa.Array:
-    """The values of one column."""
+def plain_to_arrow(buffer: Bytes, field: Field, column: ServerColumn) -> pa.Array:
+    """The values of one column that has no arrays."""
     kind, there = column.kind, field.there
     mask = None if there.all() else ~there
     at = np.where(there, field.start, 0)
@@ -81,7 +81,7 @@ def to_arrow(buffer: Bytes, field: Field, column: Column) -> pa.Array:
     return _spans(buffer, field.start + skip, field.length - skip, there, column.arrow)
 
 
-def _time(buffer: Bytes, at: Ints, there: NDArray[np.bool_], mask: Any, column: Column) -> pa.Array:
+def _time(buffer: Bytes, at: Ints, there: NDArray[np.bool_], mask: Any, column: ServerColumn) -> pa.Array:
     size, edge = (4, 1 << 31) if column.kind == "date" else (8, 1 << 63)
     raw = integers(buffer, at, size)
     if (there & ((raw == -edge) | (raw == edge - 1))).any():
@@ -132,7 +132,7 @@ def _uuid(buffer: Bytes, field: Field, mask: Any) -> pa.Array:
     return found if mask is None else pa.compute.if_else(pa.array(~mask), found, None)
 
 
-def _numeric(buffer: Bytes, field: Field, column: Column) -> pa.Array:
+def _numeric(buffer: Bytes, field: Field, column: ServerColumn) -> pa.Array:
     """Groups of four decimal digits with a weight, into unscaled integers of the column's scale."""
     there, at = field.there, np.where(field.there, field.start, 0)
     groups = np.where(there, integers(buffer, at, 2), 0)
@@ -156,7 +156,9 @@ def _numeric(buffer: Bytes, field: Field, column: Column) -> pa.Array:
     return pa.Array.from_buffers(column.arrow, len(total), [valid, pa.py_buffer(wide)])
 
 
-def _wide_numeric(buffer: Bytes, field: Field, column: Column, groups: Ints, weight: Ints, sign: Ints) -> pa.Array:
+def _wide_numeric(
+    buffer: Bytes, field: Field, column: ServerColumn, groups: Ints, weight: Ints, sign: Ints
+) -> pa.Array:
     """More than 18 digits are rare, and are counted row by row."""
     found: list[Decimal | None] = []
     for row in range(len(field.start)):

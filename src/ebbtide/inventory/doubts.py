@@ -80,13 +80,13 @@ def unread(inventory: Inventory, in_doubt: Iterable[Doubt], ignored: Iterable[Ig
     """
     passed = {each.dataset for each in ignored if each.holds(now)}
     silent = {failed.catalog for failed in inventory.current.catalog_errors if not failed.shares}
-    found = {
+    reasons = {
         row["table_id"] or row["catalog"]: row["error"]
         for row in inventory.errors()
         if row["catalog"] not in passed and (row["table_id"] is None or row["catalog"] not in silent)
     }
-    found = {doubt.name: doubt.reason for doubt in in_doubt} | found
-    return [Doubt(name, reason).text for name, reason in found.items() if name not in passed]
+    reasons = {doubt.name: doubt.reason for doubt in in_doubt} | reasons
+    return [Doubt(name, reason).text for name, reason in reasons.items() if name not in passed]
 
 
 def declarations(catalogs: Mapping[str, Catalog], ignored: Iterable[Ignored], *, now: datetime) -> list[str]:

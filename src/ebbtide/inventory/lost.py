@@ -17,7 +17,7 @@ from ebbtide.storage.files import open_store
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CatalogAnswer:
     """What one catalog said."""
 
     catalog: Catalog
@@ -38,7 +38,7 @@ class Lost:
 
     before: Inventory
 
-    def looked_for(self, answer: Answer) -> Answer:
+    def looked_for(self, answer: CatalogAnswer) -> CatalogAnswer:
         """The answer with an error for every dataset that it leaves out and of which something still lies there."""
         if answer.error is not None or not answer.catalog.lists_folders:
             return answer

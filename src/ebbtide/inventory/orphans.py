@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.listing import Listing
 from ebbtide.inventory.markers import are_views, without_taken, without_views
-from ebbtide.inventory.ownership import SHAPES, Condemned, Kind, OwnedPrefix, areas
+from ebbtide.inventory.ownership import SHAPES, Condemned, OwnedPrefix, PrefixKind, areas
 from ebbtide.kernel.engine import Parquet, connection, hand_in, literal, load, save, scan, table_of
 from ebbtide.kernel.engine import current as current_rows
 from ebbtide.kernel.steps import run_steps
@@ -62,7 +62,7 @@ class Unregistered:
 
 
 @dataclass(frozen=True)
-class Orphans:
+class OrphanFiles:
     """`files` has `table_id, folder, path, bytes, modified_at`: candidates, whatever their age. `former` are the owners
     that are no datasets any more, with their formats.
     """
@@ -97,7 +97,7 @@ def find_orphans(
     exclusive: Sequence[str],
     condemned: Sequence[Condemned] = (),
     tasks: Tasks | None = None,
-) -> Orphans:
+) -> OrphanFiles:
     """What lies in the storage and no dataset of the inventory references, which was read after the listing.
 
     `exclusive` are normalised prefixes.
@@ -119,16 +119,18 @@ def find_orphans(
         run_steps(engine, "ebbtide.inventory", "sql/candidates")
         if tasks is not None and aside and isinstance(references, Parquet):
             parts = max(2, -(-rows // _ROWS_OF_PART))
-            files = _in_tasks(engine, _Seen(references, _scans(inventory), listing.listed_at, parts), tasks)
+            files = _in_tasks(engine, _References(references, _scans(inventory), listing.listed_at, parts), tasks)
         else:
             files = _unreferenced(engine)
         folders = engine.sql("SELECT * FROM unregistered").to_arrow_table().to_pylist()
     gone = {
         area.table_id: area.format
         for area in owners.values()
-        if area.kind in (Kind.FORMER, Kind.CONDEMNED) and area.table_id and area.table_id not in current.entries
+        if area.kind in (PrefixKind.FORMER, PrefixKind.CONDEMNED)
+        and area.table_id
+        and area.table_id not in current.entries
     }
-    return Orphans(without_views(files, catalogs), gone, folders, owners, catalogs)
+    return OrphanFiles(without_views(files, catalogs), gone, folders, owners, catalogs)
 
 
 def _rows_in(files: Sequence[Path | str]) -> int:
@@ -142,7 +144,7 @@ def _unreferenced(engine: DuckDBPyConnection) -> pa.Table:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _References:
     """The references for a task: files that it can reach, which of their rows count, and when."""
 
     files: Parquet
@@ -151,7 +153,7 @@ class _Seen:
     parts: int
 
 
-def _in_tasks(engine: DuckDBPyConnection, seen: _Seen, tasks: Tasks) -> pa.Table:
+def _in_tasks(engine: DuckDBPyConnection, seen: _References, tasks: Tasks) -> pa.Table:
     with WorkFolder(tasks.folder, "orphans-") as folder:
         candidates = Path(folder, "candidates.parquet")
         save(engine, "candidates", candidates)
@@ -159,7 +161,7 @@ def _in_tasks(engine: DuckDBPyConnection, seen: _Seen, tasks: Tasks) -> pa.Table
     return pa.concat_tables([_FILES.empty_table(), *found])
 
 
-def _part(seen: _Seen, candidates: Path, memory: str, number: int) -> pa.Table:
+def _part(seen: _References, candidates: Path, memory: str, number: int) -> pa.Table:
     """The orphans among the paths of some hashes."""
     mine = f"hash(loosely(path)) % {seen.parts} = {number}"
     with connection(threads=1, memory=memory) as engine:

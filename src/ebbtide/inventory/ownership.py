@@ -29,7 +29,7 @@ SHAPES = {
 _NUMBER = re.compile(r"/(?:v(\d+)|(\d+)-[^/]*)(?:\.gz)?\.metadata\.json(?:\.gz)?$")
 
 
-class Kind(StrEnum):
+class PrefixKind(StrEnum):
     """What a folder is. Only the files of the first three are ever candidates."""
 
     LIVE = "live"
@@ -55,7 +55,7 @@ class OwnedPrefix:
     """
 
     location: str
-    kind: Kind
+    kind: PrefixKind
     format: str
     table_id: str | None = None
     metadata: int | None = None
@@ -101,15 +101,17 @@ def areas(
     found: dict[str, OwnedPrefix] = {}
     for former in current.former:
         if any(is_inside(former.location, prefix) for prefix in exclusive):
-            found[former.location] = OwnedPrefix(former.location, Kind.FORMER, former.format, former.table_id)
+            found[former.location] = OwnedPrefix(former.location, PrefixKind.FORMER, former.format, former.table_id)
     for location, shape in shaped.items():
-        kind = Kind.BORDER if shape == "checkpoint" else Kind.UNREGISTERED
+        kind = PrefixKind.BORDER if shape == "checkpoint" else PrefixKind.UNREGISTERED
         known = found.get(location)
         found[location] = OwnedPrefix(location, kind, shape, known.table_id if known else None)
     for folder in condemned:
         if any(is_inside(folder.path, prefix) for prefix in exclusive):
             shape = shaped.get(folder.path, "")
-            found[folder.path] = OwnedPrefix(folder.path, Kind.CONDEMNED, shape, folder.table_id, before=folder.at)
+            found[folder.path] = OwnedPrefix(
+                folder.path, PrefixKind.CONDEMNED, shape, folder.table_id, before=folder.at
+            )
     for entry in current.entries.values():
         if not entry.location:
             continue
@@ -118,16 +120,16 @@ def areas(
         if format_ == "iceberg":
             # Metadata may lie elsewhere: that folder looks like a table, and is part of this one.
             beside = entry.token.rpartition("/")[0].removesuffix("/metadata")
-            if beside and beside != entry.location and found.get(beside, _NOBODY).kind is not Kind.LIVE:
-                found[beside] = OwnedPrefix(beside, Kind.BORDER, format_)
+            if beside and beside != entry.location and found.get(beside, _NOBODY).kind is not PrefixKind.LIVE:
+                found[beside] = OwnedPrefix(beside, PrefixKind.BORDER, format_)
             match = _NUMBER.search(entry.token)
             metadata = int(match.group(1) or match.group(2)) if match else None
         for place in entry.places:
-            found[place] = OwnedPrefix(place, Kind.LIVE, format_, entry.table_id, metadata)
+            found[place] = OwnedPrefix(place, PrefixKind.LIVE, format_, entry.table_id, metadata)
     return found
 
 
-_NOBODY = OwnedPrefix("", Kind.BORDER, "")
+_NOBODY = OwnedPrefix("", PrefixKind.BORDER, "")
 
 
 def owner_of(path: str, format_: str, current: Current, catalogs: Mapping[str, Catalog]) -> str:

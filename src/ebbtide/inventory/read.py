@@ -36,7 +36,7 @@ Sessions = Callable[[], "SparkSession"]
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class ReadOrder:
     """What every worker of one scan must know."""
 
     inventory: Path
@@ -46,7 +46,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ReadOutcome:
     """What became of one dataset: the segment that holds it, or the error.
 
     `doubt`, `borrowed`, `identity` and `was_at` are as in the inventory's entry.
@@ -66,7 +66,7 @@ class Outcome:
 Work = tuple[Catalog, TableHandle]
 
 
-def read_all(work: Sequence[Work], order: Order, sessions: Sessions, context: RunContext) -> Iterator[Outcome]:
+def read_all(work: Sequence[Work], order: ReadOrder, sessions: Sessions, context: RunContext) -> Iterator[ReadOutcome]:
     """Read every dataset of `work`; one that fails is an outcome with an error and leaves the others alone."""
     in_tasks = [item for item in work if load_format(item[0].format).reads_in_tasks]
     on_driver = [item for item in work if not load_format(item[0].format).reads_in_tasks]
@@ -85,8 +85,8 @@ def _running_session() -> SparkSession | None:
 
 
 def _on_driver(
-    work: Sequence[Work], order: Order, spark: SparkSession | None, context: RunContext
-) -> Iterator[Outcome]:
+    work: Sequence[Work], order: ReadOrder, spark: SparkSession | None, context: RunContext
+) -> Iterator[ReadOutcome]:
     if not work:
         return
     writer = SegmentWriter(order.inventory, f"{order.scan_id}-driver")
@@ -102,15 +102,17 @@ def _on_driver(
     writer.close()
 
 
-def _in_tasks(work: Sequence[Work], order: Order, spark: SparkSession, context: RunContext) -> Iterator[Outcome]:
+def _in_tasks(
+    work: Sequence[Work], order: ReadOrder, spark: SparkSession, context: RunContext
+) -> Iterator[ReadOutcome]:
     cluster = spark.sparkContext
     slices = min(len(work), cluster.defaultParallelism * 4)
     group = f"ebbtide-scan-{order.scan_id}"
 
-    def run() -> list[Outcome]:
+    def run() -> list[ReadOutcome]:
         cluster.setJobGroup(group, "ebbtide scan")
         tasks = cluster.parallelize(work, slices).mapPartitions(lambda items: _read_slice(items, order))
-        outcomes: list[Outcome] = tasks.collect()
+        outcomes: list[ReadOutcome] = tasks.collect()
         return outcomes
 
     with ThreadPoolExecutor(1) as pool:
@@ -136,7 +138,7 @@ def _finished_tasks(spark: SparkSession, group: str) -> int:
     return sum(stage.numCompletedTasks for stage in stages)
 
 
-def _read_slice(items: Iterable[Work], order: Order) -> Iterator[Outcome]:
+def _read_slice(items: Iterable[Work], order: ReadOrder) -> Iterator[ReadOutcome]:
     # The name is new for each attempt: what a task leaves that is run twice is named by no outcome.
     writer = SegmentWriter(order.inventory, f"{order.scan_id}-{uuid4().hex[:12]}")
     outcomes = [_keep(_read(item, order, None), writer) for item in items]
@@ -144,27 +146,27 @@ def _read_slice(items: Iterable[Work], order: Order) -> Iterator[Outcome]:
     return iter(outcomes)
 
 
-_Result = tuple[Outcome, list[tuple[str, list[tuple[object, ...]]]]]
+_Result = tuple[ReadOutcome, list[tuple[str, list[tuple[object, ...]]]]]
 
 
-def _read(item: Work, order: Order, spark: SparkSession | None) -> _Result:
-    catalog, found = item
+def _read(item: Work, order: ReadOrder, spark: SparkSession | None) -> _Result:
+    catalog, handle = item
     format_ = load_format(catalog.format)
     try:
-        reading = format_.read(found, catalog, order.depth, spark)
+        reading = format_.read(handle, catalog, order.depth, spark)
         capabilities = sorted(str(c) for c, support in format_.capabilities.items() if support)
         sections = list(rows_of(reading, capabilities, order.scan_id, order.now))
     except Exception as error:
-        known = UnreadableError.of(str(found.id), error)
-        return Outcome(str(found.id), found.location, "", known.message, known.hint), []
-    outcome = Outcome(
-        str(found.id), reading.location, "", doubt=reading.doubt, borrowed=reading.borrowed, identity=reading.identity,
+        known = UnreadableError.of(str(handle.id), error)
+        return ReadOutcome(str(handle.id), handle.location, "", known.message, known.hint), []
+    outcome = ReadOutcome(
+        str(handle.id), reading.location, "", doubt=reading.doubt, borrowed=reading.borrowed, identity=reading.identity,
         was_at=reading.was_at,
     )  # fmt: skip
     return outcome, sections
 
 
-def _keep(result: _Result, writer: SegmentWriter) -> Outcome:
+def _keep(result: _Result, writer: SegmentWriter) -> ReadOutcome:
     outcome, sections = result
     if outcome.error is not None:
         return outcome

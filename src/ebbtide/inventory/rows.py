@@ -11,14 +11,14 @@ from datetime import datetime
 
 from ebbtide.inventory.spans import Spans
 from ebbtide.model.dataset import Reading
-from ebbtide.model.history import Kind, RefKind, build_history
+from ebbtide.model.history import RefKind, TransactionKind, build_history
 from ebbtide.model.partition_dates import Candidate
 from ebbtide.model.paths import is_inside
 from ebbtide.storage.files import without_links
 
 Row = tuple[object, ...]
 
-_CARRIES = {Kind.REWRITE, Kind.UPDATE}
+_CARRIES = {TransactionKind.REWRITE, TransactionKind.UPDATE}
 
 
 def rows_of(reading: Reading, capabilities: list[str], scan_id: str, now: datetime) -> Iterator[tuple[str, list[Row]]]:

@@ -18,8 +18,8 @@ from ebbtide.inventory import current as currents
 from ebbtide.inventory.compact import compact
 from ebbtide.inventory.current import CatalogError, Current, DatasetEntry, Former
 from ebbtide.inventory.information_schema import Inventory
-from ebbtide.inventory.lost import Answer, Lost
-from ebbtide.inventory.read import Order, Outcome, Sessions, Work, read_all
+from ebbtide.inventory.lost import CatalogAnswer, Lost
+from ebbtide.inventory.read import ReadOrder, ReadOutcome, Sessions, Work, read_all
 from ebbtide.inventory.renames import with_identities
 from ebbtide.inventory.segments import remove_unused
 from ebbtide.inventory.unnamed import of_unnamed_catalogs
@@ -64,16 +64,16 @@ def scan(
     with currents.only_one(inventory):
         context.step("asking the catalogs")
         before = currents.load(inventory) or Current()
-        order = Order(inventory, f"{now:%Y%m%dT%H%M%S}-{uuid4().hex[:8]}", depth, now)
+        order = ReadOrder(inventory, f"{now:%Y%m%dT%H%M%S}-{uuid4().hex[:8]}", depth, now)
         with ThreadPoolExecutor(max(1, len(catalogs))) as pool:
             answers = list(pool.map(_ask, catalogs))
         lost = Lost(Inventory(inventory, before))
         answers = [lost.looked_for(answer) for answer in answers]
         work = [
-            (answer.catalog, found)
+            (answer.catalog, handle)
             for answer in answers
-            for found in answer.found
-            if full or verify or _is_stale(before.entries.get(str(found.id)), found, depth)
+            for handle in answer.found
+            if full or verify or _is_stale(before.entries.get(str(handle.id)), handle, depth)
         ]
         known = sum(len(answer.found) for answer in answers)
         context.step("reading" if len(work) == known else "reading what changed", len(work), unit="datasets")
@@ -95,12 +95,14 @@ def scan(
             in_place = changed_in_place(Inventory(inventory, before), Inventory(inventory, after))
         # Whoever loaded the state before this scan may still be reading its segments.
         remove_unused(inventory, after.segments | before.segments)
+    for table_id, outcome in sorted(outcomes.items()):
+        _logger.debug("%s: %s", table_id, "read" if outcome.error is None else "could not be read")
     _logger.info("scan %s: %d of %d datasets read", after.scan_id, len(outcomes), len(after.entries))
     read = sorted(table_id for table_id, outcome in outcomes.items() if outcome.error is None)
     return ScanReport(after, tuple(read), tuple(sorted(before.entries.keys() - after.entries.keys())), in_place)
 
 
-def _silent(answers: Iterable[Answer]) -> Iterator[CatalogError]:
+def _silent(answers: Iterable[CatalogAnswer]) -> Iterator[CatalogError]:
     for answer in answers:
         if answer.error is not None:
             yield CatalogError(answer.catalog.name, answer.error.message, answer.error.hint)
@@ -120,13 +122,13 @@ def _sharing(catalogs: Iterable[Catalog], entries: Mapping[str, DatasetEntry]) -
         yield CatalogError(name, reason, "remove the declaration: its tables may need files of others", shares=True)
 
 
-def _ask(catalog: Catalog) -> Answer:
+def _ask(catalog: Catalog) -> CatalogAnswer:
     try:
         answers = list(load_format(catalog.format).discover(catalog))
     except Exception as error:
-        return Answer(catalog, error=UnreadableError.of(catalog.name, error))
+        return CatalogAnswer(catalog, error=UnreadableError.of(catalog.name, error))
     found = tuple(answer for answer in answers if isinstance(answer, TableHandle))
-    return Answer(catalog, found, tuple(answer for answer in answers if isinstance(answer, NotFound)))
+    return CatalogAnswer(catalog, found, tuple(answer for answer in answers if isinstance(answer, NotFound)))
 
 
 def _is_stale(entry: DatasetEntry | None, found: TableHandle, depth: Depth) -> bool:
@@ -139,21 +141,21 @@ def _is_stale(entry: DatasetEntry | None, found: TableHandle, depth: Depth) -> b
 
 
 def _entries(
-    answers: list[Answer], before: Current, outcomes: dict[str, Outcome], work: list[Work], order: Order
+    answers: list[CatalogAnswer], before: Current, outcomes: dict[str, ReadOutcome], work: list[Work], order: ReadOrder
 ) -> Iterator[DatasetEntry]:
     """The new entries: read now, unchanged, broken, or of a catalog that did not answer."""
-    read_now = {str(found.id) for _, found in work}
+    read_now = {str(handle.id) for _, handle in work}
     for answer in answers:
         name = answer.catalog.name
-        for found in answer.found:
-            table_id = str(found.id)
+        for handle in answer.found:
+            table_id = str(handle.id)
             if table_id in read_now:
-                yield _entry(name, found, outcomes[table_id], before.entries.get(table_id), order)
+                yield _entry(name, handle, outcomes[table_id], before.entries.get(table_id), order)
             else:
                 yield before.entries[table_id]
         for missing in answer.not_found:
             known = before.entries.get(missing.name)
-            outcome = Outcome(missing.name, known.location if known else "", "", missing.reason, missing.hint)
+            outcome = ReadOutcome(missing.name, known.location if known else "", "", missing.reason, missing.hint)
             yield _failed(name, "", outcome, known, order)
         yield from _below(answer, before)
         if answer.error is not None:  # its datasets may all be there: keep what was known, and say that it is old
@@ -163,7 +165,7 @@ def _entries(
                     yield replace(entry, error=reason, hint=answer.error.hint)
 
 
-def _below(answer: Answer, before: Current) -> Iterator[DatasetEntry]:
+def _below(answer: CatalogAnswer, before: Current) -> Iterator[DatasetEntry]:
     """Known datasets below a place that could not be opened, such as a namespace: they may all still be there."""
     missing = {each.name: each for each in answer.not_found}
     told = {str(found.id) for found in answer.found} | missing.keys()
@@ -177,7 +179,7 @@ def _below(answer: Answer, before: Current) -> Iterator[DatasetEntry]:
 
 
 def _former(
-    answers: list[Answer], before: Inventory, entries: Mapping[str, DatasetEntry], taken_over: Mapping[str, str]
+    answers: list[CatalogAnswer], before: Inventory, entries: Mapping[str, DatasetEntry], taken_over: Mapping[str, str]
 ) -> tuple[Former, ...]:
     """Datasets that catalogs no longer list, list elsewhere, or whose name is another table's now, and those that
     another catalog took over, with their formats.
@@ -202,17 +204,17 @@ def _former(
         row["table_id"]: tuple(sorted(label_properties(row["properties"] or {}).items()))
         for row in (before.rows("tables") if gone else ())
     }
-    found = {(each.table_id, each.location, each.identity): each for each in before.current.former}
+    formers = {(each.table_id, each.location, each.identity): each for each in before.current.former}
     for entry in gone:
         key = (entry.table_id, entry.location, entry.identity)
-        found.pop(key, None)  # the last one of a name and place is the one that left what lies there
+        formers.pop(key, None)  # the last one of a name and place is the one that left what lies there
         labels = said.get(entry.table_id, ())
-        found[key] = Former(entry.table_id, formats[entry.table_id], entry.location, labels, entry.identity)
-    last = {(each.table_id, each.location): each for each in found.values()}
+        formers[key] = Former(entry.table_id, formats[entry.table_id], entry.location, labels, entry.identity)
+    last = {(each.table_id, each.location): each for each in formers.values()}
     others = _Others.of(entries)
     kept = [
         each
-        for (table_id, location, _), each in found.items()
+        for (table_id, location, _), each in formers.items()
         if ((table_id, location) not in here and last[table_id, location] is each) or others.may_be(each)
     ]
     return tuple(sorted(kept, key=lambda each: (each.location, each.table_id)))
@@ -249,7 +251,7 @@ class _Others:
 
 
 def _entry(
-    catalog: str, found: TableHandle, outcome: Outcome, known: DatasetEntry | None, order: Order
+    catalog: str, found: TableHandle, outcome: ReadOutcome, known: DatasetEntry | None, order: ReadOrder
 ) -> DatasetEntry:
     if outcome.error is not None:
         return _failed(catalog, found.token, outcome, known, order)
@@ -260,7 +262,9 @@ def _entry(
     )  # fmt: skip
 
 
-def _failed(catalog: str, token: str, outcome: Outcome, known: DatasetEntry | None, order: Order) -> DatasetEntry:
+def _failed(
+    catalog: str, token: str, outcome: ReadOutcome, known: DatasetEntry | None, order: ReadOrder
+) -> DatasetEntry:
     if known is not None:
         return replace(known, error=outcome.error, hint=outcome.hint)
     return DatasetEntry(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from ebbtide.model.dataset import BESIDE, FileRef, Reading, Role
-from ebbtide.model.history import History, RefKind
+from ebbtide.model.history import DatasetHistory, RefKind
 
 Run = dict[str, int]
 
@@ -21,7 +21,7 @@ _ONES = re.compile("1+")
 class Spans:
     """The positions of one dataset's transactions, and the runs of its files."""
 
-    def __init__(self, reading: Reading, history: History) -> None:
+    def __init__(self, reading: Reading, history: DatasetHistory) -> None:
         self._ids = [t.id for t in reading.transactions]
         self.positions = _positions(history)
         self._one_line = len([v for v in history.views if v.ref.kind is RefKind.BRANCH]) == 1 and all(
@@ -61,7 +61,7 @@ class Spans:
         return [{"first": m.start(), "last": m.end() - 1} for m in _ONES.finditer(bits)]
 
 
-def _positions(history: History) -> dict[str, int]:
+def _positions(history: DatasetHistory) -> dict[str, int]:
     """Every line of history contiguous: main first, then what each other ref adds, then what none reaches."""
     order: dict[str, int] = {}
 

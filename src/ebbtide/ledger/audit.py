@@ -31,9 +31,9 @@ from ebbtide.ledger.audit_outside import read_outside, vouched_findings
 from ebbtide.ledger.audit_requests import request_findings
 from ebbtide.ledger.keys import Trust, TrustedKey
 from ebbtide.ledger.ledger import Ledger
-from ebbtide.ledger.log import Log
+from ebbtide.ledger.log import LedgerLog
 from ebbtide.ledger.note import Note, VerifierKey
-from ebbtide.ledger.recompute import Finding, Recomputed, read_entries, span, uncovered
+from ebbtide.ledger.recompute import Mismatch, Recomputed, read_entries, span, uncovered
 from ebbtide.ledger.state_audit import compare_state
 from ebbtide.ledger.vouched import Outside
 from ebbtide.state.reader import StateReader
@@ -52,7 +52,7 @@ class AuditReport:
     """Entries after the last checkpoint: a writer died before it was signed. Signing again covers them."""
     copies: tuple[str, ...]
     """Where copies outside were found."""
-    findings: tuple[Finding, ...]
+    findings: tuple[Mismatch, ...]
 
     def __bool__(self) -> bool:
         return self.entries > 0 and self.checkpoints > 0 and not self.findings
@@ -64,7 +64,7 @@ def audit(ledger: Ledger) -> AuditReport:
     outside, unread = read_outside(ledger.home)
     with ledger.database.reader() as state:
         since, _ = read_outside(ledger.home)
-        log, truth = Log(state.connection), Recomputed()
+        log, truth = LedgerLog(state.connection), Recomputed()
         checkpoints = dict(log.checkpoints())
         findings = [
             *unread,
@@ -80,7 +80,7 @@ def audit(ledger: Ledger) -> AuditReport:
         try:
             trust = _trust(truth)
         except EbbtideError as error:
-            findings.append(Finding("keys of the ledger", "those of its entries", error.message))
+            findings.append(Mismatch("keys of the ledger", "those of its entries", error.message))
         else:
             findings += _checkpoints(log.size, truth, trust, checkpoints)
             if outside:
@@ -97,16 +97,16 @@ def audit(ledger: Ledger) -> AuditReport:
         )
 
 
-def _pruned(state: StateReader, truth: Recomputed) -> Iterator[Finding]:
+def _pruned(state: StateReader, truth: Recomputed) -> Iterator[Mismatch]:
     for index in uncovered(truth.missing, truth.pruned):
-        yield Finding(f"body of entry {index}", "a body, for no entry says that it was pruned", "none")
+        yield Mismatch(f"body of entry {index}", "a body, for no entry says that it was pruned", "none")
     for item in truth.pruned:
         query = select(ledger_entries.c.idx).where(ledger_entries.c.idx.between(item.first, item.last))
         for index in state.connection.execute(query.where(ledger_entries.c.body.is_not(None))).scalars():
-            yield Finding(f"body of entry {index}", "none, for it was pruned", "a body")
+            yield Mismatch(f"body of entry {index}", "none, for it was pruned", "a body")
 
 
-def _nodes(state: StateReader, truth: Recomputed) -> Iterator[Finding]:
+def _nodes(state: StateReader, truth: Recomputed) -> Iterator[Mismatch]:
     stored = {(row.height, row.idx): row.hash for row in state.connection.execute(select(ledger_nodes))}
     for place in sorted(truth.nodes.keys() | stored.keys(), key=str):
         expected, found = truth.nodes.get(place), stored.get(place)
@@ -117,31 +117,31 @@ def _nodes(state: StateReader, truth: Recomputed) -> Iterator[Finding]:
             where = f"stored hash {index} of height {height}"
             if expected is not None:
                 where += f", over {span(index << height, ((index + 1) << height) - 1)}"
-            yield Finding(where, _hex(expected), _hex(found))
+            yield Mismatch(where, _hex(expected), _hex(found))
 
 
-def _rows(state: StateReader, truth: Recomputed) -> Iterator[Finding]:
+def _rows(state: StateReader, truth: Recomputed) -> Iterator[Mismatch]:
     keys = {row.entry: row.key for row in state.connection.execute(select(ledger_keys))}
     expected_keys = dict(truth.keys)
     for entry in sorted(keys.keys() | expected_keys.keys()):
         if keys.get(entry) != expected_keys.get(entry):
-            yield Finding(f"key of entry {entry}", expected_keys.get(entry, "no row"), keys.get(entry, "no row"))
+            yield Mismatch(f"key of entry {entry}", expected_keys.get(entry, "no row"), keys.get(entry, "no row"))
     acts = {row.act: (row.intent, row.outcome) for row in state.connection.execute(select(ledger_acts))}
     for act in sorted(acts.keys() | truth.acts.keys()):
         if acts.get(act) != truth.acts.get(act):
-            yield Finding(f"act {act}", _act(truth.acts.get(act)), _act(acts.get(act)))
+            yield Mismatch(f"act {act}", _act(truth.acts.get(act)), _act(acts.get(act)))
 
 
-def _attachments(state: StateReader, truth: Recomputed) -> Iterator[Finding]:
+def _attachments(state: StateReader, truth: Recomputed) -> Iterator[Mismatch]:
     stored = kept(state.connection)
     for digest in sorted(truth.attached - stored):
-        yield Finding(f"attachment {digest}", "kept, for an entry names it", "none")
+        yield Mismatch(f"attachment {digest}", "kept, for an entry names it", "none")
     for digest in sorted(stored):
         try:
             for _ in attachment(state.connection, digest):
                 pass
         except EbbtideError as error:
-            yield Finding(f"attachment {digest}", "its content", error.message)
+            yield Mismatch(f"attachment {digest}", "its content", error.message)
 
 
 def _trust(truth: Recomputed) -> Trust:
@@ -152,7 +152,7 @@ def _trust(truth: Recomputed) -> Trust:
     return Trust(tuple(TrustedKey(VerifierKey.parse(key), end) for (_, key), end in zip(truth.keys, ends, strict=True)))
 
 
-def _checkpoints(size: int, truth: Recomputed, trust: Trust, checkpoints: dict[int, bytes]) -> Iterator[Finding]:
+def _checkpoints(size: int, truth: Recomputed, trust: Trust, checkpoints: dict[int, bytes]) -> Iterator[Mismatch]:
     turns = {old.until: {old.key, new.key} for old, new in pairwise(trust.ledger)}
     good = 0
     for at, data in sorted(checkpoints.items()):
@@ -160,33 +160,33 @@ def _checkpoints(size: int, truth: Recomputed, trust: Trust, checkpoints: dict[i
         try:
             checkpoint, verified = trust.verify(Note.parse(data if isinstance(data, bytes) else b""))
         except EbbtideError as error:
-            yield Finding(where, "a note signed by the ledger", error.message)
+            yield Mismatch(where, "a note signed by the ledger", error.message)
             continue
         if checkpoint.size != at:
-            yield Finding(where, f"size {at}", f"size {checkpoint.size}")
+            yield Mismatch(where, f"size {at}", f"size {checkpoint.size}")
         elif at > size:
-            yield Finding(span(size, at - 1), f"a row, for {where} signed it", "none")
+            yield Mismatch(span(size, at - 1), f"a row, for {where} signed it", "none")
         elif (found := truth.roots.get(at)) is None:
-            yield Finding(f"{where}, over {span(good, at - 1)}", f"root hash {checkpoint.root.hex()}", "a gap")
+            yield Mismatch(f"{where}, over {span(good, at - 1)}", f"root hash {checkpoint.root.hex()}", "a gap")
         elif found != checkpoint.root:
-            yield Finding(f"{where}, over {span(good, at - 1)}", f"root hash {checkpoint.root.hex()}", found.hex())
+            yield Mismatch(f"{where}, over {span(good, at - 1)}", f"root hash {checkpoint.root.hex()}", found.hex())
         else:
             good = at
         if not turns.get(at, set()) <= {item.key for item in verified}:
-            yield Finding(where, "signatures of the old and the new key", "not both")
+            yield Mismatch(where, "signatures of the old and the new key", "not both")
     for turn in turns:
         if turn is not None and turn not in checkpoints and turn < max(checkpoints, default=0):
-            yield Finding(f"checkpoint {turn}", "a row, for a key was rotated there", "none")
+            yield Mismatch(f"checkpoint {turn}", "a row, for a key was rotated there", "none")
 
 
 def _copies(
-    outside: Outside, log: Log, trust: Trust, checkpoints: dict[int, bytes], seen: list[str]
-) -> Iterator[Finding]:
+    outside: Outside, log: LedgerLog, trust: Trust, checkpoints: dict[int, bytes], seen: list[str]
+) -> Iterator[Mismatch]:
     last = max(checkpoints, default=0)
     try:
         known = outside.known_to(trust)
     except EbbtideError as error:
-        yield Finding("copies outside", "what can be read", error.message)
+        yield Mismatch("copies outside", "what can be read", error.message)
         return
     for copy, note in sorted(known.items(), key=str):
         where = f"copy at {copy.path}"
@@ -194,17 +194,17 @@ def _copies(
             seen.append(str(copy.path))
             checkpoint, _ = trust.verify(note)
             if checkpoint.size > log.size:
-                yield Finding(span(log.size, checkpoint.size - 1), f"a row, for the {where} signed it", "none")
+                yield Mismatch(span(log.size, checkpoint.size - 1), f"a row, for the {where} signed it", "none")
                 continue
             root = log.root(checkpoint.size)
         except EbbtideError as error:
-            yield Finding(where, "a checkpoint of this ledger", error.message)
+            yield Mismatch(where, "a checkpoint of this ledger", error.message)
             continue
         if root != checkpoint.root:
             where = f"{where}, over {span(0, checkpoint.size - 1)}"
-            yield Finding(where, f"root hash {checkpoint.root.hex()}", root.hex())
+            yield Mismatch(where, f"root hash {checkpoint.root.hex()}", root.hex())
         if checkpoint.size > last:
-            yield Finding("last checkpoint", f"at least {checkpoint.size}, by the {where}", str(last))
+            yield Mismatch("last checkpoint", f"at least {checkpoint.size}, by the {where}", str(last))
 
 
 def _act(found: tuple[int | None, int | None] | None) -> str:

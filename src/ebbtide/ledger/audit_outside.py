@@ -8,22 +8,22 @@ from ebbtide.errors import EbbtideError, NotAppendedError, ProofError, RewoundEr
 from ebbtide.ledger.frontier import Appended
 from ebbtide.ledger.home import Home
 from ebbtide.ledger.keys import Trust
-from ebbtide.ledger.log import Log
+from ebbtide.ledger.log import LedgerLog
 from ebbtide.ledger.note import Checkpoint
 from ebbtide.ledger.outside import check_continues
-from ebbtide.ledger.recompute import Finding, span
+from ebbtide.ledger.recompute import Mismatch, span
 from ebbtide.ledger.vouched import Outside, check_appended, check_copy_there, check_key, check_origin
 
 
-def read_outside(home: Home) -> tuple[Outside | None, list[Finding]]:
+def read_outside(home: Home) -> tuple[Outside | None, list[Mismatch]]:
     """What is known without the database; what is there and cannot be read is a finding."""
     try:
         return Outside.read(home), []
     except EbbtideError as error:
-        return None, [Finding("keys, copies and frontier outside", "what can be read", error.message)]
+        return None, [Mismatch("keys, copies and frontier outside", "what can be read", error.message)]
 
 
-def vouched_findings(log: Log, outside: Outside, since: Outside, trust: Trust) -> Iterator[Finding]:
+def vouched_findings(log: LedgerLog, outside: Outside, since: Outside, trust: Trust) -> Iterator[Mismatch]:
     """Origin, key, last checkpoint, copies and appends, by what is known outside, and was just after the snapshot."""
     home, present = outside.home, trust.ledger[-1].key
     signed: Checkpoint | None = None
@@ -45,12 +45,12 @@ def vouched_findings(log: Log, outside: Outside, since: Outside, trust: Trust) -
     yield from _found("appended entries", appends)
 
 
-def _found(where: str, check: Callable[[], None]) -> Iterator[Finding]:
+def _found(where: str, check: Callable[[], None]) -> Iterator[Mismatch]:
     try:
         check()
     except NotAppendedError as error:
-        yield Finding(span(error.first, error.last), "appended by a signer of this ledger, or signed", "neither")
+        yield Mismatch(span(error.first, error.last), "appended by a signer of this ledger, or signed", "neither")
     except (RewoundError, ProofError) as error:
-        yield Finding(error.what, error.expected, error.found)
+        yield Mismatch(error.what, error.expected, error.found)
     except EbbtideError as error:
-        yield Finding(where, "what is known outside of the database", error.message)
+        yield Mismatch(where, "what is known outside of the database", error.message)

@@ -26,7 +26,7 @@ from ebbtide.errors import InputError, ProofError
 from ebbtide.ledger import dsse
 from ebbtide.ledger.batch import MAX_PATH, read_batched
 from ebbtide.ledger.claims import check_claims, read_closing
-from ebbtide.ledger.leaf import CERTIFICATE_KEY, Batched, Body, Logged, hex_bytes, listed_in, read_body
+from ebbtide.ledger.leaf import CERTIFICATE_KEY, Batched, Body, LoggedEntry, hex_bytes, listed_in, read_body
 from ebbtide.ledger.note import Signer, VerifierKey
 from ebbtide.ledger.proof import TlogProof
 from ebbtide.ledger.summary import summarise
@@ -43,7 +43,7 @@ PREDICATE = "urn:ebbtide:erasure-certificate:v2"
 class Certificate(NamedTuple):
     """A certificate, parsed and not yet believed. `bodies` are the entries' contents, in their order."""
 
-    entries: tuple[Logged, ...]
+    entries: tuple[LoggedEntry, ...]
     bodies: tuple[Body, ...]
     proof: TlogProof
     envelope: dsse.Envelope
@@ -99,7 +99,7 @@ class Certificate(NamedTuple):
         raise InputError("not a certificate", hint="format, v, summary, entries, proof and envelope, and nothing else")
 
 
-def build(entries: Sequence[Logged], proof: TlogProof, signer: Signer) -> Certificate:
+def build(entries: Sequence[LoggedEntry], proof: TlogProof, signer: Signer) -> Certificate:
     """The certificate of a request from its entries, the proof of the last one, and the certificates' key.
 
     What `check` would refuse is refused here, before it is signed.
@@ -119,7 +119,7 @@ def build(entries: Sequence[Logged], proof: TlogProof, signer: Signer) -> Certif
     return Certificate(ordered, bodies, proof, dsse.sign(dsse.STATEMENT_TYPE, payload, signer), summary)
 
 
-def check_listing(entries: Sequence[Logged], bodies: Sequence[Body]) -> None:
+def check_listing(entries: Sequence[LoggedEntry], bodies: Sequence[Body]) -> None:
     """Refuse unless the last entry lists exactly the others, itself or through entries that it lists."""
     known = {entry.leaf_index: (entry, body) for entry, body in zip(entries, bodies, strict=True)}
     reached, waiting = {entries[-1].leaf_index}, [entries[-1].leaf_index]
@@ -139,7 +139,7 @@ def check_listing(entries: Sequence[Logged], bodies: Sequence[Body]) -> None:
         raise ProofError("entries", expected="only listed ones", found=f"entry {strays[0]}, which no other lists")
 
 
-def told_by(entries: Sequence[Logged], bodies: Sequence[Body]) -> tuple[Body, ...]:
+def told_by(entries: Sequence[LoggedEntry], bodies: Sequence[Body]) -> tuple[Body, ...]:
     """What entries say of a request, one by one: themselves, or of a batch the leaf that its root proves."""
     return tuple(read_batched(body, entry.batch) for entry, body in zip(entries, bodies, strict=True))
 
@@ -154,7 +154,7 @@ def signing_key(bodies: Sequence[Body]) -> VerifierKey:
     return VerifierKey.parse(keys[0])
 
 
-def statement(entries: Sequence[Logged], proof: TlogProof, summary: dict[str, Json]) -> bytes:
+def statement(entries: Sequence[LoggedEntry], proof: TlogProof, summary: dict[str, Json]) -> bytes:
     """The in-toto statement that a certificate's envelope must hold, byte for byte."""
     parts = [(f"entry {entry.leaf_index}", entry.leaf) for entry in entries]
     batched = [(entry.leaf_index, entry.batch) for entry in entries if entry.batch is not None]
@@ -174,7 +174,7 @@ def commitments_of(last: Body) -> list[str]:
     return read_closing(last).commitments
 
 
-def _bodies(entries: Sequence[Logged]) -> tuple[Body, ...]:
+def _bodies(entries: Sequence[LoggedEntry]) -> tuple[Body, ...]:
     if not entries or any(one.leaf_index >= two.leaf_index for one, two in pairwise(entries)):
         raise InputError(
             "the entries are not in the order of their indexes, each once", hint="issue the certificate again"
@@ -184,7 +184,7 @@ def _bodies(entries: Sequence[Logged]) -> tuple[Body, ...]:
     return bodies
 
 
-def _item(entry: Logged) -> Json:
+def _item(entry: LoggedEntry) -> Json:
     item: dict[str, Json] = {"index": entry.leaf_index, "leaf": entry.leaf.decode()}
     if (batch := entry.batch) is not None:
         path: list[Json] = [each.hex() for each in batch.path]
@@ -192,10 +192,10 @@ def _item(entry: Logged) -> Json:
     return item
 
 
-def _logged(item: Json) -> Logged:
+def _logged(item: Json) -> LoggedEntry:
     match item:
         case {"index": index, "leaf": str(leaf)} if isinstance(item, dict) and type(index) is int and index >= 0:
-            return Logged(index, leaf.encode(), _batched(item["batch"]) if "batch" in item else None)
+            return LoggedEntry(index, leaf.encode(), _batched(item["batch"]) if "batch" in item else None)
     raise InputError("an entry that has not an index, a leaf and maybe a batch", hint="the leaf is the entry's text")
 
 

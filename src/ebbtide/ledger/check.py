@@ -28,7 +28,7 @@ from ebbtide.ledger.claims import check_claims
 from ebbtide.ledger.dsse import STATEMENT_TYPE
 from ebbtide.ledger.keys import Trust
 from ebbtide.ledger.leaf import Body
-from ebbtide.ledger.note import Checkpoint, Note, Verified
+from ebbtide.ledger.note import Checkpoint, Note, VerifiedSignature
 from ebbtide.ledger.summary import ASSERTED, WITNESSED, moment, summarise
 from ebbtide.ledger.tree import verify_inclusion
 from ebbtide.model.canonical import dumps
@@ -49,7 +49,7 @@ class CheckStep(NamedTuple):
     says: str
 
 
-class Report(NamedTuple):
+class CheckReport(NamedTuple):
     """What a check found. `failed` is the reason why the last step did not hold."""
 
     steps: tuple[CheckStep, ...]
@@ -68,11 +68,11 @@ class Report(NamedTuple):
         return 0 if self else ProofError.exit_code
 
 
-def check(data: bytes, trust: Trust, *, opening: Opening | None = None, simulated: bool = False) -> Report:
+def check(data: bytes, trust: Trust, *, opening: Opening | None = None, simulated: bool = False) -> CheckReport:
     """Check the bytes of a certificate against trusted keys. Never raises for what the certificate holds."""
-    checking = _Checking(trust, opening, simulated=simulated)
+    checking = _LedgerCheck(trust, opening, simulated=simulated)
     steps, failed = take(checking.steps(data))
-    return Report(steps, failed, checking.request, None if failed else checking.time)
+    return CheckReport(steps, failed, checking.request, None if failed else checking.time)
 
 
 def take(steps: Iterable[tuple[str, Callable[[], str]]]) -> tuple[tuple[CheckStep, ...], EbbtideError | None]:
@@ -101,7 +101,7 @@ def told_by_clock(simulated: Sequence[int], *, accepted: bool) -> str:
     return f"simulated in {len(simulated)} entries, as asked for"
 
 
-def vouched(trust: Trust, note: Note, verified: Sequence[Verified], last: Body | None) -> tuple[str, str]:
+def vouched(trust: Trust, note: Note, verified: Sequence[VerifiedSignature], last: Body | None) -> tuple[str, str]:
     """Who vouches for the time of a checkpoint over an entry, or over all: `asserted` or `witnessed`, and in words."""
     seen = [(item.time, item.key) for item in verified if item.time is not None]
     if not seen:
@@ -116,20 +116,20 @@ def vouched(trust: Trust, note: Note, verified: Sequence[Verified], last: Body |
     return WITNESSED, f"{WITNESSED} by {key.name}: in the ledger at {moment(time)}"
 
 
-def signed_by(checkpoint: Checkpoint, verified: Sequence[Verified]) -> str:
+def signed_by(checkpoint: Checkpoint, verified: Sequence[VerifiedSignature]) -> str:
     """Whose checkpoint it is, in words."""
     names = ", ".join(f"{item.key.name}+{item.key.key_hash.hex()}" for item in verified if item.time is None)
     return f"{checkpoint.origin} at {checkpoint.size} entries, signed by {names}"
 
 
-class _Checking:
+class _LedgerCheck:
     """One check under way: later steps use what earlier ones read and proved."""
 
     def __init__(self, trust: Trust, opening: Opening | None, *, simulated: bool) -> None:
         self.trust, self.opening, self.simulated = trust, opening, simulated
         self.certificate: Certificate
         self.told: tuple[Body, ...] = ()
-        self.verified: tuple[Verified, ...] = ()
+        self.verified: tuple[VerifiedSignature, ...] = ()
         self.request: str | None = None
         self.time = ASSERTED
 

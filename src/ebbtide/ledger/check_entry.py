@@ -14,30 +14,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ebbtide.ledger.check import Report, signed_by, take, told_by_clock, vouched
+from ebbtide.ledger.check import CheckReport, signed_by, take, told_by_clock, vouched
 from ebbtide.ledger.keys import Trust
 from ebbtide.ledger.leaf import Body, read_body
-from ebbtide.ledger.note import Verified
+from ebbtide.ledger.note import VerifiedSignature
 from ebbtide.ledger.proof import TlogProof
 from ebbtide.ledger.summary import ASSERTED
 from ebbtide.ledger.tree import leaf_hash, verify_inclusion
 
 
-def check_entry(proof: bytes, leaf: bytes, trust: Trust, *, simulated: bool = False) -> Report:
+def check_entry(proof: bytes, leaf: bytes, trust: Trust, *, simulated: bool = False) -> CheckReport:
     """Check that an entry is in the ledger of trusted keys. Never raises for what the files hold."""
-    checking = _Checking(trust, leaf, simulated=simulated)
+    checking = _EntryCheck(trust, leaf, simulated=simulated)
     steps, failed = take(checking.steps(proof))
-    return Report(steps, failed, None, None if failed else checking.time)
+    return CheckReport(steps, failed, None, None if failed else checking.time)
 
 
-class _Checking:
+class _EntryCheck:
     """One check under way: later steps use what earlier ones read and proved."""
 
     def __init__(self, trust: Trust, leaf: bytes, *, simulated: bool) -> None:
         self.trust, self.leaf, self.simulated = trust, leaf, simulated
         self.proof: TlogProof
         self.body: Body
-        self.verified: tuple[Verified, ...] = ()
+        self.verified: tuple[VerifiedSignature, ...] = ()
         self.time = ASSERTED
 
     def steps(self, data: bytes) -> Iterator[tuple[str, Callable[[], str]]]:

@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ebbtide.errors import InputError, ProofError
-from ebbtide.ledger.check import Report, signed_by, take, vouched
+from ebbtide.ledger.check import CheckReport, signed_by, take, vouched
 from ebbtide.ledger.keys import Trust
-from ebbtide.ledger.note import MAX_NOTE_BYTES, Checkpoint, Note, Verified
+from ebbtide.ledger.note import MAX_NOTE_BYTES, Checkpoint, Note, VerifiedSignature
 from ebbtide.ledger.summary import ASSERTED
 from ebbtide.ledger.tiles import TILE_WIDTH, check_hashes, tile_path
 from ebbtide.ledger.tree import HASH_BYTES, leaf_hash
@@ -31,21 +31,21 @@ Read = Callable[[str, int], bytes | None]
 """The bytes of a file of the folder, None where there is none; refused beyond a limit."""
 
 
-def check_export(read: Read, trust: Trust) -> Report:
+def check_export(read: Read, trust: Trust) -> CheckReport:
     """Check all that a folder's checkpoint promises. Never raises for what the folder holds."""
-    checking = _Checking(read, trust)
+    checking = _ExportCheck(read, trust)
     steps, failed = take(checking.steps())
-    return Report(steps, failed, None, None if failed else checking.time)
+    return CheckReport(steps, failed, None, None if failed else checking.time)
 
 
-class _Checking:
+class _ExportCheck:
     """One check under way: later steps use what earlier ones read and proved."""
 
     def __init__(self, read: Read, trust: Trust) -> None:
         self._read, self._trust = read, trust
         self._note: Note
         self._head: Checkpoint
-        self._verified: tuple[Verified, ...] = ()
+        self._verified: tuple[VerifiedSignature, ...] = ()
         self._tiles: dict[int, tuple[int, bytes]] = {}
         self.time = ASSERTED
 

@@ -3,7 +3,8 @@
 1. Every entry but that of the certificates' key names the request; a batch does by a leaf that its root proves.
 2. There is one receipt, it comes first, and it is of the commitments that are certified.
 3. There was a search for every commitment after the last work on the request, and again in every place that was ever
-   searched. Whatever is no receipt, search, listing or word about the request is work: unknown means no.
+   searched. Whatever is no receipt, search, listing or word about the request is work: unknown means no. A search is
+   after work that was written before it and at no later time than it began: it says when that was.
 4. `certified`: the last search of every place read everything and found nothing, and there are no exceptions.
 5. `certified with exceptions`: there are some, each with place, outcome and basis, and a date where its outcome has
    one; what the last search of a place found, or could not read, is among them.
@@ -12,7 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date
+from datetime import date, datetime
 from typing import NamedTuple
 
 from ebbtide.errors import InputError, ProofError
@@ -28,7 +29,7 @@ from ebbtide.ledger.leaf import (
     is_digest,
     requests_of,
 )
-from ebbtide.model.canonical import Json
+from ebbtide.model.canonical import Json, parse_timestamp
 
 CLEAN = "certified"
 WITH_EXCEPTIONS = "certified with exceptions"
@@ -48,11 +49,14 @@ class Closing(NamedTuple):
     exceptions: dict[str, set[str]]
 
 
-class Search(NamedTuple):
-    """Where somebody was searched for, what was found, and what could not be read: of that, places as a whole."""
+class SearchClaim(NamedTuple):
+    """Where somebody was searched for, since when, what was found, and what could not be read: of that, places as a
+    whole.
+    """
 
     place: str
     commitments: list[str]
+    began_at: datetime
     found: int
     unread: int
     unlisted: int = 0
@@ -98,28 +102,30 @@ def _check_receipt(own: Sequence[Body], closing: Closing) -> None:
         raise ProofError("commitments", expected=", ".join(received), found=", ".join(sorted(closing.commitments)))
 
 
-def last_searches(own: Sequence[Body], commitments: Sequence[str]) -> dict[tuple[str, str], Search]:
+def last_searches(own: Sequence[Body], commitments: Sequence[str]) -> dict[tuple[str, str], SearchClaim]:
     """The last search by commitment and place, after the last work on the request; refused where one is missing."""
     work = max((at for at, body in enumerate(own) if is_work(body)), default=-1)
-    last: dict[tuple[str, str], Search] = {}
+    worked = max((parse_timestamp(str(body["at"])) for body in own if is_work(body)), default=None)
+    last: dict[tuple[str, str], SearchClaim] = {}
     ever: dict[tuple[str, str], None] = {}
     for at, body in enumerate(own):
         if body["kind"] == VERIFIED:
             search = _search(body)
             keys = [(commitment, search.place) for commitment in search.commitments]
             ever |= dict.fromkeys(keys)
-            if at > work:
+            if at > work and (worked is None or worked <= search.began_at):
                 last |= dict.fromkeys(keys, search)
     for commitment in commitments:
         if not any(searched == commitment for searched, _ in last):
-            after = f"search for commitment {commitment} after the last work on the request"
+            after = f"search for commitment {commitment} that began after the last work on the request"
             raise ProofError(after, expected="at least one", found="none")
     for _, place in ever.keys() - last.keys():
-        raise ProofError(f"search in {place} after the last work on the request", expected="at least one", found="none")
+        after = f"search in {place} that began after the last work on the request"
+        raise ProofError(after, expected="at least one", found="none")
     return last
 
 
-def _check_clean(last: dict[tuple[str, str], Search], closing: Closing) -> None:
+def _check_clean(last: dict[tuple[str, str], SearchClaim], closing: Closing) -> None:
     for (commitment, place), search in last.items():
         if search.found or search.unread:
             raise ProofError(
@@ -133,7 +139,7 @@ def _check_clean(last: dict[tuple[str, str], Search], closing: Closing) -> None:
         )
 
 
-def _check_excepted(last: dict[tuple[str, str], Search], closing: Closing) -> None:
+def _check_excepted(last: dict[tuple[str, str], SearchClaim], closing: Closing) -> None:
     if not closing.exceptions:
         raise ProofError(f"exceptions of a request that is {WITH_EXCEPTIONS}", expected="at least one", found="none")
     for (_, place), search in last.items():
@@ -151,7 +157,7 @@ def is_work(body: Body) -> bool:
     return body["kind"] not in _WORDS
 
 
-def _search(body: Body) -> Search:
+def _search(body: Body) -> SearchClaim:
     """Where a verification searched, for whom, and how much it found and could not read."""
     counts = [body.get("found"), body.get("unread", 0), body.get("unlisted", 0)]
     match body:
@@ -159,14 +165,18 @@ def _search(body: Body) -> Search:
             "place": str(place),
             "scanner": str(),
             "inventory": str(inventory),
+            "began_at": str(began_at),
             "commitments": [_, *_] as commitments,
         }:
             found, unread, unlisted = (each if type(each) is int and each >= 0 else -1 for each in counts)
-            if min(found, unread, unlisted) >= 0 and unlisted <= unread and is_digest(inventory):
-                return Search(place, _texts(commitments), found, unread, unlisted)
+            began = parse_timestamp(began_at)
+            is_known = min(found, unread, unlisted) >= 0 and unlisted <= unread and is_digest(inventory)
+            if is_known and began <= parse_timestamp(str(body["at"])):
+                return SearchClaim(place, _texts(commitments), began, found, unread, unlisted)
     raise InputError(
-        f"a {VERIFIED} entry without place, scanner, inventory, commitments and found",
-        hint="`found` and `unread` count from 0, `unlisted` is of the latter, and the inventory is a digest",
+        f"a {VERIFIED} entry without place, scanner, inventory, commitments, began_at and found",
+        hint="`found` and `unread` count from 0, `unlisted` is of the latter, the inventory is a digest, and it began "
+        "before it was written",
     )
 
 

@@ -46,7 +46,7 @@ class Frontier(NamedTuple):
         """The hash of a subtree that the frontier has; any other is not asked for."""
         return dict(zip(tree.peaks(self.size), self.peaks, strict=True))[level, index]
 
-    def append(self, leaf_hashes: Sequence[bytes]) -> tuple[Frontier, list[tree.Run]]:
+    def append(self, leaf_hashes: Sequence[bytes]) -> tuple[Frontier, list[tree.HashRun]]:
         """The frontier with these leaves after it, and the hashes that are new."""
         runs = list(tree.append(self.size, leaf_hashes, self.get))
         grown = {run.level: run for run in runs}

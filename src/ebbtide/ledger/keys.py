@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ebbtide.errors import InputError, ProofError
-from ebbtide.ledger.note import COSIGNATURE, Checkpoint, Note, Verified, VerifierKey, parse_decimal
+from ebbtide.ledger.note import COSIGNATURE, Checkpoint, Note, VerifiedSignature, VerifierKey, parse_decimal
 
 MAX_KEY_FILE_BYTES = 100_000
 
@@ -69,7 +69,7 @@ class Trust(NamedTuple):
             raise InputError(f"the key file holds {found}", hint="give the file of one, as `ledger key` prints it")
         return cls(tuple(ledger), tuple(witnesses))
 
-    def verify(self, note: Note) -> tuple[Checkpoint, tuple[Verified, ...]]:
+    def verify(self, note: Note) -> tuple[Checkpoint, tuple[VerifiedSignature, ...]]:
         """The checkpoint of a note that a key of the ledger signed while it was trusted, with all good signatures."""
         checkpoint = Checkpoint.parse(note.text)
         if checkpoint.origin != self.origin:

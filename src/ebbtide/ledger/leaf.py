@@ -64,7 +64,7 @@ class Batched(NamedTuple):
     path: tuple[bytes, ...]
 
 
-class Logged(NamedTuple):
+class LoggedEntry(NamedTuple):
     """An entry as the ledger holds it: its index and its exact bytes; of a batch with the leaf that counts."""
 
     leaf_index: int
@@ -108,7 +108,7 @@ def requests_of(body: Body) -> tuple[str, ...] | None:
     raise InputError("a ledger entry whose `request` or `requests` is not text", hint="one text, or a list of texts")
 
 
-def listing(entries: Sequence[Logged]) -> list[Json]:
+def listing(entries: Sequence[LoggedEntry]) -> list[Json]:
     """The `entries` of a listing entry, for entries that are in the ledger already."""
     if len(entries) > MAX_LISTED:
         raise InputError(

@@ -16,9 +16,10 @@ Invariants:
 
 from __future__ import annotations
 
+import logging
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -33,8 +34,9 @@ from ebbtide.ledger.codec import Entry
 from ebbtide.ledger.entries import Files, KeyRotated, LedgerCreated
 from ebbtide.ledger.frontier import NOTHING, Appended, Frontier
 from ebbtide.ledger.home import Home as Home
-from ebbtide.ledger.log import Log
+from ebbtide.ledger.log import LedgerLog
 from ebbtide.ledger.note import Checkpoint, Note, Signer, VerifierKey, check_name, sign
+from ebbtide.ledger.redaction import dataset_in_ledger, files_in_ledger
 from ebbtide.ledger.request_entries import RequestBatch
 from ebbtide.ledger.request_index import requests_in
 from ebbtide.ledger.tree import EMPTY_ROOT, consistency_proof, verify_consistency
@@ -43,12 +45,14 @@ from ebbtide.run import finishing
 from ebbtide.state.database import Database
 from ebbtide.state.lease import Lease
 from ebbtide.state.sweeper import SweepWriter
+from ebbtide.state.values import Salt
 from ebbtide.state.writer import StateWriter
 
 _WAITS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 
 WriterT = TypeVar("WriterT", bound=StateWriter)
 T = TypeVar("T")
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,7 @@ class Step(Generic[WriterT]):
     """One transaction of state and log."""
 
     state: WriterT
-    log: Log
+    log: LedgerLog
     simulated: bool
     start: Frontier = NOTHING
     """What was in the log when the transaction began."""
@@ -97,9 +101,13 @@ class Step(Generic[WriterT]):
         )
         return self.log.append_batch(batch, requests, leaves)
 
-    def attach_files(self, files: Iterable[tuple[str, int]]) -> Files:
-        """Keep a list of files beside the log, for an entry to name."""
-        return attach_files(self.state.connection, files)
+    def attach_files(self, salt: Salt, files: Mapping[str, int]) -> Files:
+        """Keep a list of files with their sizes beside the log, for an entry to name; their paths keyed."""
+        return attach_files(self.state.connection, files_in_ledger(salt, files))
+
+    def dataset_in_ledger(self, dataset: str) -> str:
+        """A dataset as an entry names it."""
+        return dataset_in_ledger(self.state.condemned(), dataset)
 
 
 @dataclass(slots=True)
@@ -114,13 +122,13 @@ class Ledger:
     """Seconds to wait for the signature of another host, again and again."""
 
     @contextmanager
-    def reading(self) -> Iterator[Log]:
+    def reading(self) -> Iterator[LedgerLog]:
         """The log as it is now; nothing can be appended."""
         with self.database.reader() as state:
-            yield Log(state.connection)
+            yield LedgerLog(state.connection)
 
     @contextmanager
-    def verified(self) -> Iterator[Log]:
+    def verified(self) -> Iterator[LedgerLog]:
         """The same, after it was held against what is known outside: whatever it says now may be handed on."""
         # What is outside runs ahead of a snapshot, and behind it: before and after are both read.
         before = Outside.read(self.home)
@@ -175,6 +183,7 @@ class Ledger:
                     self._sign(log, old.until, [old.key, new.key])
             if not _signed_by(log.checkpoint(head.size), keys[-1].key):
                 self._sign(log, head.size, [keys[-1].key])
+                _logger.debug("checkpoint of %d entries signed", head.size)
         return self.publish()
 
     def adopt(self, *, up_to: int | None = None) -> Note:
@@ -197,7 +206,7 @@ class Ledger:
         """Bring the copies outside up to the checkpoints that the database keeps; gives the last one."""
         # Exclusive, though it writes nothing here: two processes must not overtake each other outside.
         with self.database.writer() as state:
-            log = Log(state.connection)
+            log = LedgerLog(state.connection)
             # What another host appended and has not signed yet is not handed out here, and no reason to stop.
             check_signed(log, Outside.read(self.home))
             notes = {self.home.copy(trusted.key): log.checkpoint(trusted.until) for trusted in log.trust().ledger}
@@ -236,7 +245,7 @@ class Ledger:
         return begin(stack.enter_context(transaction()))
 
     def _begin(self, state: WriterT) -> Step[WriterT]:
-        if Log(state.connection).size:
+        if LedgerLog(state.connection).size:
             log = self._vouched(state)
             # A key that cannot be read must stop the change, not only the signature after it.
             self.home.signer(log.trust().ledger[-1].key)
@@ -246,7 +255,7 @@ class Ledger:
         copy = self.home.copy(signer.key)
         if copy.read() is None:
             copy.write(self._empty(signer.key))
-        step = Step(state, Log(state.connection), self.clock.simulated)
+        step = Step(state, LedgerLog(state.connection), self.clock.simulated)
         step.append(LedgerCreated(at=self.clock.now(), origin=signer.key.name, key=signer.key.encode()))
         check_signed(step.log, Outside.read(self.home))
         return step
@@ -257,17 +266,17 @@ class Ledger:
         if grown != step.start:
             self.home.frontier(step.log.trust().origin).write(Appended(step.start, grown))
 
-    def _vouched(self, state: StateWriter, *, adopting: bool = False) -> Log:
+    def _vouched(self, state: StateWriter, *, adopting: bool = False) -> LedgerLog:
         """The log, held against everything that is known without it."""
-        log = Log(state.connection)
+        log = LedgerLog(state.connection)
         outside = Outside.read(self.home)
         signed = check_signed(log, outside, adopting=adopting)
         check_appended(log, outside.appended[log.trust().origin], signed)
         return log
 
-    def _taken_over(self, state: StateWriter, *, up_to: int) -> Log:
+    def _taken_over(self, state: StateWriter, *, up_to: int) -> LedgerLog:
         """The log, with entries of somebody else's for which a person gives her word."""
-        log = Log(state.connection)
+        log = LedgerLog(state.connection)
         outside = Outside.read(self.home)
         signed, origin = check_signed(log, outside, adopting=True), log.trust().origin
         known, grown = take_over(log, outside.appended[origin], signed, up_to)
@@ -275,14 +284,14 @@ class Ledger:
         self.notices.append(f"took over {up_to - known} entries from index {known} on that nobody had signed")
         return log
 
-    def _present_key(self, log: Log) -> VerifierKey:
+    def _present_key(self, log: LedgerLog) -> VerifierKey:
         trust = log.trust()
         check_origin(trust.origin, self.home)
         present = trust.ledger[-1].key
         check_key(present, Outside.read(self.home))
         return present
 
-    def _sign(self, log: Log, size: int, keys: list[VerifierKey]) -> None:
+    def _sign(self, log: LedgerLog, size: int, keys: list[VerifierKey]) -> None:
         head = log.frontier()
         root = head.root if size == head.size else log.root(size)
         verify_consistency(size, root, head.size, head.root, consistency_proof(size, head.size, log.get))

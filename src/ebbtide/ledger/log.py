@@ -43,7 +43,7 @@ class Unfinished(NamedTuple):
     intent: Intent
 
 
-class Log:
+class LedgerLog:
     """The ledger's rows as one transaction sees them."""
 
     def __init__(self, connection: Connection, *, read_together: int = _NEARBY) -> None:
@@ -262,14 +262,14 @@ class Log:
 
     def _stored_hash(self, height: int, index: int) -> bytes:
         page, place = divmod(index, self._read_together)
-        found = self._stored_hashes.get((height, page))
-        if found is None:
+        stored = self._stored_hashes.get((height, page))
+        if stored is None:
             start = page * self._read_together
-            found = self._stored_hashes[height, page] = self._stored(height, start, start + self._read_together)
-        if place >= len(found):
+            stored = self._stored_hashes[height, page] = self._stored(height, start, start + self._read_together)
+        if place >= len(stored):
             where = f"hash of the subtree {index} on level {height * STORED_HEIGHT}"
             raise ProofError(where, expected="stored", found="none")
-        return found[place]
+        return stored[place]
 
     def _stored(self, height: int, start: int, end: int) -> list[bytes]:
         if height:

@@ -147,7 +147,7 @@ class Signer:
         return self._private.sign(message)
 
 
-class Verified(NamedTuple):
+class VerifiedSignature(NamedTuple):
     """A signature that holds: whose, and for a witness, when (seconds since 1970)."""
 
     key: VerifierKey
@@ -179,11 +179,11 @@ class Note(NamedTuple):
         """The note as it is stored."""
         return f"{self.text}\n{''.join(signature.line() for signature in self.signatures)}".encode()
 
-    def verify(self, keys: Iterable[VerifierKey]) -> tuple[Verified, ...]:
+    def verify(self, keys: Iterable[VerifierKey]) -> tuple[VerifiedSignature, ...]:
         """The signatures of known keys, at least one and all of them good; else refused."""
         known = {(key.name, key.key_hash): key for key in keys}
         verified = tuple(
-            Verified(key, key.verify(self.text, signature.signature))
+            VerifiedSignature(key, key.verify(self.text, signature.signature))
             for signature in self.signatures
             if (key := known.get((signature.name, signature.key_hash)))
         )
@@ -230,7 +230,7 @@ def sign(text: str, signers: Sequence[Signer]) -> Note:
 
 def parse_signatures(lines: str) -> tuple[Signature, ...]:
     """Read signature lines, as they stand below a note's text and in a witness's answer."""
-    found: list[Signature] = []
+    signatures: list[Signature] = []
     for line in lines.removesuffix("\n").split("\n"):
         name, _, encoded = line.removeprefix(_DASH).partition(" ")
         if not line.startswith(_DASH):
@@ -238,10 +238,10 @@ def parse_signatures(lines: str) -> tuple[Signature, ...]:
         material = base64_bytes(encoded)
         if len(material) <= _KEY_HASH_BYTES:
             raise InputError(f"the signature of {check_name(name)} is too short", hint="4 bytes of key hash come first")
-        if len(found) == MAX_SIGNATURES:
+        if len(signatures) == MAX_SIGNATURES:
             raise InputError(f"a note with more than {MAX_SIGNATURES} signatures", hint="keep those of known keys")
-        found.append(Signature(check_name(name), material[:_KEY_HASH_BYTES], material[_KEY_HASH_BYTES:]))
-    return tuple(found)
+        signatures.append(Signature(check_name(name), material[:_KEY_HASH_BYTES], material[_KEY_HASH_BYTES:]))
+    return tuple(signatures)
 
 
 def parse_decimal(text: str) -> int:

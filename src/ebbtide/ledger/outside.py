@@ -14,7 +14,7 @@ from urllib.parse import quote
 from ebbtide.errors import EbbtideError, RewoundError, StateError, UnreadableError
 from ebbtide.ledger.durable import replace_file
 from ebbtide.ledger.keys import Trust
-from ebbtide.ledger.log import Log
+from ebbtide.ledger.log import LedgerLog
 from ebbtide.ledger.note import Checkpoint, Note, VerifierKey
 
 _AFTER_RESTORE = (
@@ -58,7 +58,7 @@ class OutsideCopy:
             ) from None
 
 
-def check_continues(log: Log, note: Note, trust: Trust, *, whence: str) -> Checkpoint:
+def check_continues(log: LedgerLog, note: Note, trust: Trust, *, whence: str) -> Checkpoint:
     """Refuse unless the log holds everything that this checkpoint of it promised."""
     try:
         checkpoint, _ = trust.verify(note)
@@ -70,7 +70,7 @@ def check_continues(log: Log, note: Note, trust: Trust, *, whence: str) -> Check
     return checkpoint
 
 
-def check_root(log: Log, size: int, root: bytes, *, whence: str) -> None:
+def check_root(log: LedgerLog, size: int, root: bytes, *, whence: str) -> None:
     """Refuse unless the first entries of the log are those that this root was made of."""
     if size > log.size:
         raise RewoundError(

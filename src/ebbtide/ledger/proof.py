@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ebbtide.errors import InputError, ProofError
-from ebbtide.ledger.note import MAX_NOTE_BYTES, Checkpoint, Note, Verified, VerifierKey, parse_decimal
+from ebbtide.ledger.note import MAX_NOTE_BYTES, Checkpoint, Note, VerifiedSignature, VerifierKey, parse_decimal
 from ebbtide.ledger.tree import HASH_BYTES, verify_inclusion
 from ebbtide.model.canonical import base64_bytes, base64_text
 
@@ -68,7 +68,7 @@ class TlogProof(NamedTuple):
         Checkpoint.parse(proof.note.text)
         return proof
 
-    def verify(self, leaf: bytes, origin: str, keys: Iterable[VerifierKey]) -> tuple[Verified, ...]:
+    def verify(self, leaf: bytes, origin: str, keys: Iterable[VerifierKey]) -> tuple[VerifiedSignature, ...]:
         """Refuse unless a ledger of this origin, signed by a known key, holds the leaf hash at the index."""
         verified = self.note.verify(keys)
         checkpoint = self.checkpoint

@@ -20,7 +20,7 @@ from ebbtide.ledger.codec import Entry
 from ebbtide.ledger.entries import BodiesPruned, Indexes, attachments_of, parse_entry
 from ebbtide.ledger.leaf import read_body, requests_of
 from ebbtide.ledger.ledger import Ledger
-from ebbtide.ledger.log import Log
+from ebbtide.ledger.log import LedgerLog
 from ebbtide.ledger.recompute import uncovered
 from ebbtide.state.reader import StateReader
 from ebbtide.state.tables import acts, ledger_acts, ledger_entries, ledger_requests, requests
@@ -47,7 +47,7 @@ def plan_pruning(ledger: Ledger, *, before: datetime) -> Pruning:
     """What `prune` would remove now."""
     _check(ledger, before)
     with ledger.database.reader() as state:
-        return _plan(state, Log(state.connection), before)
+        return _plan(state, LedgerLog(state.connection), before)
 
 
 def prune(ledger: Ledger, *, before: datetime) -> Pruning:
@@ -77,7 +77,7 @@ def prune(ledger: Ledger, *, before: datetime) -> Pruning:
     return pruning
 
 
-def served_bodies(log: Log, size: int) -> Iterator[bytes | None]:
+def served_bodies(log: LedgerLog, size: int) -> Iterator[bytes | None]:
     """The bodies of the first entries, None where one was pruned. One that is gone and was not ends it with an error.
 
     The entries that tell of prunings are never pruned themselves.
@@ -101,7 +101,7 @@ def _check(ledger: Ledger, before: datetime) -> None:
         raise InputError("bodies of the future cannot be pruned", hint="give a time that is past")
 
 
-def _plan(state: StateReader, log: Log, before: datetime) -> Pruning:
+def _plan(state: StateReader, log: LedgerLog, before: datetime) -> Pruning:
     still_open = {request.id for request in state.requests(only_open=True)}
     needed, partly = _batches(state)
     known = state.connection.execute(select(ledger_acts)).all()
@@ -132,7 +132,7 @@ def _is_old(entry: Entry, requests_named: tuple[str, ...], before: datetime, sti
     return entry.at < before and not entry.LASTING and still_open.isdisjoint(requests_named)
 
 
-def _bodies(log: Log) -> Iterator[tuple[int, Entry, tuple[str, ...]]]:
+def _bodies(log: LedgerLog) -> Iterator[tuple[int, Entry, tuple[str, ...]]]:
     for index, _, body in log.rows(0):
         if body is not None:
             yield index, parse_entry(body), requests_of(read_body(body)) or ()

@@ -22,7 +22,7 @@ from ebbtide.ledger.entries import (
     attachments_of,
     parse_entry,
 )
-from ebbtide.ledger.log import STORED_HEIGHT, Log
+from ebbtide.ledger.log import STORED_HEIGHT, LedgerLog
 from ebbtide.ledger.request_entries import CertificateKey, RequestBatch
 from ebbtide.ledger.request_index import requests_in
 from ebbtide.state.reader import StateReader
@@ -30,7 +30,7 @@ from ebbtide.state.tables import ledger_entries
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Mismatch:
     """One row, or one set of rows, that is not what it must be."""
 
     where: str
@@ -65,22 +65,22 @@ class Recomputed:
         """Grow the tree by one leaf, keeping only the roots of its complete subtrees."""
         if self.end is not None:
             return
-        level, found = 0, leaf_hash
+        level, node = 0, leaf_hash
         while self.peaks and self.peaks[-1][0] == level:
-            found = tree.node_hash(self.peaks.pop()[1], found)
+            node = tree.node_hash(self.peaks.pop()[1], node)
             level += 1
             if level % STORED_HEIGHT == 0:
-                self.nodes[level, index >> level] = found
-        self.peaks.append((level, found))
+                self.nodes[level, index >> level] = node
+        self.peaks.append((level, node))
         if index + 1 in sizes:
             self.roots[index + 1] = self.root()
 
     def root(self) -> bytes:
         """The root of the leaves so far."""
-        found: bytes | None = None
+        node: bytes | None = None
         for _, peak in reversed(self.peaks):
-            found = peak if found is None else tree.node_hash(peak, found)
-        return tree.EMPTY_ROOT if found is None else found
+            node = peak if node is None else tree.node_hash(peak, node)
+        return tree.EMPTY_ROOT if node is None else node
 
     def add_entry(self, index: int, entry: Entry) -> None:
         """Take in what an entry means for the other rows."""
@@ -102,31 +102,31 @@ class Recomputed:
                 self.pruned_batches.update(batches)
 
 
-def read_entries(state: StateReader, log: Log, truth: Recomputed, sizes: set[int]) -> Iterator[Finding]:
+def read_entries(state: StateReader, log: LedgerLog, truth: Recomputed, sizes: set[int]) -> Iterator[Mismatch]:
     """Hash every leaf again and take in what it says; `sizes` are those whose roots are wanted."""
     below = state.connection.execute(select(func.min(ledger_entries.c.idx))).scalar_one()
     if below is not None and below < 0:
-        yield Finding(f"entry {below}", "no entry before 0", "a row")
+        yield Mismatch(f"entry {below}", "no entry before 0", "a row")
     following = 0
     for index, leaf_hash, body in log.rows(0):
         if index != following:
-            yield Finding(span(following, index - 1), "a row", "none")
+            yield Mismatch(span(following, index - 1), "a row", "none")
             truth.end = following if truth.end is None else truth.end
         following = index + 1
         if not isinstance(leaf_hash, bytes) or len(leaf_hash) != tree.HASH_BYTES:
-            yield Finding(f"leaf hash of entry {index}", f"{tree.HASH_BYTES} bytes", "something else")
+            yield Mismatch(f"leaf hash of entry {index}", f"{tree.HASH_BYTES} bytes", "something else")
             leaf_hash = bytes(tree.HASH_BYTES)
         if body is None:
             truth.missing.append(index)
         elif not isinstance(body, bytes):
-            yield Finding(f"body of entry {index}", "bytes", type(body).__name__)
+            yield Mismatch(f"body of entry {index}", "bytes", type(body).__name__)
         else:
             if (found := tree.leaf_hash(body)) != leaf_hash:
-                yield Finding(f"body of entry {index}", f"leaf hash {leaf_hash.hex()}", found.hex())
+                yield Mismatch(f"body of entry {index}", f"leaf hash {leaf_hash.hex()}", found.hex())
             try:
                 truth.add_entry(index, parse_entry(body))
             except EbbtideError as error:
-                yield Finding(f"body of entry {index}", "an entry", error.message)
+                yield Mismatch(f"body of entry {index}", "an entry", error.message)
         truth.add_leaf(index, leaf_hash, sizes)
 
 

@@ -32,7 +32,7 @@ class RequestReceived(Entry):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestMoved(Entry):
-    """A request took a step, or got a later deadline."""
+    """A request took a step; or `actor` gave it a later deadline, and `because` is the salted hash of why."""
 
     KIND = leaf.MOVED
 
@@ -40,6 +40,7 @@ class RequestMoved(Entry):
     state: str
     deadline: datetime | None = None
     because: str | None = None
+    actor: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

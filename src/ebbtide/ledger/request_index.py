@@ -20,7 +20,7 @@ from ebbtide.state.bulk import insert_rows
 from ebbtide.state.tables import ledger_certificate_keys, ledger_requests
 
 
-class Leaf(NamedTuple):
+class BatchLeaf(NamedTuple):
     """A leaf of a batch as it is kept. A pruned one has its hash only."""
 
     place: int
@@ -75,12 +75,12 @@ def named_since(connection: Connection, entry: int) -> set[str]:
     return set(connection.execute(query).scalars())
 
 
-def leaves_of(connection: Connection, entry: int) -> Iterator[Leaf]:
+def leaves_of(connection: Connection, entry: int) -> Iterator[BatchLeaf]:
     """The leaves of a batch, in their order."""
     table = ledger_requests.c
     query = select(table.place, table.request, table.leaf_hash, table.leaf).where(table.entry == entry)
     for row in connection.execute(query.order_by(table.place)):
-        yield Leaf(*row)
+        yield BatchLeaf(*row)
 
 
 def certificate_key(connection: Connection) -> tuple[int, str] | None:

@@ -34,8 +34,8 @@ from ebbtide.ledger.entries import (
     parse_entry,
     salted,
 )
-from ebbtide.ledger.log import Log
-from ebbtide.ledger.recompute import Finding
+from ebbtide.ledger.log import LedgerLog
+from ebbtide.ledger.recompute import Mismatch
 from ebbtide.ledger.request_entries import RequestBatch, RequestCertified, RequestMoved, RequestReceived, Verified
 from ebbtide.ledger.request_index import leaves_of
 from ebbtide.state.reader import StateReader
@@ -73,7 +73,7 @@ class _Story:
 
 
 @dataclass(slots=True)
-class _Told:
+class _LedgerSays:
     """What the entries tell, by kind of row and its id."""
 
     holds: dict[str, _Story] = field(default_factory=dict)
@@ -135,9 +135,9 @@ class _Told:
         return moment is not None and self.pruned_before is not None and moment < self.pruned_before
 
 
-def compare_state(state: StateReader, log: Log) -> Iterator[Finding]:
+def compare_state(state: StateReader, log: LedgerLog) -> Iterator[Mismatch]:
     """Every row against its entries, every entry against its row. Entries that cannot be read are found elsewhere."""
-    told = _Told()
+    told = _LedgerSays()
     for index, _, body in log.rows(0, log.size):
         entry = _parsed(body)
         if isinstance(entry, RequestBatch):
@@ -159,36 +159,36 @@ def compare_state(state: StateReader, log: Log) -> Iterator[Finding]:
             ),
         )
     except (EbbtideError, ValueError, TypeError) as error:  # its text may hold the value
-        yield Finding("rows of the state", "rows that can be read", f"{type(error).__name__}: {_RESTORE}")
+        yield Mismatch("rows of the state", "rows that can be read", f"{type(error).__name__}: {_RESTORE}")
         return
     yield from rows
 
 
 def _both(
-    told: _Told,
+    told: _LedgerSays,
     what: str,
     stories: Mapping[str, _Story],
     rows: Iterable[_RowT],
-    compare: Callable[[_Told, _RowT, _Story, Mapping[str, Salt]], _Differs],
+    compare: Callable[[_LedgerSays, _RowT, _Story, Mapping[str, Salt]], _Differs],
     remedy: str,
     salts: Mapping[str, Salt],
-) -> Iterator[Finding]:
+) -> Iterator[Mismatch]:
     found = {row.id: row for row in rows}
     for id_ in sorted(stories.keys() - found.keys()):
         by = f"entry {stories[id_].index}" if stories[id_].made is not None else "an entry"
-        yield Finding(f"{what} {id_}", f"a row, for {by} tells of it", f"none: {_RESTORE}")
+        yield Mismatch(f"{what} {id_}", f"a row, for {by} tells of it", f"none: {_RESTORE}")
     for id_, row in found.items():
         story = stories.get(id_, _Story())
         if story.made is None and not told.may_be_pruned(_made_at(row)):
-            yield Finding(f"{what} {id_}", "an entry that made it", f"none: {remedy}")
+            yield Mismatch(f"{what} {id_}", "an entry that made it", f"none: {remedy}")
             continue
         wrong = [name for name, same in compare(told, row, story, salts) if not same]
         if wrong:
             said = f"entry {story.index} and later ones say" if story.made is not None else "its entries say"
-            yield Finding(f"{what} {id_}", f"{', '.join(wrong)} as {said}", f"something else: {_AGAIN}")
+            yield Mismatch(f"{what} {id_}", f"{', '.join(wrong)} as {said}", f"something else: {_AGAIN}")
 
 
-def _hold(told: _Told, row: Hold, story: _Story, salts: Mapping[str, Salt]) -> _Differs:
+def _hold(told: _LedgerSays, row: Hold, story: _Story, salts: Mapping[str, Salt]) -> _Differs:
     if isinstance(made := story.made, HoldPlaced):
         yield "time", row.created_at == made.at
         yield "scope", str(row.scope) == made.scope
@@ -200,7 +200,7 @@ def _hold(told: _Told, row: Hold, story: _Story, salts: Mapping[str, Salt]) -> _
     yield "release", _ended(told, story, (row.released_at, row.released_by))
 
 
-def _unmark(told: _Told, row: Unmark, story: _Story, salts: Mapping[str, Salt]) -> _Differs:
+def _unmark(told: _LedgerSays, row: Unmark, story: _Story, salts: Mapping[str, Salt]) -> _Differs:
     if isinstance(made := story.made, Unmarked):
         yield "time", row.created_at == made.at
         yield "dataset", _same_dataset(row.dataset, made.dataset, salts)
@@ -211,7 +211,7 @@ def _unmark(told: _Told, row: Unmark, story: _Story, salts: Mapping[str, Salt]) 
     yield "release", _ended(told, story, (row.released_at, row.released_by))
 
 
-def _declared(told: _Told, row: Declaration, story: _Story, salts: Mapping[str, Salt]) -> _Differs:  # noqa: ARG001
+def _declared(told: _LedgerSays, row: Declaration, story: _Story, salts: Mapping[str, Salt]) -> _Differs:  # noqa: ARG001
     match story.made:
         case CatalogDeclared() as made:
             yield "name", (row.kind, row.name) == ("catalog", made.catalog)
@@ -226,7 +226,7 @@ def _declared(told: _Told, row: Declaration, story: _Story, salts: Mapping[str, 
     yield "end", _ended(told, story, (row.ended_at, row.ended_by))
 
 
-def _condemned(told: _Told, row: Condemnation, story: _Story, salts: Mapping[str, Salt]) -> _Differs:  # noqa: ARG001
+def _condemned(told: _LedgerSays, row: Condemnation, story: _Story, salts: Mapping[str, Salt]) -> _Differs:  # noqa: ARG001
     if isinstance(made := story.made, FolderCondemned):
         yield "time", row.condemned_at == made.at
         yield "path", _same(row.salt, row.path, made.path)
@@ -234,7 +234,7 @@ def _condemned(told: _Told, row: Condemnation, story: _Story, salts: Mapping[str
         yield "actor", row.actor == made.actor
 
 
-def _mark(told: _Told, row: Mark, story: _Story, salts: Mapping[str, Salt]) -> _Differs:
+def _mark(told: _LedgerSays, row: Mark, story: _Story, salts: Mapping[str, Salt]) -> _Differs:
     if isinstance(made := story.made, Marked):
         yield "time", row.marked_at == made.at
         yield "run", row.run == made.run
@@ -251,7 +251,7 @@ def _mark(told: _Told, row: Mark, story: _Story, salts: Mapping[str, Salt]) -> _
     yield "state", _closed(told, row, story)
 
 
-def _closed(told: _Told, row: Mark, story: _Story) -> bool:
+def _closed(told: _LedgerSays, row: Mark, story: _Story) -> bool:
     """Whether a mark ended as its entries say, or is open because none says that it ended."""
     ends = [entry for entry in story.later if isinstance(entry, MarkSentBack | Unmarked)]
     if ends:
@@ -266,7 +266,7 @@ def _closed(told: _Told, row: Mark, story: _Story) -> bool:
     return row.state is MarkState.SWEEPING or row.act is None or row.act in told.outcomes
 
 
-def _request(told: _Told, row: Request, story: _Story, salts: Mapping[str, Salt]) -> _Differs:  # noqa: ARG001
+def _request(told: _LedgerSays, row: Request, story: _Story, salts: Mapping[str, Salt]) -> _Differs:  # noqa: ARG001
     if isinstance(made := story.made, RequestReceived):
         yield "law", row.law == made.law
         yield "commitments", row.commitments == made.commitments
@@ -298,7 +298,7 @@ def _parsed(body: object) -> Entry | None:
         return None
 
 
-def _ended(told: _Told, story: _Story, row: tuple[datetime | None, str | None]) -> bool:
+def _ended(told: _LedgerSays, story: _Story, row: tuple[datetime | None, str | None]) -> bool:
     """Whether a row ended when and by whom its entries say."""
     for entry in story.later:
         if isinstance(entry, HoldReleased | UnmarkReleased | CatalogDeclared | DatasetIgnored):

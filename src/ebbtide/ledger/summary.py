@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from ebbtide.errors import InputError
-from ebbtide.ledger.leaf import CERTIFIED, LISTED, VERIFIED, Body, Logged
+from ebbtide.ledger.leaf import CERTIFIED, LISTED, VERIFIED, Body, LoggedEntry
 from ebbtide.ledger.note import Note
 from ebbtide.model.canonical import Json, dumps, timestamp
 
@@ -22,7 +22,7 @@ _HEADER = frozenset({"v", "kind", "at", "simulated", "request", "requests"})
 _COSIGNATURE_BYTES = 72
 
 
-def summarise(entries: Sequence[Logged], bodies: Sequence[Body], note: Note) -> dict[str, Json]:
+def summarise(entries: Sequence[LoggedEntry], bodies: Sequence[Body], note: Note) -> dict[str, Json]:
     """The summary of a request's entries, the last of which certifies it; `bodies` are what they say of it."""
     last = bodies[-1]
     summary: dict[str, Json] = {

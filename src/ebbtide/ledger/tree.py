@@ -26,7 +26,7 @@ MAX_SIZE = 2**63 - 1
 EMPTY_ROOT = sha256(b"").digest()
 
 
-class Run(NamedTuple):
+class HashRun(NamedTuple):
     """Hashes to store: `hashes[i]` belongs to `(level, first + i)`."""
 
     level: int
@@ -44,7 +44,7 @@ def node_hash(left: bytes, right: bytes) -> bytes:
     return sha256(b"\x01" + left + right).digest()
 
 
-def append(size: int, leaf_hashes: Sequence[bytes], get: Get) -> Iterator[Run]:
+def append(size: int, leaf_hashes: Sequence[bytes], get: Get) -> Iterator[HashRun]:
     """What appending these leaves to a tree of `size` stores, level by level from the leaves up.
 
     `get` is asked only for hashes that were stored before, at most one a level.
@@ -53,7 +53,7 @@ def append(size: int, leaf_hashes: Sequence[bytes], get: Get) -> Iterator[Run]:
     _check_size(size + len(leaf_hashes))
     level, first, hashes = 0, size, list(leaf_hashes)
     while hashes:
-        yield Run(level, first, hashes)
+        yield HashRun(level, first, hashes)
         # A parent is complete when its right child is; a left one that waited for its sibling comes from the store.
         if first % 2:
             hashes = [get(level, first - 1), *hashes]
@@ -126,12 +126,12 @@ def verify_inclusion(leaf: bytes, index: int, size: int, proof: Sequence[bytes],
     expected = inner + (index >> inner).bit_count()
     if len(proof) != expected:
         raise ProofError("inclusion proof: number of hashes", expected=str(expected), found=str(len(proof)))
-    found = leaf
+    node = leaf
     for level, sibling in enumerate(proof):
         left = level >= inner or index >> level & 1
-        found = node_hash(sibling, found) if left else node_hash(found, sibling)
-    if found != root_hash:
-        raise ProofError("inclusion proof: root hash", expected=root_hash.hex(), found=found.hex())
+        node = node_hash(sibling, node) if left else node_hash(node, sibling)
+    if node != root_hash:
+        raise ProofError("inclusion proof: root hash", expected=root_hash.hex(), found=node.hex())
 
 
 def verify_consistency(old_size: int, old_root: bytes, new_size: int, new_root: bytes, proof: Sequence[bytes]) -> None:

@@ -19,7 +19,7 @@ from ebbtide.ledger.entries import parse_entry
 from ebbtide.ledger.frontier import Appended, Frontier
 from ebbtide.ledger.home import Home
 from ebbtide.ledger.keys import Trust
-from ebbtide.ledger.log import Log
+from ebbtide.ledger.log import LedgerLog
 from ebbtide.ledger.note import Checkpoint, Note, VerifierKey
 from ebbtide.ledger.outside import OutsideCopy, check_continues, check_root
 
@@ -70,7 +70,7 @@ def check_key(present: VerifierKey, outside: Outside) -> None:
         )
 
 
-def check_signed(log: Log, outside: Outside, *, adopting: bool = False) -> Checkpoint | None:
+def check_signed(log: LedgerLog, outside: Outside, *, adopting: bool = False) -> Checkpoint | None:
     """Refuse a log that is not the project's, or not what was signed before; gives the last checkpoint of it."""
     home = outside.home
     trust = log.trust()
@@ -98,7 +98,9 @@ def check_copy_there(trust: Trust, home: Home, copies: Iterable[OutsideCopy]) ->
         )
 
 
-def check_appended(log: Log, appended: Appended, signed: Checkpoint | None, *, also: Iterable[Frontier] = ()) -> None:
+def check_appended(
+    log: LedgerLog, appended: Appended, signed: Checkpoint | None, *, also: Iterable[Frontier] = ()
+) -> None:
     """Refuse unless every entry was appended by this signer, or is covered by the checkpoint."""
     certain = appended.certain
     check_root(log, certain.size, certain.root, whence="what was appended here")
@@ -107,14 +109,16 @@ def check_appended(log: Log, appended: Appended, signed: Checkpoint | None, *, a
         raise NotAppendedError(first, log.size - 1)
 
 
-def known_size(log: Log, frontiers: Iterable[Frontier], signed: Checkpoint | None) -> int:
+def known_size(log: LedgerLog, frontiers: Iterable[Frontier], signed: Checkpoint | None) -> int:
     """How much of the log these vouch for."""
     size = log.size
-    held = [found.size for found in frontiers if found.size <= size and log.root(found.size) == found.root]
+    held = [
+        frontier.size for frontier in frontiers if frontier.size <= size and log.root(frontier.size) == frontier.root
+    ]
     return max(0, *held, signed.size if signed else 0)
 
 
-def take_over(log: Log, appended: Appended, signed: Checkpoint | None, up_to: int) -> tuple[int, Frontier]:
+def take_over(log: LedgerLog, appended: Appended, signed: Checkpoint | None, up_to: int) -> tuple[int, Frontier]:
     """The frontier up to a size that a person vouches for, and where what was known before ended.
 
     Every entry between is read and hashed again; the stored hashes over them must be theirs.

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from ebbtide.errors import EbbtideError, InputError, ProofError, RefusedError, RewoundError, UnreadableError
 from ebbtide.ledger.ledger import Ledger
-from ebbtide.ledger.log import Log
+from ebbtide.ledger.log import LedgerLog
 from ebbtide.ledger.note import COSIGNATURE, Checkpoint, Note, VerifierKey, parse_decimal, parse_signatures
 from ebbtide.ledger.tree import consistency_proof
 from ebbtide.model.canonical import base64_text
@@ -26,7 +26,7 @@ _STALE = 409
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class WitnessAnswer:
     """What a witness answered."""
 
     status: int
@@ -52,7 +52,7 @@ def ask_witness(ledger: Ledger, url: str, key: VerifierKey) -> Note:
     return _keep(ledger, cosigned)
 
 
-def _submit(ledger: Ledger, url: str, note: Note, *, old_size: int) -> Answer:
+def _submit(ledger: Ledger, url: str, note: Note, *, old_size: int) -> WitnessAnswer:
     checkpoint = Checkpoint.parse(note.text)
     if old_size > checkpoint.size:
         raise RewoundError(
@@ -71,10 +71,10 @@ def _submit(ledger: Ledger, url: str, note: Note, *, old_size: int) -> Answer:
     request.add_header("Content-Type", "text/plain; charset=utf-8")
     try:
         with urllib.request.urlopen(request, timeout=_TIMEOUT_SECONDS) as response:  # noqa: S310
-            return Answer(response.status, _read(response, url))
+            return WitnessAnswer(response.status, _read(response, url))
     except urllib.error.HTTPError as error:
         with error:
-            return Answer(error.code, _read(error, url))
+            return WitnessAnswer(error.code, _read(error, url))
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", error)
         raise UnreadableError(f"witness at {url}", f"no answer: {reason}", hint="try again later") from None
@@ -87,7 +87,7 @@ def _read(response: http.client.HTTPResponse | urllib.error.HTTPError, url: str)
     return body
 
 
-def _size_of(answer: Answer, url: str) -> int:
+def _size_of(answer: WitnessAnswer, url: str) -> int:
     try:
         return parse_decimal(answer.body.decode("ascii").removesuffix("\n"))
     except (UnicodeDecodeError, EbbtideError):
@@ -132,12 +132,12 @@ def _keep(ledger: Ledger, cosigned: Note) -> Note:
     size = Checkpoint.parse(cosigned.text).size
     new = cosigned.signatures[-1]
     with ledger.database.writer() as state:
-        log = Log(state.connection)
-        found = log.checkpoint(size)
-        if found is None or found.text != cosigned.text:
+        log = LedgerLog(state.connection)
+        checkpoint = log.checkpoint(size)
+        if checkpoint is None or checkpoint.text != cosigned.text:
             raise RefusedError(f"checkpoint {size} is not the one that was cosigned", hint="run `ebbtide ledger audit`")
-        others = [item for item in found.signatures if (item.name, item.key_hash) != (new.name, new.key_hash)]
-        note = Note(found.text, (*others, new))
+        others = [item for item in checkpoint.signatures if (item.name, item.key_hash) != (new.name, new.key_hash)]
+        note = Note(checkpoint.text, (*others, new))
         log.keep_checkpoint(size, note)
     ledger.publish()
     return note

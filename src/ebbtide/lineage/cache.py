@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from ebbtide.lineage.names import Parts
-from ebbtide.lineage.values import ColumnRef, Edge, EdgeKind, Flow, Problem, ProblemKind
+from ebbtide.lineage.values import ColumnEdge, ColumnRef, EdgeKind, Flow, LineageProblem, ProblemKind
 from ebbtide.private import private_file, private_folder
 
 _LAYOUT = f"3 {version('sqlglot')}"  # another parser may trace otherwise
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class CachedModel:
     """One model as it was: digest of its text, what it names, fingerprint of what its lineage hangs on, the lineage."""
 
     digest: str
@@ -44,21 +44,23 @@ class FlowCache:
             except (OSError, ValueError, KeyError):
                 self._old = {}
 
-    def kept(self, key: str) -> Kept | None:
-        found = self._old.get(key)
-        if found is None:
+    def kept(self, key: str) -> CachedModel | None:
+        cached = self._old.get(key)
+        if cached is None:
             return None
-        parts = tuple(tuple(reference) for reference in found["references"])
-        flow = Flow(found["flow"]["target"], key)
-        return Kept(found["digest"], tuple(found["target"]), parts, found["is_view"], found["fingerprint"], flow)
+        parts = tuple(tuple(reference) for reference in cached["references"])
+        flow = Flow(cached["flow"]["target"], key)
+        return CachedModel(
+            cached["digest"], tuple(cached["target"]), parts, cached["is_view"], cached["fingerprint"], flow
+        )
 
     def flow(self, key: str, fingerprint: str) -> Flow | None:
-        found = self._old.get(key)
-        if found is None or found["fingerprint"] != fingerprint:
+        cached = self._old.get(key)
+        if cached is None or cached["fingerprint"] != fingerprint:
             return None
-        return _flow(found["flow"], key)
+        return _flow(cached["flow"], key)
 
-    def keep(self, key: str, kept: Kept) -> None:
+    def keep(self, key: str, kept: CachedModel) -> None:
         old = self._old.get(key)
         if old is not None and old["digest"] == kept.digest and old["fingerprint"] == kept.fingerprint:
             self._new[key] = old
@@ -101,12 +103,12 @@ def _flow(plain: dict[str, Any], provenance: str) -> Flow:
         columns=tuple(plain["columns"]),
         edges=tuple(_edges(plain)),
         rows=tuple(ColumnRef(plain["tables"][table], column) for table, column in plain["rows"]),
-        problems=tuple(Problem(ProblemKind(kind), *rest) for kind, *rest in plain["problems"]),
+        problems=tuple(LineageProblem(ProblemKind(kind), *rest) for kind, *rest in plain["problems"]),
         is_view=plain["is_view"],
     )
 
 
-def _edges(plain: dict[str, Any]) -> Iterator[Edge]:
+def _edges(plain: dict[str, Any]) -> Iterator[ColumnEdge]:
     sources: dict[tuple[int, str], ColumnRef] = {}
     targets: dict[str, ColumnRef] = {}
     for table, source, target, is_direct, masking in plain["edges"]:
@@ -116,4 +118,4 @@ def _edges(plain: dict[str, Any]) -> Iterator[Edge]:
         to = targets.get(target)
         if to is None:
             to = targets[target] = ColumnRef(plain["target"], target)
-        yield Edge(from_, to, EdgeKind.DIRECT if is_direct else EdgeKind.INDIRECT, masking)
+        yield ColumnEdge(from_, to, EdgeKind.DIRECT if is_direct else EdgeKind.INDIRECT, masking)

@@ -16,7 +16,7 @@ from typing import Any
 from ebbtide.errors import InputError
 from ebbtide.lineage.models import Model
 from ebbtide.lineage.names import Parts, written
-from ebbtide.lineage.values import Problem, ProblemKind
+from ebbtide.lineage.values import LineageProblem, ProblemKind
 
 _VERSION = re.compile(r"/manifest/v(\d+)\.json$")
 _OLDEST, _NEWEST = 7, 12  # `compiled_code` came with 7
@@ -42,7 +42,7 @@ class Dbt:
     models: tuple[Model, ...] = ()
     columns: Mapping[Parts, tuple[str, ...]] = field(default_factory=dict)
     labels: tuple[DbtLabels, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[LineageProblem, ...] = ()
 
 
 def read_dbt(path: Path) -> Dbt:
@@ -62,7 +62,7 @@ def read_dbt(path: Path) -> Dbt:
     catalog = _json(catalog_path) if catalog_path.exists() else {}
     described = {**(catalog.get("nodes") or {}), **(catalog.get("sources") or {})}
     models: list[Model] = []
-    problems: list[Problem] = []
+    problems: list[LineageProblem] = []
     labels: list[DbtLabels] = []
     columns: dict[Parts, tuple[str, ...]] = {}
     for key, node in sorted({**(manifest.get("nodes") or {}), **(manifest.get("sources") or {})}.items()):
@@ -84,7 +84,9 @@ def read_dbt(path: Path) -> Dbt:
             else:
                 what = "is not compiled" if node.get("language", "sql") == "sql" else "is not SQL"
                 problems.append(
-                    Problem(ProblemKind.UNREADABLE, where, written(relation), f"{key} {what}", "run `dbt compile`")
+                    LineageProblem(
+                        ProblemKind.UNREADABLE, where, written(relation), f"{key} {what}", "run `dbt compile`"
+                    )
                 )
     return Dbt(tuple(models), columns, tuple(labels), tuple(problems))
 
@@ -123,7 +125,7 @@ def _relation(node: Mapping[str, Any], dialect: str) -> Parts | None:
     return None
 
 
-def _declared(node: Mapping[str, Any], where: str, relation: Parts, problems: list[Problem]) -> DbtLabels | None:
+def _declared(node: Mapping[str, Any], where: str, relation: Parts, problems: list[LineageProblem]) -> DbtLabels | None:
     labels = _labels(node, where, relation, problems)
     columns = {
         name: found
@@ -133,7 +135,7 @@ def _declared(node: Mapping[str, Any], where: str, relation: Parts, problems: li
     return DbtLabels(where, relation, labels, columns) if labels or columns else None
 
 
-def _labels(thing: Mapping[str, Any], where: str, relation: Parts, problems: list[Problem]) -> tuple[str, ...]:
+def _labels(thing: Mapping[str, Any], where: str, relation: Parts, problems: list[LineageProblem]) -> tuple[str, ...]:
     found: list[str] = []
     for meta in _metas(thing):
         ours = meta.get("ebbtide")
@@ -143,7 +145,7 @@ def _labels(thing: Mapping[str, Any], where: str, relation: Parts, problems: lis
         if not isinstance(labels, list) or set(ours) - {"labels"}:
             hint = "write meta: {ebbtide: {labels: [Classifier.label]}}"
             problems.append(
-                Problem(ProblemKind.LABEL, where, written(relation), "meta.ebbtide is not understood", hint)
+                LineageProblem(ProblemKind.LABEL, where, written(relation), "meta.ebbtide is not understood", hint)
             )
             continue
         found += [str(label) for label in labels]

@@ -10,15 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ebbtide.config import yaml
-from ebbtide.config.classifiers import Classifiers, Kind
+from ebbtide.config.classifiers import ClassifierKind, Classifiers
 from ebbtide.config.label_properties import column_of, label_properties
 from ebbtide.config.tables import Reclassify, TableSettings
 from ebbtide.errors import InputError
-from ebbtide.lineage.values import ColumnRef, Problem, ProblemKind
+from ebbtide.lineage.values import ColumnRef, LineageProblem, ProblemKind
 
 
 @dataclass(slots=True)
-class Declared:
+class DeclaredLabels:
     """Labels with where each is said, reclassifications, schedules and time grains."""
 
     tables: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -26,7 +26,7 @@ class Declared:
     reclassify: dict[ColumnRef, Reclassify] = field(default_factory=dict)
     schedules: dict[str, str] = field(default_factory=dict)
     grains: dict[str, str] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[LineageProblem] = field(default_factory=list)
 
 
 class Collector:
@@ -34,7 +34,7 @@ class Collector:
 
     def __init__(self, classifiers: Classifiers, columns: Mapping[str, Sequence[str]]) -> None:
         self._classifiers, self._columns = classifiers, columns
-        self.declared = Declared()
+        self.declared = DeclaredLabels()
 
     def settings(self, tables: Mapping[str, TableSettings]) -> None:
         """Everything of `tables/*.yml`. A table or column that is not there is a problem, with the nearest name."""
@@ -70,16 +70,16 @@ class Collector:
 
     def table_labels(self, table_id: str, labels: Sequence[str], where: str) -> None:
         for label in labels:
-            if self._is_right(label, Kind.TABLE, table_id, where):
+            if self._is_right(label, ClassifierKind.TABLE, table_id, where):
                 self.declared.tables.setdefault(table_id, {}).setdefault(label, where)
 
     def column_labels(self, table_id: str, name: str, labels: Sequence[str], where: str) -> None:
         ref = self._column(table_id, name, where)
         for label in labels:
-            if self._is_right(label, Kind.COLUMN, table_id, where):
+            if self._is_right(label, ClassifierKind.COLUMN, table_id, where):
                 self.declared.columns.setdefault(ref, {}).setdefault(label, where)
 
-    def _is_right(self, label: str, kind: Kind, table_id: str, where: str) -> bool:
+    def _is_right(self, label: str, kind: ClassifierKind, table_id: str, where: str) -> bool:
         try:
             self._classifiers.check(label, kind)
         except InputError as error:
@@ -101,4 +101,4 @@ class Collector:
         return ColumnRef(table_id, name)
 
     def _complain(self, where: str, subject: str, message: str, hint: str | None) -> None:
-        self.declared.problems.append(Problem(ProblemKind.LABEL, where, subject, message, hint))
+        self.declared.problems.append(LineageProblem(ProblemKind.LABEL, where, subject, message, hint))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ebbtide.lineage.names import Names
-from ebbtide.lineage.values import Problem, ProblemKind
+from ebbtide.lineage.values import LineageProblem, ProblemKind
 
 Key = tuple[str, str]
 """Namespace and name, as the producer writes them."""
@@ -25,7 +25,9 @@ def facet_of(dataset: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def known_ids(said: Iterable[tuple[str, Mapping[str, Any]]], names: Names) -> tuple[dict[Key, str], list[Problem]]:
+def known_ids(
+    said: Iterable[tuple[str, Mapping[str, Any]]], names: Names
+) -> tuple[dict[Key, str], list[LineageProblem]]:
     """The table of every dataset that is `said` somewhere, and a problem for each that matches nothing.
 
     A dataset is taken from wherever it is told best: its symlinks may stand in one event of many.
@@ -65,7 +67,7 @@ def _at(namespace: str, name: str, names: Names) -> str | None:
     return names.at(f"{namespace.rstrip('/')}/{name.lstrip('/')}") if _URI.match(namespace) else None
 
 
-def _unmatched(where: str, key: Key) -> Problem:
+def _unmatched(where: str, key: Key) -> LineageProblem:
     text = "/".join(key)
     hint = f"map it under `lineage: names:` as {text!r}"
-    return Problem(ProblemKind.UNMATCHED, where, text, f"nothing is known of {text}", hint)
+    return LineageProblem(ProblemKind.UNMATCHED, where, text, f"nothing is known of {text}", hint)

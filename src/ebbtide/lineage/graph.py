@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ebbtide.lineage.label_propagation import Arcs, Ints
-from ebbtide.lineage.values import ColumnRef, EdgeKind, Flow, Problem, ProblemKind
+from ebbtide.lineage.values import ColumnRef, EdgeKind, Flow, LineageProblem, ProblemKind
 
 LINEAGE = pa.schema(
     [
@@ -135,7 +135,7 @@ def _all_pairs(deciding: Sequence[int], filled: Sequence[int], origin: int) -> I
     return np.stack([sources[apart], targets[apart], zeros, zeros, zeros + origin], axis=1)
 
 
-def cycles(graph: Graph) -> list[Problem]:
+def cycles(graph: Graph) -> list[LineageProblem]:
     """Tables that feed each other, a problem per knot. They are reported; labels reach their fixpoint all the same."""
     problems = []
     for knot in _knots(_cyclic_part(graph)):
@@ -143,7 +143,7 @@ def cycles(graph: Graph) -> list[Problem]:
         more = f" and {len(names) - _MOST_CYCLE_NAMES} more" if len(names) > _MOST_CYCLE_NAMES else ""
         message = f"these tables feed each other: {', '.join(names[:_MOST_CYCLE_NAMES])}{more}"
         problems.append(
-            Problem(ProblemKind.CYCLE, names[0], names[0], message, "break the cycle where it is not meant")
+            LineageProblem(ProblemKind.CYCLE, names[0], names[0], message, "break the cycle where it is not meant")
         )
     return sorted(problems)
 

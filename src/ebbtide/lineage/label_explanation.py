@@ -10,11 +10,11 @@ import numpy as np
 
 from ebbtide.config.classifiers import PII, TIME_GRAIN
 from ebbtide.lineage.label_propagation import Arcs, Ints, shortest_path
-from ebbtide.lineage.labels import MACHINE, STATIC, USER, Content, Labels, Word, own_grain
+from ebbtide.lineage.labels import MACHINE, STATIC, USER, ContentGrade, Labels, Word, own_grain
 
 
 @dataclass(frozen=True, slots=True)
-class LabelStep:
+class LabelStop:
     """One stop on the way: a column or table with the label that it had there, and from where that edge is known."""
 
     name: str
@@ -29,7 +29,7 @@ class Why:
     label: str
     how: str
     because: str
-    path: tuple[LabelStep, ...] = ()
+    path: tuple[LabelStop, ...] = ()
 
 
 class Explainer:
@@ -56,21 +56,21 @@ class Explainer:
     def _column_label(self, column: int, label: str) -> Why:
         declared, ref = self._labels.declared, self._graph.columns[column]
         if said := declared.columns.get(ref, {}).get(label):
-            return Why(label, "own", f"said at {said}", (LabelStep(str(ref), label),))
+            return Why(label, "own", f"said at {said}", (LabelStop(str(ref), label),))
         change = declared.reclassify.get(ref)
         if change is not None and change.instead is not None:
             return Why(
-                label, "reclassified", "its table says so in place of what flows in", (LabelStep(str(ref), label),)
+                label, "reclassified", "its table says so in place of what flows in", (LabelStop(str(ref), label),)
             )
         word = next(word for word in self._labels.column_words if label in word.labels)
         path = self._column_path(column, label, word)
         origin = self._graph.columns[path[0][0]]
         said = declared.columns.get(origin, {}).get(word.labels[path[0][1]])
         first = f"said at {said}" if said else f"reclassified at {origin}"
-        steps = [LabelStep(str(origin), word.labels[path[0][1]])]
+        steps = [LabelStop(str(origin), word.labels[path[0][1]])]
         for (source, _), (target, bit) in pairwise(path):
             steps.append(
-                LabelStep(str(self._graph.columns[target]), word.labels[bit], self._known_from(source, target))
+                LabelStop(str(self._graph.columns[target]), word.labels[bit], self._known_from(source, target))
             )
         return Why(label, "propagated", f"flows from {origin}, {first}", tuple(steps))
 
@@ -99,9 +99,9 @@ class Explainer:
         if label == USER and self._labels.has_pii[table]:
             return self._derived(table, said)
         if said:
-            return Why(label, "own", f"said at {said}", (LabelStep(table_id, label),))
+            return Why(label, "own", f"said at {said}", (LabelStop(table_id, label),))
         if label in (MACHINE, STATIC):
-            level = Content.MACHINE if label == MACHINE else Content.STATIC
+            level = ContentGrade.MACHINE if label == MACHINE else ContentGrade.STATIC
             return self._from_inputs(table, label, self._labels.content, int(level), "the strictest of its inputs")
         word = next(word for word in self._labels.table_words if label in word.labels)
         has = ((word.state & np.uint64(word.bit(label))) != 0).astype(np.int64)
@@ -113,7 +113,7 @@ class Explainer:
                 if why.label.startswith(f"{PII}."):
                     also = f"; also said at {said}" if said else ""
                     because = f"{self._graph.columns[column]} has {why.label}{also}"
-                    return Why(USER, "derived", because, (*why.path, LabelStep(self._graph.tables[table], USER)))
+                    return Why(USER, "derived", because, (*why.path, LabelStop(self._graph.tables[table], USER)))
         raise AssertionError("a table is user data without a PII column")
 
     def _grain(self, table: int, label: str) -> Why:
@@ -121,7 +121,7 @@ class Explainer:
         if f"{TIME_GRAIN}.{own_grain(declared, table_id)}" == label:
             how = "own" if table_id in declared.grains else "schedule"
             what = "its time grain" if how == "own" else "its schedule, as it has no time grain of its own"
-            return Why(label, how, what, (LabelStep(table_id, label),))
+            return Why(label, how, what, (LabelStop(table_id, label),))
         rank = int(self._labels.grain[table])
         return self._from_inputs(table, label, self._labels.grain, rank, "the longest of its inputs")
 
@@ -138,7 +138,7 @@ class Explainer:
 
         path = shortest_path(self._table_into, (table, 0), is_origin, before) or [(table, 0)]
         names = [self._graph.tables[node] for node, _ in path]
-        return Why(label, "propagated", f"{because}: from {names[0]}", tuple(LabelStep(name, label) for name in names))
+        return Why(label, "propagated", f"{because}: from {names[0]}", tuple(LabelStop(name, label) for name in names))
 
     def _known_from(self, source: int, target: int) -> tuple[str, ...]:
         graph = self._graph

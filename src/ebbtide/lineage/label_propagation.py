@@ -51,7 +51,7 @@ class Arcs:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class LabelChanges:
     """At each of `nodes`, the bits `taken` of what flows in become the bits `given` (spec §3, `reclassify`)."""
 
     nodes: Ints
@@ -59,12 +59,12 @@ class Changes:
     given: Bits
 
     @classmethod
-    def of(cls, some: Sequence[tuple[int, int, int]]) -> Changes:
+    def of(cls, some: Sequence[tuple[int, int, int]]) -> LabelChanges:
         columns = list(zip(*some, strict=True)) or [(), (), ()]
         return cls(np.array(columns[0], np.int64), np.array(columns[1], np.uint64), np.array(columns[2], np.uint64))
 
 
-def spread_bits(arcs: Arcs, seeds: Bits, closed: Bits, changes: Changes, flowing: int) -> Bits:
+def spread_bits(arcs: Arcs, seeds: Bits, closed: Bits, changes: LabelChanges, flowing: int) -> Bits:
     """The labels of every node: its own (`seeds`) and what flows in, without the bits that the node is `closed` to.
 
     Only the bits of `flowing` leave a node.

@@ -21,13 +21,13 @@ from ebbtide.inventory.information_schema import Inventory
 from ebbtide.kernel.engine import table_of
 from ebbtide.lineage.cache import FlowCache
 from ebbtide.lineage.dbt import Dbt, read_dbt
-from ebbtide.lineage.declared import Collector, Declared
+from ebbtide.lineage.declared import Collector, DeclaredLabels
 from ebbtide.lineage.graph import Graph, build_graph, cycles
 from ebbtide.lineage.labels import USER, Labels, propagate
 from ebbtide.lineage.models import Model, sql_models, trace_models
 from ebbtide.lineage.names import Names, written
 from ebbtide.lineage.openlineage import Event, flows_of, read_events
-from ebbtide.lineage.values import Flow, Problem, ProblemKind
+from ebbtide.lineage.values import Flow, LineageProblem, ProblemKind
 
 _CACHE = "lineage-cache.json"
 EVENTS = "lineage/openlineage"
@@ -55,7 +55,7 @@ class Lineage:
 
     graph: Graph
     flows: tuple[Flow, ...]
-    problems: tuple[Problem, ...]
+    problems: tuple[LineageProblem, ...]
     traced: int
 
 
@@ -67,10 +67,10 @@ class Labelled:
     labels: Labels
     settings: Mapping[str, TableSettings]
     known: frozenset[str]
-    left: Declared
+    left: DeclaredLabels
 
     @property
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[LineageProblem]:
         """Every row for a failing check, of lineage and of labels."""
         return sorted([*self.lineage.problems, *self.labels.declared.problems], key=lambda p: (p.where, p))
 
@@ -106,13 +106,13 @@ class Labelled:
 
     def of_former(self, table_id: str) -> list[str]:
         """What is said of a table that no catalog lists any more. Nothing flows into it, and a PII column counts."""
-        found: set[str] = set()
+        labels: set[str] = set()
         for declared in (self.labels.declared, self.left):
-            found |= declared.tables.get(table_id, {}).keys()
+            labels |= declared.tables.get(table_id, {}).keys()
             columns = (said for ref, said in declared.columns.items() if ref.table_id == table_id)
             if any(label.startswith(f"{PII}.") for said in columns for label in said):
-                found.add(USER)
-        return sorted(found)
+                labels.add(USER)
+        return sorted(labels)
 
     def columns(self) -> pa.Table:
         """What the section `columns` says of labels, a row per column of a table that a catalog has."""
@@ -181,7 +181,7 @@ def label_inventory(project: Project, inventory: Inventory) -> Labelled:
 
 def _flows(
     project: Project, inventory: Inventory, columns: Mapping[str, Sequence[str]], dbt: Dbt
-) -> tuple[list[Flow], list[Problem], int, dict[str, Sequence[str]]]:
+) -> tuple[list[Flow], list[LineageProblem], int, dict[str, Sequence[str]]]:
     names = _names(project, inventory)
     known: dict[str, Sequence[str]] = dict(columns)
     for relation, described in dbt.columns.items():
@@ -214,7 +214,7 @@ def events_folder(project: Project) -> Path:
     return project.root / (project.lineage.openlineage or EVENTS)
 
 
-def _events(project: Project) -> tuple[list[Event], list[Problem]]:
+def _events(project: Project) -> tuple[list[Event], list[LineageProblem]]:
     folder = events_folder(project)
     if project.lineage.openlineage and not folder.exists():
         hint = "`ebbtide lineage listen` makes it; or correct `lineage: openlineage:`"

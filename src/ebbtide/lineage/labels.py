@@ -23,9 +23,9 @@ import numpy.typing as npt
 from ebbtide.config.classifiers import PII, TABLE_CONTENT, TIME_GRAIN, Classifiers
 from ebbtide.config.tables import Reclassify
 from ebbtide.errors import InputError
-from ebbtide.lineage.declared import Declared
+from ebbtide.lineage.declared import DeclaredLabels
 from ebbtide.lineage.graph import Graph
-from ebbtide.lineage.label_propagation import Arcs, Bits, Changes, Ints, spread_bits, spread_most
+from ebbtide.lineage.label_propagation import Arcs, Bits, Ints, LabelChanges, spread_bits, spread_most
 from ebbtide.lineage.values import ColumnRef
 from ebbtide.model.durations import as_interval, parse_duration
 
@@ -33,7 +33,7 @@ USER, MACHINE, STATIC = (f"{TABLE_CONTENT}.{name}" for name in ("user_data", "ma
 _WORD = 64
 
 
-class Content(IntEnum):
+class ContentGrade(IntEnum):
     """How strict the content is that flows out of a table. UNTOLD: only from tables that feed each other."""
 
     UNTOLD = 0
@@ -60,7 +60,7 @@ class Labels:
     """What propagation found. Columns and tables are numbered as in the graph."""
 
     graph: Graph
-    declared: Declared
+    declared: DeclaredLabels
     column_words: tuple[Word, ...]
     table_words: tuple[Word, ...]
     is_user_data: npt.NDArray[np.bool_]
@@ -89,7 +89,7 @@ class Labels:
             return USER
         if own:
             return min(own, key=lambda label: (label != MACHINE, label == STATIC, label))
-        return {Content.MACHINE: MACHINE, Content.STATIC: STATIC}.get(Content(int(self.content[table])))
+        return {ContentGrade.MACHINE: MACHINE, ContentGrade.STATIC: STATIC}.get(ContentGrade(int(self.content[table])))
 
     def time_grain(self, table: int) -> str | None:
         """The effective grain, spelled as the table itself does where its own is as long."""
@@ -100,7 +100,7 @@ class Labels:
         return own if own and _days(own) == _days(self.grains[rank - 1]) else self.grains[rank - 1]
 
 
-def propagate(graph: Graph, declared: Declared, classifiers: Classifiers) -> Labels:
+def propagate(graph: Graph, declared: DeclaredLabels, classifiers: Classifiers) -> Labels:
     """Carry labels along lineage until nothing changes any more."""
     table_index = {table_id: n for n, table_id in enumerate(graph.tables)}
     columns = _spread_columns(graph, declared, classifiers, graph.numbers)
@@ -127,13 +127,13 @@ def propagate(graph: Graph, declared: Declared, classifiers: Classifiers) -> Lab
     )
 
 
-def own_grain(declared: Declared, table_id: str) -> str | None:
+def own_grain(declared: DeclaredLabels, table_id: str) -> str | None:
     """A table's own time grain: what is written, else its schedule (spec §3)."""
     return declared.grains.get(table_id) or declared.schedules.get(table_id)
 
 
 def _spread_columns(
-    graph: Graph, declared: Declared, classifiers: Classifiers, index: Mapping[ColumnRef, int]
+    graph: Graph, declared: DeclaredLabels, classifiers: Classifiers, index: Mapping[ColumnRef, int]
 ) -> tuple[Word, ...]:
     used = {label for labels in declared.columns.values() for label in labels}
     for change in declared.reclassify.values():
@@ -158,12 +158,12 @@ def _spread_columns(
                 closed[node] |= np.uint64(bit.get(old, 0))
                 changes.append((node, bit.get(old, 0), bit.get(new or "", 0)))
         flowing = sum(bit[label] for label in labels if classifiers.propagates(label))
-        words.append(Word(labels, seeds, spread_bits(arcs, seeds, closed, Changes.of(changes), flowing), flowing))
+        words.append(Word(labels, seeds, spread_bits(arcs, seeds, closed, LabelChanges.of(changes), flowing), flowing))
     return tuple(words)
 
 
 def _spread_tables(
-    graph: Graph, arcs: Arcs, declared: Declared, classifiers: Classifiers, index: Mapping[str, int]
+    graph: Graph, arcs: Arcs, declared: DeclaredLabels, classifiers: Classifiers, index: Mapping[str, int]
 ) -> tuple[Word, ...]:
     used = {label for labels in declared.tables.values() for label in labels}
     words = []
@@ -176,27 +176,33 @@ def _spread_tables(
                 said = {label.partition(".")[0] for label in own}
                 closed[index[table_id]] = np.uint64(sum(bit[x] for x in labels if x.partition(".")[0] in said))
         flowing = sum(bit[label] for label in labels if classifiers.propagates(label))
-        words.append(Word(labels, seeds, spread_bits(arcs, seeds, closed, Changes.of(()), flowing), flowing))
+        words.append(Word(labels, seeds, spread_bits(arcs, seeds, closed, LabelChanges.of(()), flowing), flowing))
     return tuple(words)
 
 
-def _spread_content(graph: Graph, arcs: Arcs, declared: Declared, is_user: npt.NDArray[np.bool_]) -> Ints:
+def _spread_content(graph: Graph, arcs: Arcs, declared: DeclaredLabels, is_user: npt.NDArray[np.bool_]) -> Ints:
     own = np.zeros(len(graph.tables), np.int64)
     is_root = np.ones(len(graph.tables), bool)
     is_root[graph.table_targets] = False
-    own[is_root | is_user] = Content.NONE
+    own[is_root | is_user] = ContentGrade.NONE
     fixed = is_root.copy()
     for n, table_id in enumerate(graph.tables):
         said = {label for label in declared.tables.get(table_id, ()) if label.startswith(f"{TABLE_CONTENT}.")}
         if said:
             fixed[n] = True
-            own[n] = Content.MACHINE if MACHINE in said else Content.STATIC if said == {STATIC} else Content.NONE
+            own[n] = (
+                ContentGrade.MACHINE
+                if MACHINE in said
+                else ContentGrade.STATIC
+                if said == {STATIC}
+                else ContentGrade.NONE
+            )
             if is_user[n]:
-                own[n] = max(own[n], Content.NONE)
+                own[n] = max(own[n], ContentGrade.NONE)
     return spread_most(arcs, own, fixed)
 
 
-def _spread_grain(graph: Graph, arcs: Arcs, declared: Declared, grains: list[str]) -> Ints:
+def _spread_grain(graph: Graph, arcs: Arcs, declared: DeclaredLabels, grains: list[str]) -> Ints:
     rank = {text: n for n, text in enumerate(grains, 1)}
     own = [rank.get(own_grain(declared, table_id) or "", 0) for table_id in graph.tables]
     return spread_most(arcs, np.array(own, np.int64), np.zeros(len(own), bool))

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ebbtide.errors import InputError
-from ebbtide.lineage.cache import FlowCache, Kept
+from ebbtide.lineage.cache import CachedModel, FlowCache
 from ebbtide.lineage.names import Names, Parts, written
 from ebbtide.lineage.reconcile_columns import fitted
-from ebbtide.lineage.values import Flow, Problem, ProblemKind
+from ebbtide.lineage.values import Flow, LineageProblem, ProblemKind
 from ebbtide.model.ids import DatasetId
 
 
@@ -33,7 +33,7 @@ class Model:
 
 
 @dataclass(slots=True)
-class _Work:
+class _ModelWork:
     model: Model
     digest: str
     target_parts: Parts
@@ -47,7 +47,7 @@ class Traced:
     """What came out, and how many models had to be traced for it."""
 
     flows: tuple[Flow, ...]
-    problems: tuple[Problem, ...]
+    problems: tuple[LineageProblem, ...]
     traced: int
 
 
@@ -80,7 +80,7 @@ def trace_models(
     cache: FlowCache,
 ) -> Traced:
     """Trace every model. One that does not parse is a problem and leaves the others alone."""
-    problems: list[Problem] = []
+    problems: list[LineageProblem] = []
     work = [item for model in models if (item := _read(model, cache, problems)) is not None]
     catalog_names = Names(locations, also)
     for item in work:
@@ -107,7 +107,7 @@ def trace_models(
             flow = replace(flow, is_view=item.is_view)
         cache.keep(
             item.model.provenance,
-            Kept(item.digest, item.target_parts, item.references, item.is_view, fingerprint, flow),
+            CachedModel(item.digest, item.target_parts, item.references, item.is_view, fingerprint, flow),
         )
         if item.target in locations:
             flow = fitted(flow, known, item.model.where)
@@ -118,12 +118,12 @@ def trace_models(
     return Traced(tuple(flows), tuple(problems), traced)
 
 
-def _read(model: Model, cache: FlowCache, problems: list[Problem]) -> _Work | None:
+def _read(model: Model, cache: FlowCache, problems: list[LineageProblem]) -> _ModelWork | None:
     """Names of a model's tables: from the cache where its text is the same, else by parsing it."""
     digest = hashlib.sha256(f"{model.dialect}\n{model.name}\n{model.is_view}\n{model.text}".encode()).hexdigest()
     kept = cache.kept(model.provenance)
     if kept is not None and kept.digest == digest:
-        return _Work(model, digest, kept.target, kept.references, kept.is_view)
+        return _ModelWork(model, digest, kept.target, kept.references, kept.is_view)
     from ebbtide.lineage.statements import outline
 
     try:
@@ -137,21 +137,23 @@ def _read(model: Model, cache: FlowCache, problems: list[Problem]) -> _Work | No
     except InputError as error:
         where = error.where or model.where
         message = error.message.removeprefix(f"{where}: ")
-        problems.append(Problem(ProblemKind.UNREADABLE, where, written(model.name), message, error.hint))
+        problems.append(LineageProblem(ProblemKind.UNREADABLE, where, written(model.name), message, error.hint))
         return None
-    return _Work(model, digest, target, parsed.references, parsed.is_view or model.is_view)
+    return _ModelWork(model, digest, target, parsed.references, parsed.is_view or model.is_view)
 
 
-def _unmatched(item: _Work, resolved: Mapping[Parts, str], names: Names, *, in_catalog: bool) -> Iterable[Problem]:
+def _unmatched(
+    item: _ModelWork, resolved: Mapping[Parts, str], names: Names, *, in_catalog: bool
+) -> Iterable[LineageProblem]:
     wrong = [(parts, "nothing is known of") for parts in item.references if parts not in resolved]
     if not in_catalog and not item.is_view:
         wrong.append((item.target_parts, "no catalog has"))
     for parts, what in wrong:
         message = f"{what} {written(parts)}"
-        yield Problem(ProblemKind.UNMATCHED, item.model.where, written(parts), message, names.hint(parts))
+        yield LineageProblem(ProblemKind.UNMATCHED, item.model.where, written(parts), message, names.hint(parts))
 
 
-def _fingerprint(item: _Work, resolved: Mapping[Parts, str], known: Mapping[str, Sequence[str]]) -> str:
+def _fingerprint(item: _ModelWork, resolved: Mapping[Parts, str], known: Mapping[str, Sequence[str]]) -> str:
     """Of everything that a model's lineage depends on: its text, and the names and columns that it meets."""
     meets = [(".".join(parts), resolved.get(parts), list(known.get(resolved.get(parts, ""), ())))
              for parts in item.references]  # fmt: skip
@@ -159,12 +161,12 @@ def _fingerprint(item: _Work, resolved: Mapping[Parts, str], known: Mapping[str,
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
-def _in_order(work: Sequence[_Work], names: Names) -> list[_Work]:
+def _in_order(work: Sequence[_ModelWork], names: Names) -> list[_ModelWork]:
     """Each model after those that it reads; inside a cycle by name."""
-    by_target: dict[str, list[_Work]] = {}
+    by_target: dict[str, list[_ModelWork]] = {}
     for item in work:
         by_target.setdefault(item.target, []).append(item)
-    ordered: list[_Work] = []
+    ordered: list[_ModelWork] = []
     state: dict[str, int] = {}
     for start in sorted(by_target):
         stack = [(start, False)]

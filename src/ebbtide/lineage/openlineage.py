@@ -17,7 +17,7 @@ from typing import Any
 from ebbtide.lineage.event_names import Key, facet_of, key_of, known_ids
 from ebbtide.lineage.names import Names
 from ebbtide.lineage.reconcile_columns import Fit
-from ebbtide.lineage.values import WHOLE, ColumnRef, Edge, EdgeKind, Flow, Problem, ProblemKind
+from ebbtide.lineage.values import WHOLE, ColumnEdge, ColumnRef, EdgeKind, Flow, LineageProblem, ProblemKind
 
 _EVENT = re.compile(r"/spec/(\d+)-(\d+)-(\d+)/OpenLineage\.json")
 _FACET = re.compile(r"/(\d+)-\d+-\d+/ColumnLineageDatasetFacet\.json")
@@ -45,10 +45,10 @@ class _Job:
     where: str
     has_columns: bool = False
     inputs: set[str] = field(default_factory=set)
-    edges: set[Edge] = field(default_factory=set)
+    edges: set[ColumnEdge] = field(default_factory=set)
     rows: set[ColumnRef] = field(default_factory=set)
     fields: dict[str, None] = field(default_factory=dict)
-    problems: dict[str, Problem] = field(default_factory=dict)
+    problems: dict[str, LineageProblem] = field(default_factory=dict)
 
 
 def parse_event(value: object, where: str) -> Event:
@@ -99,10 +99,10 @@ def _are_objects(some: object) -> bool:
     return some is None or (isinstance(some, list) and all(isinstance(one, dict) for one in some))
 
 
-def read_events(folder: Path, root: Path) -> tuple[list[Event], list[Problem]]:
+def read_events(folder: Path, root: Path) -> tuple[list[Event], list[LineageProblem]]:
     """Every event of a folder: a JSON file holds one event or a list, other lines are an event each."""
     events: list[Event] = []
-    problems: list[Problem] = []
+    problems: list[LineageProblem] = []
     for path in sorted([folder] if folder.is_file() else folder.glob("**/*")):
         if path.suffix not in (".json", ".jsonl", ".ndjson", ".log") or not path.is_file():
             continue
@@ -112,7 +112,7 @@ def read_events(folder: Path, root: Path) -> tuple[list[Event], list[Problem]]:
                 events.append(parse_event(value, where))
             except EventError as error:
                 hint = "post it again with a producer of a known version, or move the file away"
-                problems.append(Problem(ProblemKind.UNREADABLE, where, name, str(error), hint))
+                problems.append(LineageProblem(ProblemKind.UNREADABLE, where, name, str(error), hint))
     return events, problems
 
 
@@ -137,7 +137,7 @@ def _values(path: Path, name: str) -> Iterator[tuple[str, object]]:
 
 def flows_of(
     events: Sequence[Event], names: Names, columns: Mapping[str, Sequence[str]]
-) -> tuple[list[Flow], list[Problem]]:
+) -> tuple[list[Flow], list[LineageProblem]]:
     """One flow per job and dataset. Where no event has column lineage, every input column is taken, with a note."""
     jobs: dict[tuple[str, str], _Job] = {}
     said = ((e.where, d) for e in events for d in (*e.inputs, *e.outputs, *_field_datasets(e)))
@@ -174,9 +174,9 @@ def _flow(name: str, target: str, job: _Job, columns: Mapping[str, Sequence[str]
     if not job.has_columns and job.inputs:
         targets = [ColumnRef(target, c) for c in (columns.get(target) or list(job.fields) or [WHOLE])]
         sources = [ColumnRef(id_, c) for id_ in job.inputs for c in columns.get(id_) or [WHOLE]]
-        edges = {Edge(source, to, EdgeKind.DIRECT) for source in sources for to in targets}
+        edges = {ColumnEdge(source, to, EdgeKind.DIRECT) for source in sources for to in targets}
         message = f"job {name} sent no column lineage: every input column was taken"
-        problems = (Problem(ProblemKind.FALLBACK, job.where, target, message, "use a producer that sends it"),)
+        problems = (LineageProblem(ProblemKind.FALLBACK, job.where, target, message, "use a producer that sends it"),)
     return Flow(
         target=target,
         provenance=f"openlineage:{name}",
@@ -188,7 +188,7 @@ def _flow(name: str, target: str, job: _Job, columns: Mapping[str, Sequence[str]
     )
 
 
-def _edges(facet: Mapping[str, Any], target: str, ids: Mapping[Key, str], fit: Fit) -> Iterator[Edge]:
+def _edges(facet: Mapping[str, Any], target: str, ids: Mapping[Key, str], fit: Fit) -> Iterator[ColumnEdge]:
     fields = facet.get("fields") or {}
     filled = {name: [ColumnRef(target, column) for column in some] for name, some in fit.targets(fields).items()}
     for name, lineage in fields.items():
@@ -200,9 +200,9 @@ def _edges(facet: Mapping[str, Any], target: str, ids: Mapping[Key, str], fit: F
             if kinds - {"INDIRECT"}:
                 # A kind that is not known is taken as direct: labels rather flow too far than not far enough.
                 masking = all(bool(s.get("masking")) for s in steps if str(s.get("type")).upper() != "INDIRECT")
-                yield from (Edge(ref, to, EdgeKind.DIRECT, masking) for ref, to in pairs)
+                yield from (ColumnEdge(ref, to, EdgeKind.DIRECT, masking) for ref, to in pairs)
             if "INDIRECT" in kinds:
-                yield from (Edge(ref, to, EdgeKind.INDIRECT) for ref, to in pairs)
+                yield from (ColumnEdge(ref, to, EdgeKind.INDIRECT) for ref, to in pairs)
 
 
 def _field(source: Mapping[str, Any], ids: Mapping[Key, str]) -> ColumnRef:

@@ -10,15 +10,17 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ebbtide.config import yaml
-from ebbtide.lineage.values import ColumnRef, Edge, Flow, Problem, ProblemKind
+from ebbtide.lineage.values import ColumnEdge, ColumnRef, Flow, LineageProblem, ProblemKind
 
 
 def around(path: str, known: Collection[str]) -> list[str]:
     """A column with the structs around it and the fields inside it; nothing where the table lacks it."""
-    found = _spelled(path, known)
-    if found is None:
+    spelled = _spelled(path, known)
+    if spelled is None:
         return []
-    return [name for name in known if name == found or name.startswith(found + ".") or found.startswith(name + ".")]
+    return [
+        name for name in known if name == spelled or name.startswith(spelled + ".") or spelled.startswith(name + ".")
+    ]
 
 
 def _spelled(path: str, known: Collection[str]) -> str | None:
@@ -35,7 +37,7 @@ class Fit:
 
     def __init__(self, columns: Mapping[str, Sequence[str]], where: str, target: str) -> None:
         self._columns, self._where, self._target = columns, where, target
-        self.problems: dict[str, Problem] = {}
+        self.problems: dict[str, LineageProblem] = {}
 
     def sources(self, ref: ColumnRef) -> list[ColumnRef]:
         """The columns that one column means where it is read: every one of its table where that lacks it.
@@ -65,7 +67,7 @@ class Fit:
     def _complain(self, ref: ColumnRef, known: Sequence[str], instead: str) -> None:
         message = f"{ref.table_id} has no column {ref.column}: {instead}"
         hint = yaml.nearest(ref.column, list(known))
-        self.problems[message] = Problem(ProblemKind.FALLBACK, self._where, self._target, message, hint)
+        self.problems[message] = LineageProblem(ProblemKind.FALLBACK, self._where, self._target, message, hint)
 
 
 def fitted(flow: Flow, columns: Mapping[str, Sequence[str]], where: str) -> Flow:
@@ -76,7 +78,7 @@ def fitted(flow: Flow, columns: Mapping[str, Sequence[str]], where: str) -> Flow
     fit = Fit(columns, where, flow.target)
     filled = fit.targets(flow.columns)
     edges = {
-        Edge(edge.source, ColumnRef(flow.target, name), edge.kind, edge.masking)
+        ColumnEdge(edge.source, ColumnRef(flow.target, name), edge.kind, edge.masking)
         for edge in flow.edges
         for name in filled.get(edge.target.column, [edge.target.column])
     }

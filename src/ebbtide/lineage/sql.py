@@ -11,9 +11,9 @@ from sqlglot.optimizer.scope import Scope, build_scope, traverse_scope
 from sqlglot.schema import MappingSchema
 
 from ebbtide.lineage.names import Parts, written
-from ebbtide.lineage.statements import Outline, Part, is_base_table, parts_of, queries_of
+from ebbtide.lineage.statements import Outline, QueryPart, is_base_table, parts_of, queries_of
 from ebbtide.lineage.trace import Output, Reads, Tracer
-from ebbtide.lineage.values import WHOLE, ColumnRef, Edge, EdgeKind, Flow, Problem, ProblemKind
+from ebbtide.lineage.values import WHOLE, ColumnEdge, ColumnRef, EdgeKind, Flow, LineageProblem, ProblemKind
 
 Resolved = Mapping[Parts, str]
 """Names as the statement writes them, in lower case, with the dataset of each."""
@@ -27,7 +27,7 @@ def flow_of(
     lower = {id_: {name.lower(): name for name in columns.get(id_, ())} for id_ in {*ids.values(), target}}
     inputs = sorted({ids[parts] for parts in found.references})
     notes: list[str] = []
-    edges: set[Edge] = set()
+    edges: set[ColumnEdge] = set()
     rows: set[ColumnRef] = set()
     produced: dict[str, None] = {}
     try:
@@ -44,9 +44,11 @@ def flow_of(
         notes.append(f"its columns could not be told ({type(error).__name__})")
         everything = {ColumnRef(id_, name) for id_ in inputs for name in (lower[id_] or {WHOLE: WHOLE})}
         names_of_target = list(lower[target] or {WHOLE: WHOLE})
-        edges = {Edge(ref, ColumnRef(target, n), EdgeKind.DIRECT) for ref in everything for n in names_of_target}
+        edges = {ColumnEdge(ref, ColumnRef(target, n), EdgeKind.DIRECT) for ref in everything for n in names_of_target}
     problems = tuple(
-        Problem(ProblemKind.FALLBACK, where, target, f"{note}: every input column was taken", "qualify it in the SQL")
+        LineageProblem(
+            ProblemKind.FALLBACK, where, target, f"{note}: every input column was taken", "qualify it in the SQL"
+        )
         for note in dict.fromkeys(notes)
     )
     spelled = {_spelled(edge, lower) for edge in edges if edge.source != edge.target}
@@ -127,7 +129,7 @@ def _shorten(column: exp.Column, parts: Parts, aliases: Mapping[Parts, str]) -> 
                 return
 
 
-def _matched(part: Part, outputs: list[Output], target: list[str], notes: list[str]) -> list[tuple[str, Output]]:
+def _matched(part: QueryPart, outputs: list[Output], target: list[str], notes: list[str]) -> list[tuple[str, Output]]:
     """Each output with the column that it fills. Where that cannot be told, every output fills every column."""
     unknown = [output for output in outputs if output.name == WHOLE]
     if part.by_position and part.columns is not None:
@@ -142,7 +144,7 @@ def _matched(part: Part, outputs: list[Output], target: list[str], notes: list[s
     return named + [(name, output) for output in unknown for name in rest]
 
 
-def _edges(target: ColumnRef, output: Output, lower: Mapping[str, Mapping[str, str]]) -> set[Edge]:
+def _edges(target: ColumnRef, output: Output, lower: Mapping[str, Mapping[str, str]]) -> set[ColumnEdge]:
     """The edges into one column, and into the fields of a struct."""
     edges = _into(target, output.reads)
     fields = [name for name in lower[target.table_id] if name.startswith(target.column + ".")]
@@ -158,14 +160,14 @@ def _edges(target: ColumnRef, output: Output, lower: Mapping[str, Mapping[str, s
     return edges
 
 
-def _into(target: ColumnRef, reads: Reads) -> set[Edge]:
-    edges = {Edge(ref, target, EdgeKind.DIRECT, masked) for ref, masked in reads.values.items()}
-    return edges | {Edge(ref, target, EdgeKind.INDIRECT) for ref in reads.rows}
+def _into(target: ColumnRef, reads: Reads) -> set[ColumnEdge]:
+    edges = {ColumnEdge(ref, target, EdgeKind.DIRECT, masked) for ref, masked in reads.values.items()}
+    return edges | {ColumnEdge(ref, target, EdgeKind.INDIRECT) for ref in reads.rows}
 
 
-def _spelled(edge: Edge, lower: Mapping[str, Mapping[str, str]]) -> Edge:
+def _spelled(edge: ColumnEdge, lower: Mapping[str, Mapping[str, str]]) -> ColumnEdge:
     """The edge with its columns as their tables spell them."""
-    return Edge(_spelled_ref(edge.source, lower), _spelled_ref(edge.target, lower), edge.kind, edge.masking)
+    return ColumnEdge(_spelled_ref(edge.source, lower), _spelled_ref(edge.target, lower), edge.kind, edge.masking)
 
 
 def _spelled_ref(ref: ColumnRef, lower: Mapping[str, Mapping[str, str]]) -> ColumnRef:

@@ -32,7 +32,7 @@ class Outline:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class QueryPart:
     """One query whose outputs fill columns of the target: those named, or its own names where there are none.
 
     `is_star` is a MERGE's `SET *` or `INSERT *`: it fills every column, and leaves out what the target has none for.
@@ -80,11 +80,11 @@ def outline(text: str, *, where: str, dialect: str = "spark") -> Outline:
     return Outline(statement, dialect, target, tuple(sorted({parts_of(table) for table in parts})), is_view)
 
 
-def queries_of(found: Outline, target: Mapping[str, str]) -> list[Part]:
+def queries_of(found: Outline, target: Mapping[str, str]) -> list[QueryPart]:
     """The queries of a statement, each with the columns of the target that it fills."""
     statement = found.statement
     if isinstance(statement, exp.Query):
-        return [Part(statement, None, by_position=False)]
+        return [QueryPart(statement, None, by_position=False)]
     if isinstance(statement, exp.Merge):
         return _merge_queries(statement)
     query = statement.expression
@@ -96,16 +96,16 @@ def queries_of(found: Outline, target: Mapping[str, str]) -> list[Part]:
         both = [*outer.expressions, *(inner.expressions if inner else ())]
         query.set("with_", exp.With(expressions=[cte.copy() for cte in both], recursive=outer.args.get("recursive")))
     if isinstance(statement.this, exp.Schema):
-        return [Part(query, tuple(column.name for column in statement.this.expressions), by_position=True)]
+        return [QueryPart(query, tuple(column.name for column in statement.this.expressions), by_position=True)]
     if isinstance(statement, exp.Create) or statement.args.get("by_name"):
-        return [Part(query, None, by_position=False)]
+        return [QueryPart(query, None, by_position=False)]
     partition = target_of(statement).args.get("partition") or statement.args.get("partition")
     fixed = {eq.this.name for eq in partition.expressions if isinstance(eq, exp.EQ)} if partition else set()
     top = tuple(name for name in target if "." not in name and name not in fixed)
-    return [Part(query, top or None, by_position=bool(top))]
+    return [QueryPart(query, top or None, by_position=bool(top))]
 
 
-def _merge_queries(merge: exp.Merge) -> list[Part]:
+def _merge_queries(merge: exp.Merge) -> list[QueryPart]:
     """A SELECT per WHEN branch: what it writes, from the target joined with the source; its conditions only filter."""
     parts = []
     whens = merge.args["whens"].expressions
@@ -120,17 +120,17 @@ def _merge_queries(merge: exp.Merge) -> list[Part]:
         if isinstance(then, exp.Update):
             sets = [item for item in then.expressions if isinstance(item, exp.EQ)]
             if len(sets) < len(then.expressions) or not sets:  # UPDATE SET *
-                parts.append(Part(sides.select(exp.column(exp.Star(), table=source)), None, False, is_star=True))
+                parts.append(QueryPart(sides.select(exp.column(exp.Star(), table=source)), None, False, is_star=True))
             else:
                 names = tuple(_field(item.this) for item in sets)
-                parts.append(Part(sides.select(*[_value(i.expression) for i in sets]), names, by_position=True))
+                parts.append(QueryPart(sides.select(*[_value(i.expression) for i in sets]), names, by_position=True))
         elif isinstance(then, exp.Insert):
             values = then.args.get("expression")
             if isinstance(then.this, exp.Tuple) and isinstance(values, exp.Tuple):
                 names = tuple(_field(column) for column in then.this.expressions)
-                parts.append(Part(sides.select(*map(_value, values.expressions)), names, by_position=True))
+                parts.append(QueryPart(sides.select(*map(_value, values.expressions)), names, by_position=True))
             else:  # INSERT *
-                parts.append(Part(sides.select(exp.column(exp.Star(), table=source)), None, False, is_star=True))
+                parts.append(QueryPart(sides.select(exp.column(exp.Star(), table=source)), None, False, is_star=True))
     return parts
 
 

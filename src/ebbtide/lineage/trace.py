@@ -83,14 +83,14 @@ class Tracer:
         key = id(scope.expression)
         if key not in self._rows:
             self._rows[key] = set()
-            found: set[ColumnRef] = set()
+            refs: set[ColumnRef] = set()
             for inner in _read_scopes(scope):
-                found |= self.rows(inner)
+                refs |= self.rows(inner)
             if isinstance(scope.expression, exp.Except):
-                found |= {ref for o in self.outputs(scope.set_operation_scopes[1]) for ref in o.reads.all()}
+                refs |= {ref for o in self.outputs(scope.set_operation_scopes[1]) for ref in o.reads.all()}
             for clause in _row_clauses(scope.expression):
-                found |= self._read(clause, scope).all()
-            self._rows[key] = found
+                refs |= self._read(clause, scope).all()
+            self._rows[key] = refs
         return self._rows[key]
 
     def _trace(self, scope: Scope) -> list[Output]:
@@ -227,14 +227,14 @@ class Tracer:
             return self._everything(scope)
         if isinstance(source, Scope):
             outputs = self.outputs(source)
-            found = next((o for o in outputs if o.name == column.name), None)
-            if found is not None and found.same_as is not None and fields:
-                same = found.same_as
-                inner = Reads(rows=set(found.reads.rows))
+            output = next((o for o in outputs if o.name == column.name), None)
+            if output is not None and output.same_as is not None and fields:
+                same = output.same_as
+                inner = Reads(rows=set(output.reads.rows))
                 inner.join(self._of_table(same.table_id, ".".join([same.column, *fields])))
                 return inner
-            if found is not None:
-                return found.reads
+            if output is not None:
+                return output.reads
             outputs = [o for o in outputs if o.name == WHOLE] or outputs
             if not any(o.name == WHOLE for o in outputs) and outputs:
                 self.notes.append(f"column {column.name} could not be told")

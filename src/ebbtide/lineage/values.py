@@ -29,7 +29,7 @@ class ColumnRef:
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Edge:
+class ColumnEdge:
     """One column feeds another. `masking` says that the value went through a hash, a mask or a count: still direct."""
 
     source: ColumnRef
@@ -47,7 +47,7 @@ class ProblemKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Problem:
+class LineageProblem:
     """One thing that lineage or labels could not tell: a row for a failing check, never a silent gap."""
 
     kind: ProblemKind
@@ -70,20 +70,20 @@ class Flow:
     provenance: str
     inputs: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
-    edges: tuple[Edge, ...] = ()
+    edges: tuple[ColumnEdge, ...] = ()
     rows: tuple[ColumnRef, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[LineageProblem, ...] = ()
     is_view: bool = False
 
     def filled(self) -> list[ColumnRef]:
         """The columns that it produces; the whole table where they are not known."""
         return [ColumnRef(self.target, name) for name in self.columns or (WHOLE,)]
 
-    def all_edges(self) -> Iterator[Edge]:
+    def all_edges(self) -> Iterator[ColumnEdge]:
         """Every edge, those of `rows` one by one."""
         yield from self.edges
         known = {(edge.source, edge.target) for edge in self.edges if edge.kind is EdgeKind.INDIRECT}
         for source in self.rows:
             for target in self.filled():
                 if source != target and (source, target) not in known:
-                    yield Edge(source, target, EdgeKind.INDIRECT)
+                    yield ColumnEdge(source, target, EdgeKind.INDIRECT)

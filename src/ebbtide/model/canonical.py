@@ -29,14 +29,16 @@ MAX_INTEGER = 2**53 - 1
 MAX_DEPTH = 64
 
 _LONGEST_INTEGER = len(str(-MAX_INTEGER))
+_quoted = json.encoder.encode_basestring
 _encode = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
 def dumps(value: object) -> bytes:
     """The canonical bytes of a value made of dicts, lists, tuples, strings, integers and booleans."""
-    _admit(value, "the value", 0)
+    if type(value) is not str:
+        _admit(value, "the value", 0)
     try:
-        return _encode(value).encode()
+        return (_quoted(value) if type(value) is str else _encode(value)).encode()
     except UnicodeEncodeError:
         raise InputError("a string holds a lone surrogate", hint="canonical JSON takes valid Unicode only") from None
 

@@ -57,7 +57,7 @@ class Contract:
 
 
 @dataclass(frozen=True, slots=True)
-class Drift:
+class ContractDrift:
     """One thing that is not as the contract says. `fix` are the properties that repair it; empty where a person must.
 
     `shortens` says that the fix lets versions go earlier than the table's settings do now. `readable` are the columns
@@ -73,28 +73,30 @@ class Drift:
     readable: Mapping[str, str] = field(default_factory=dict)
 
 
-def is_pii_drift(contract: Contract, properties: Mapping[str, str]) -> list[Drift]:
+def is_pii_drift(contract: Contract, properties: Mapping[str, str]) -> list[ContractDrift]:
     """The same in every format: the property says what the contract says."""
-    found, wanted = properties.get(IS_PII), str(contract.is_pii).lower()
-    if found == wanted or (found is None and not contract.is_pii):
+    said, wanted = properties.get(IS_PII), str(contract.is_pii).lower()
+    if said == wanted or (said is None and not contract.is_pii):
         return []
-    return [Drift(contract.table_id, Aspect.IS_PII, found or "not set", wanted, {IS_PII: wanted})]
+    return [ContractDrift(contract.table_id, Aspect.IS_PII, said or "not set", wanted, {IS_PII: wanted})]
 
 
-def window_drift(contract: Contract, days: float | None, fix: Mapping[str, str]) -> list[Drift]:
+def window_drift(contract: Contract, days: float | None, fix: Mapping[str, str]) -> list[ContractDrift]:
     """The same in every format, once its settings are understood as days."""
     if contract.allows(days):
         return []
     found = "not set" if days is None else f"{days:g} d"
     wanted = f"{contract.window} d" if contract.window is not None else f"{SHORTEST}–{LONGEST} d"
     return [
-        Drift(contract.table_id, Aspect.WINDOW, found, wanted, fix, shortens=days is None or days > contract.wanted)
+        ContractDrift(
+            contract.table_id, Aspect.WINDOW, found, wanted, fix, shortens=days is None or days > contract.wanted
+        )
     ]
 
 
-def statistics_drift(contract: Contract, readable: Mapping[str, str], fix: Mapping[str, str]) -> list[Drift]:
+def statistics_drift(contract: Contract, readable: Mapping[str, str], fix: Mapping[str, str]) -> list[ContractDrift]:
     """The same in every format, once it is known of which columns statistics hold values."""
     if not readable:
         return []
     found = f"kept for {', '.join(readable)}"
-    return [Drift(contract.table_id, Aspect.STATISTICS, found, "none", fix, readable=readable)]
+    return [ContractDrift(contract.table_id, Aspect.STATISTICS, found, "none", fix, readable=readable)]

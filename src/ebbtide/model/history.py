@@ -21,7 +21,7 @@ HELD_BY_HEAD = ("data", "log")
 """Roles of the files that a head gives up with a partition."""
 
 
-class Kind(StrEnum):
+class TransactionKind(StrEnum):
     APPEND = "APPEND"
     SNAPSHOT = "SNAPSHOT"
     UPDATE = "UPDATE"
@@ -36,7 +36,7 @@ class RefKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FileChange:
     """What one transaction did to the data files, against its parent.
 
     `added` and `removed` are counts of data files; `keeps` says whether any data file from before is still live;
@@ -52,22 +52,22 @@ class Change:
     revives: bool = False
 
 
-def kind_of(change: Change) -> Kind:
+def kind_of(change: FileChange) -> TransactionKind:
     """The kind of a transaction: the first rule that matches (formats.md)."""
     if not (change.added or change.removed or change.adds_deletes):
-        return Kind.METADATA
+        return TransactionKind.METADATA
     if change.rewrite:
-        return Kind.REWRITE
+        return TransactionKind.REWRITE
     if change.removed and not change.keeps and change.added:
-        return Kind.SNAPSHOT
+        return TransactionKind.SNAPSHOT
     if change.added and not change.removed and not change.adds_deletes:
-        return Kind.APPEND
+        return TransactionKind.APPEND
     if not change.added:
-        return Kind.DELETE
-    return Kind.UPDATE
+        return TransactionKind.DELETE
+    return TransactionKind.UPDATE
 
 
-def starts_view(change: Change) -> bool:
+def starts_view(change: FileChange) -> bool:
     """Whether a new view begins here: files went and none stayed, of any kind, unless an earlier one came back.
 
     A transaction without a parent begins one too, whatever this says: there is nothing before it.
@@ -86,7 +86,7 @@ class Transaction:
 
     id: str
     parent_id: str | None
-    kind: Kind
+    kind: TransactionKind
     committed_at: datetime
     starts_view: bool
     staged: bool = False
@@ -98,7 +98,7 @@ class Transaction:
     files_removed: int | None = None
     bytes_added: int | None = None
     bytes_removed: int | None = None
-    rows_kind: Kind | None = None
+    rows_kind: TransactionKind | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class DatasetHistory:
     """The transactions of one dataset with what its refs make of them. Lines run from oldest to newest."""
 
     transactions: Mapping[str, Transaction]
@@ -153,13 +153,13 @@ def _names_by_member(named: Iterable[tuple[str, Iterable[str]]]) -> dict[str, li
     return names
 
 
-def build_history(transactions: Sequence[Transaction], refs: Sequence[Ref]) -> History:
+def build_history(transactions: Sequence[Transaction], refs: Sequence[Ref]) -> DatasetHistory:
     """Walk every ref back to its first retained transaction and find where its last view begins.
 
     A parent that is no longer retained ends the walk: the view then starts at the oldest transaction that is left.
     """
     by_id = {t.id: t for t in transactions}
-    return History(by_id, tuple(_view(ref, by_id) for ref in refs))
+    return DatasetHistory(by_id, tuple(_view(ref, by_id) for ref in refs))
 
 
 def _view(ref: Ref, by_id: Mapping[str, Transaction]) -> View:

@@ -43,6 +43,7 @@ class Code(StrEnum):
     VERSIONS_TARGET = "versions_target", "its policy has no `versions` target that would free its files"
     PROOF = "proof", "it is no longer in the inventory, and no sweep has shown yet that its files are gone"
     LIMIT = "limit", "more of its dataset would go than a limit allows"
+    GATE = "gate", "the gate is shut: the chunk is not proven durable in the lake"
 
     # Why the plan decides as it does (`code`, beside `because`).
     OLD = "old", "it is older than its policy says"
@@ -73,6 +74,8 @@ class Code(StrEnum):
     CHANGED = "changed", "the mark is sent back: the object changed since"
     REMOVED_ELSEWHERE = "removed_elsewhere", "the mark is sent back: somebody else removed the object"
     NOT_LISTED = "not_listed", "it is marked, and no longer in the inventory"
+    TIERED = "tiered", "the chunk is in the lake, and not older than `drop_after`"
+    MISSING = "missing", "another tool dropped the chunk"
 
     # Why a file stays while a sweep removes others.
     REFERENCED = "referenced", "something still references the file"
@@ -86,6 +89,12 @@ class Reason:
 
     text: str
     code: Code
+
+    @property
+    def setting(self) -> str | None:
+        """The setting of the table that a floor is (`floor:NAME=VALUE`), by its name; None for whatever else it is."""
+        name, equals, _ = self.text.removeprefix("floor:").partition("=")
+        return name if self.code is Code.FLOOR and equals else None
 
 
 PROOF = "the proof that its files are gone"
@@ -106,7 +115,7 @@ PREFIXES: Mapping[str, Code] = {
     "branch:": Code.BRANCH, "tag:": Code.TAG, "staged:": Code.STAGED, "views:": Code.VIEWS, "keep_min:": Code.KEEP_MIN,
     "hold:": Code.HOLD, "floor:": Code.FLOOR, "reference:": Code.REFERENCE, "locked:": Code.LOCKED,
     "unknown:": Code.UNKNOWN, "unread:": Code.UNREAD, "grace until ": Code.GRACE, "version:": Code.VERSION,
-    "oldest first:": Code.OLDEST_FIRST, "limit:": Code.LIMIT,
+    "oldest first:": Code.OLDEST_FIRST, "limit:": Code.LIMIT, "gate:": Code.GATE,
 }  # fmt: skip
 """How the texts of the others begin, before the name of who it is."""
 

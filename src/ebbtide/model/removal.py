@@ -35,7 +35,7 @@ class RowDelete:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CheckedFolder:
     """A local folder as it was when somebody looked: `location` by its name, `real` without links, as a plain path.
 
     What lies in it is reached by `real`, and through no other link (hazard 37).
@@ -61,7 +61,7 @@ class Removal:
     versions: tuple[str, ...] = ()
     files: Mapping[str, int] = field(default_factory=dict)
     table: bool = False
-    places: tuple[Place, ...] = ()
+    places: tuple[CheckedFolder, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,7 @@ from ebbtide.kernel.steps import run_steps
 from ebbtide.kernel.tasks import Tasks, run_parts
 from ebbtide.model.durations import Duration
 from ebbtide.plan.measure import Measured, measure, over_limits, together
-from ebbtide.plan.parts import ROWS_OF_PART, Part, rows_in, split, whole
+from ebbtide.plan.parts import ROWS_OF_PART, PlanPart, rows_in, split, whole
 from ebbtide.plan.plan import DECISIONS, Plan, objects_digest, plan_digest
 from ebbtide.plan.promise_bound import TICK
 from ebbtide.plan.promises import derive_auto
@@ -61,7 +61,7 @@ def build_plan(
     tasks: Tasks | None = None,
 ) -> Plan:
     """Decide on every object. `tick` is the longest time between runs, from which `older_than: auto` is derived."""
-    if not policies.policies and not orders.marks.num_rows:
+    if not policies.policies and not orders.marks.num_rows and not world.chunks.num_rows:
         raise InputError("there is no policy", hint="write one into policies/, as in `policies/retention.yml`")
     policies, limits = derive_auto(policies, world, tick=tick), limits or Limits()
     rows = rows_in(world)
@@ -80,12 +80,18 @@ def build_plan(
         done = run_parts(task, parts, tasks.session())
     counts = {name: sum(each.counts[name] for each in done) for name in DECISIONS}
     measured = together(each.measured for each in done)
+    limited = {name: sum(each.acted[name] for each in done) for name in DECISIONS}
     root = objects_digest(pair for each in done for pair in each.digests)
     return Plan(
         now, plan_digest(now, root, policies.canonical()), folder, counts, measured.totals,
-        over_limits(measured, counts, limits), told, below,
-        {policy.name: policy.grace for policy in policies.policies},
+        over_limits(measured, limited, limits), told, below,
+        {policy.name: policy.grace for policy in policies.policies} | _rules(world),
     )  # fmt: skip
+
+
+def _rules(world: World) -> dict[str, Duration]:
+    """The files of hot tables, which are the policies of their chunks: nothing is marked there, so nothing waits."""
+    return {rule: Duration(0, "h") for rule in world.chunks["rule"].to_pylist() if rule is not None}
 
 
 def _below(tasks: Tasks) -> WorkFolder:
@@ -97,15 +103,18 @@ def _below(tasks: Tasks) -> WorkFolder:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What is known of a part once it is planned: the digest of each of its datasets, and what goes of them."""
+    """What is known of a part once it is planned: the digest of each of its datasets, and what goes of them. `acted`
+    are the counts without chunks, which no mark and no sweep takes.
+    """
 
     digests: tuple[tuple[str, str], ...]
     counts: Mapping[str, int]
+    acted: Mapping[str, int]
     measured: Measured
 
 
 def _plan_alone(
-    memory: str, policies: PolicySet, part: Part, *, now: datetime, limits: Limits, folder: Path
+    memory: str, policies: PolicySet, part: PlanPart, *, now: datetime, limits: Limits, folder: Path
 ) -> Planned:
     """A task's work: the cores are shared out already."""
     with connection(threads=1, memory=memory) as engine:
@@ -115,7 +124,7 @@ def _plan_alone(
 def plan_part(
     among: DuckDBPyConnection,
     policies: PolicySet,
-    part: Part,
+    part: PlanPart,
     *,
     now: datetime,
     limits: Limits,
@@ -137,8 +146,12 @@ def plan_part(
         for relation, table in _RELATIONS.items():
             save(engine, table, folder / f"{relation}-{part.number:05}.parquet")
         rows = engine.execute(f"SELECT dataset, digest, {', '.join(DECISIONS)} FROM digests").fetchall()
-    counts = {name: sum(row[n] for row in rows) for n, name in enumerate(DECISIONS, 2)}
-    return Planned(tuple((row[0], row[1]) for row in rows), counts, measured)
+    hot = set(part.world.chunks["table_id"].to_pylist())
+    counts, acted = (
+        {name: sum(row[n] for row in counted) for n, name in enumerate(DECISIONS, 2)}
+        for counted in (rows, [row for row in rows if row[0] not in hot])
+    )
+    return Planned(tuple((row[0], row[1]) for row in rows), counts, acted, measured)
 
 
 def _bind_limited(engine: DuckDBPyConnection, measured: Measured) -> None:

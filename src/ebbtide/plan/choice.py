@@ -12,14 +12,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ebbtide.config.policies import TARGETS
+from ebbtide.config.policies import EVERY_TARGET
 from ebbtide.config.yaml import nearest
 from ebbtide.errors import InputError
 from ebbtide.plan.plan import DECISIONS
 from ebbtide.plan.select import pattern, some_table, table_pattern
 
 _COLUMNS = {"table": "dataset", "policy": "policy", "target": "target", "decision": "decision"}
-_KNOWN = {"target": TARGETS, "decision": DECISIONS}
+_KNOWN = {"target": EVERY_TARGET, "decision": DECISIONS}
 
 
 @dataclass(frozen=True, slots=True)

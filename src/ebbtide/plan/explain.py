@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ebbtide.config.policies import Policy, PolicySet
+from ebbtide.config.policies import CHUNKS, Policy, PolicySet
 from ebbtide.config.project import Limits
 from ebbtide.kernel.engine import beside, connection
 from ebbtide.model.durations import Duration
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Considered:
+class PolicyOpinion:
     """One policy and what it makes of the object."""
 
     policy: str
@@ -35,14 +35,14 @@ class Considered:
 
 
 @dataclass(frozen=True, slots=True)
-class Explanation:
+class ObjectExplanation:
     """The object as the plan has it (None where no policy owns it), and every policy in order."""
 
     dataset: str
     target: str
     object: str
     planned: dict[str, Any] | None
-    considered: tuple[Considered, ...]
+    considered: tuple[PolicyOpinion, ...]
 
 
 def explain(
@@ -56,7 +56,7 @@ def explain(
     now: datetime,
     limits: Limits | None = None,
     tick: Duration = TICK,
-) -> Explanation:
+) -> ObjectExplanation:
     """Plan the dataset, with the references of all others, and tell what was decided and why."""
     policies = derive_auto(policies, world, tick=tick)
     with connection() as engine, tempfile.TemporaryDirectory(prefix="plan-") as folder:
@@ -66,13 +66,30 @@ def explain(
         planned = next(iter(rows), None)
         failed = _failed(engine, policies, part.world)
     if failed is None:
-        gone = tuple(Considered(p.name, "does not select", "no catalog lists the dataset") for p in policies.policies)
-        return Explanation(dataset, target, object_id, planned, gone)
-    considered: list[Considered] = []
+        gone = tuple(
+            PolicyOpinion(p.name, "does not select", "no catalog lists the dataset") for p in policies.policies
+        )
+        return ObjectExplanation(dataset, target, object_id, planned, gone)
+    considered: list[PolicyOpinion] = []
     for policy, keys in zip(policies.policies, failed, strict=True):
         is_late = any(before.outcome == "owns" for before in considered)
         considered.append(_considered(policy, target, keys, planned, is_late=is_late))
-    return Explanation(dataset, target, object_id, planned, tuple(considered))
+    return ObjectExplanation(dataset, target, object_id, planned, tuple(considered))
+
+
+def explain_chunk(
+    policies: PolicySet, world: World, orders: Orders, *, table: str, chunk: str, now: datetime
+) -> ObjectExplanation:
+    """Plan a hot table. Its own file is the policy of its chunks: those of the lake have no say there."""
+    with connection() as engine, tempfile.TemporaryDirectory(prefix="plan-") as folder:
+        part = one_dataset(engine, world, orders, table)
+        plan_part(engine, policies, part, now=now, limits=Limits(), folder=Path(folder))
+        rows = rows_of_objects(Path(folder), "WHERE target = ? AND object = ?", (CHUNKS, chunk))
+        planned = next(iter(rows), None)
+    considered = [PolicyOpinion(policy.name, "ignores", f"it has no target {CHUNKS}") for policy in policies.policies]
+    if planned is not None and planned["policy"] is not None:
+        considered.insert(0, PolicyOpinion(planned["policy"], "owns", planned["because"]))
+    return ObjectExplanation(table, CHUNKS, chunk, planned, tuple(considered))
 
 
 def _failed(among: DuckDBPyConnection, policies: PolicySet, world: World) -> list[list[str]] | None:
@@ -92,20 +109,20 @@ def _failed(among: DuckDBPyConnection, policies: PolicySet, world: World) -> lis
 
 def _considered(
     policy: Policy, target: str, failed: list[str], planned: dict[str, Any] | None, *, is_late: bool
-) -> Considered:
+) -> PolicyOpinion:
     """`is_late`: another policy owns the object already."""
     if failed:
-        return Considered(policy.name, "does not select", f"select.{', select.'.join(failed)} does not match")
+        return PolicyOpinion(policy.name, "does not select", f"select.{', select.'.join(failed)} does not match")
     if target not in policy.targets:
-        return Considered(policy.name, "ignores", f"it has no target {target}")
+        return PolicyOpinion(policy.name, "ignores", f"it has no target {target}")
     if planned is None:
         doubt = "select.branches does not match, or " if looks_at_branches(policy.select) else ""
-        return Considered(policy.name, "ignores", f"{doubt}there is no such object")
+        return PolicyOpinion(policy.name, "ignores", f"{doubt}there is no such object")
     if planned["policy"] is None:
-        return Considered(policy.name, "ignores", planned["because"])
+        return PolicyOpinion(policy.name, "ignores", planned["because"])
     if policy.name == planned["policy"]:
-        return Considered(policy.name, "owns", planned["because"])
+        return PolicyOpinion(policy.name, "owns", planned["because"])
     if is_late:
-        return Considered(policy.name, "ignores", f"{planned['policy']} owns it")
+        return PolicyOpinion(policy.name, "ignores", f"{planned['policy']} owns it")
     # The first that selects an object owns it, and the dataset's part of the selection matches.
-    return Considered(policy.name, "does not select", "select.branches does not match")
+    return PolicyOpinion(policy.name, "does not select", "select.branches does not match")

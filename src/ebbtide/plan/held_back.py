@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 
 from ebbtide.config.policies import Policy, PolicySet, Select, Versions
 from ebbtide.kernel.engine import connection
 from ebbtide.kernel.steps import run_steps
 from ebbtide.model.durations import Duration, add
-from ebbtide.model.reasons import Code
+from ebbtide.model.reasons import Code, Reason
 from ebbtide.plan.build import build_plan
 from ebbtide.plan.promise_bound import TICK
 from ebbtide.plan.sections import load_facts
 from ebbtide.plan.world import MARKS, Orders, World
 
-_KEEPS = (Code.FLOOR,)
+_BY_PEOPLE = {"held": Code.HOLD, "unmarked": Code.RESCUED}
 _AT_ONCE = Policy(
     name="erasure",
     select=Select(tables=("**",)),
@@ -40,14 +40,17 @@ class Statute:
 
 @dataclass(frozen=True, slots=True)
 class HeldBack:
-    """What keeps an erasure from one dataset. `kept` are versions that may neither be rewritten nor end, with why."""
+    """What keeps an erasure from one dataset. `kept` are versions that may neither be rewritten nor end, with why;
+    `ages` settings of the format that keep what was superseded, each with how long; None where that is not understood.
+    """
 
     blocks: tuple[str, ...] = ()
     holds: tuple[str, ...] = ()
     statutes: tuple[Statute, ...] = ()
     settings: tuple[str, ...] = ()
     rows: int | None = None
-    kept: Mapping[str, str] = field(default_factory=dict)
+    kept: Mapping[str, Reason] = field(default_factory=dict)
+    ages: Mapping[str, timedelta | None] = field(default_factory=dict)
 
 
 def held_back(
@@ -68,9 +71,14 @@ def held_back(
             settings=tuple(row["settings"] or ()),
             rows=row["rows"],
             kept=kept.get(row["table_id"], {}),
+            ages={rule["text"]: _age(rule["micros"]) for rule in row["times"]},
         )
         for row in rows
     }
+
+
+def _age(micros: int | None) -> timedelta | None:
+    return None if micros is None else timedelta(microseconds=micros)
 
 
 def _statutes(policies: PolicySet, numbers: Collection[int], last_day: date | None, now: datetime) -> list[Statute]:
@@ -83,8 +91,8 @@ def _statutes(policies: PolicySet, numbers: Collection[int], last_day: date | No
     return found
 
 
-def _kept(world: World, orders: Orders, now: datetime) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {}
+def _kept(world: World, orders: Orders, now: datetime) -> dict[str, dict[str, Reason]]:
+    found: dict[str, dict[str, Reason]] = {}
     # A mark of a policy says that a version goes. To the plan of another policy it would be one to send back.
     orders = replace(orders, marks=MARKS.empty_table())
     with build_plan(PolicySet((_AT_ONCE,)), world, orders, now=now, tick=TICK) as plan:
@@ -94,11 +102,12 @@ def _kept(world: World, orders: Orders, now: datetime) -> dict[str, dict[str, st
     return found
 
 
-def _why(row: Mapping[str, object]) -> str | None:
+def _why(row: Mapping[str, object]) -> Reason | None:
     """What keeps a version beside heads and tags; None where only these do, or its age."""
-    if row["decision"] in ("held", "unmarked"):
-        return str(row["because"])
+    if (code := _BY_PEOPLE.get(str(row["decision"]))) is not None:
+        return Reason(str(row["because"]), code)
     texts, codes = row["protected_by"], row["protected_by_codes"]
     assert isinstance(texts, list)
     assert isinstance(codes, list)
-    return next((str(text) for text, code in zip(texts, codes, strict=True) if code in _KEEPS), None)
+    floors = (Reason(text, Code.FLOOR) for text, code in zip(texts, codes, strict=True) if code == Code.FLOOR)
+    return next(floors, None)

@@ -87,15 +87,15 @@ def together(parts: Iterable[Measured]) -> Measured:
 
 def over_limits(measured: Measured, counts: Mapping[str, int], limits: Limits) -> tuple[OverLimit, ...]:
     """Every limit that is broken: those of datasets, then by all others together the lake's, then numbers."""
-    found = []
+    over = []
     for verb in VERBS:
-        found += [one for one in measured.over if one.verb == verb]
+        over += [one for one in measured.over if one.verb == verb]
         share, everything = measured.share[verb], measured.all_bytes
         if share > limits.min_bytes and share > everything * limits.lake_max_share:
             text = f"{verb} of {share:,} of {everything:,} bytes, more than {limits.lake_max_share:.0%} of the lake"
-            found.append(OverLimit(None, verb, text))
+            over.append(OverLimit(None, verb, text))
     for verb in VERBS if limits.max_objects is not None else ():
         if counts[verb] > (limits.max_objects or 0):
             text = f"{verb} of {counts[verb]:,} objects, more than {limits.max_objects:,}"
-            found.append(OverLimit(None, verb, text))
-    return tuple(found)
+            over.append(OverLimit(None, verb, text))
+    return tuple(over)

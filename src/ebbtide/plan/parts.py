@@ -26,7 +26,7 @@ _SHARED = pa.schema({"path": pa.string(), "datasets": pa.list_(pa.string())})
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PlanPart:
     """Some datasets with everything that decides on them. `shared` are paths that more than one dataset references."""
 
     number: int
@@ -46,20 +46,20 @@ def _count(rows: Section) -> int:
     return sum(int(pq.read_metadata(file).num_rows) for file in rows.files)
 
 
-def whole(engine: DuckDBPyConnection, world: World, orders: Orders) -> Part:
+def whole(engine: DuckDBPyConnection, world: World, orders: Orders) -> PlanPart:
     """The lake as one part."""
     with beside(engine) as mine:
         _see_files(mine, world)
-        return Part(0, replace(world, orphans=_unreferenced(mine, world)), orders, _shared(mine))
+        return PlanPart(0, replace(world, orphans=_unreferenced(mine, world)), orders, _shared(mine))
 
 
-def one_dataset(engine: DuckDBPyConnection, world: World, orders: Orders, table_id: str) -> Part:
+def one_dataset(engine: DuckDBPyConnection, world: World, orders: Orders, table_id: str) -> PlanPart:
     """One dataset, with the references of all others."""
     every = whole(engine, world, orders)
     return replace(every, world=every.world.only([table_id]), orders=every.orders.only([table_id]))
 
 
-def split(engine: DuckDBPyConnection, world: World, orders: Orders, *, rows: int = ROWS_OF_PART) -> Iterator[Part]:
+def split(engine: DuckDBPyConnection, world: World, orders: Orders, *, rows: int = ROWS_OF_PART) -> Iterator[PlanPart]:
     """Parts of about so many rows. A large dataset is one by itself; what names no dataset is in the last one."""
     with beside(engine) as mine:
         _see_files(mine, world)
@@ -74,14 +74,15 @@ def split(engine: DuckDBPyConnection, world: World, orders: Orders, *, rows: int
         groups[-1].append(table_id)
         size += sizes.get(table_id, 0)
     known = {table_id for group in groups for table_id in group}
-    named = [t["table_id"] for t in (orders.marks, *(t for t in (orphans, world.former) if t is not None))]
+    named = [t["table_id"] for t in (orders.marks, world.chunks)]
+    named += [t["table_id"] for t in (orphans, world.former) if t is not None]
     groups.append(sorted({name for column in named for name in column.to_pylist()} - known))
     for number, group in enumerate(groups):
         ids = pa.array(group, pa.string())
         mine = pc.list_parent_indices(shared["datasets"].combine_chunks())
         has = pc.is_in(pc.list_flatten(shared["datasets"].combine_chunks()), ids)
         theirs = shared.take(pc.unique(mine.filter(has))) if shared.num_rows else shared
-        yield Part(number, world.only(group), orders.only(group), theirs)
+        yield PlanPart(number, world.only(group), orders.only(group), theirs)
 
 
 def _shared(engine: DuckDBPyConnection) -> pa.Table:

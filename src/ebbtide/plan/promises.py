@@ -29,7 +29,7 @@ _ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class PromiseProof:
     """One promise for one table. `breaks` is None where it is proved."""
 
     promise: str
@@ -40,7 +40,7 @@ class Proof:
     breaks: str | None
 
 
-def prove(engine: DuckDBPyConnection, policies: PolicySet, *, tick: Duration) -> list[Proof]:
+def prove(engine: DuckDBPyConnection, policies: PolicySet, *, tick: Duration) -> list[PromiseProof]:
     """Every promise for every table that it selects, in order of promise and table, from facts that were loaded."""
     if not policies.promises:
         return []
@@ -51,7 +51,7 @@ def prove(engine: DuckDBPyConnection, policies: PolicySet, *, tick: Duration) ->
             promise = policies.promises[n]
             name = promise.name or f"{_what(policies, n)} gone within {promise.gone_within}"
             broken = bound.breaks(promise.gone_within)
-            found.append((n, Proof(name, str(promise.gone_within), facts.table_id, facts.labels, bound, broken)))
+            found.append((n, PromiseProof(name, str(promise.gone_within), facts.table_id, facts.labels, bound, broken)))
     return [proof for _, proof in sorted(found, key=lambda pair: (pair[0], pair[1].table_id))]
 
 

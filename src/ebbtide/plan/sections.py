@@ -43,6 +43,7 @@ def load_facts(
         hand_in(engine, "declared_days", world.declared_days)
         engine.execute(_DECLARED)
     hand_in(engine, "in_orphans", ORPHANS.empty_table() if world.orphans is None else world.orphans)
+    hand_in(engine, "in_chunks", world.chunks)
     for name in ("marks", "unmarks", "holds", "marked_days"):
         hand_in(engine, f"in_{name}", getattr(orders, name))
     bind_words(engine)

@@ -51,7 +51,7 @@ WITH chosen AS (
            min(grace_until) FILTER (decision = 'marked') AS grace_until
     FROM chosen GROUP BY ALL
 )
-SELECT s.*, CASE WHEN s.target = 'rows' THEN NULL WHEN m.dataset IS NULL THEN 0 ELSE m.rows END AS rows,
+SELECT s.*, CASE WHEN s.target IN ('rows', 'chunks') THEN NULL WHEN m.dataset IS NULL THEN 0 ELSE m.rows END AS rows,
        coalesce(f.files, 0) AS files, coalesce(f.bytes, 0) AS bytes, k.kept_by, t.oldest, t.grace_until
 FROM sums s
 LEFT JOIN most_rows m ON m.policy IS NOT DISTINCT FROM s.policy AND m.dataset = s.dataset AND m.target = s.target
@@ -63,7 +63,7 @@ ORDER BY s.policy NULLS LAST, s.dataset, s.target
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PolicySummary:
     """What one policy does to one target of one dataset.
 
     `counts` are objects by decision. `rows` leave the head of the branch that loses the most; None where only the sweep
@@ -84,14 +84,14 @@ class Line:
     first_sweep: str | None
 
 
-def summarise(plan: Plan, choice: Choice = EVERYTHING) -> Iterator[Line]:
+def summarise(plan: Plan, choice: Choice = EVERYTHING) -> Iterator[PolicySummary]:
     """The lines of a plan, in order of policy, dataset and target."""
     where, bound = choice.condition()
     query = _QUERY.format(objects=_relation(plan.folder, "objects"), files=_relation(plan.folder, "files"), where=where)
     with connection() as engine:
         for row in engine.sql(query, params=bound).to_arrow_table().to_pylist(maps_as_pydicts="strict"):
             first = _first_sweep(plan, row["policy"], row["counts"], row.pop("grace_until"))
-            yield Line(**{**row, "kept_by": row["kept_by"] or {}, "first_sweep": first})
+            yield PolicySummary(**{**row, "kept_by": row["kept_by"] or {}, "first_sweep": first})
 
 
 def _first_sweep(plan: Plan, policy: str | None, counts: Mapping[str, int], grace_until: str | None) -> str | None:
@@ -103,19 +103,19 @@ def _first_sweep(plan: Plan, policy: str | None, counts: Mapping[str, int], grac
     return as_text(min(ends)) if ends else None
 
 
-def line_as_json(line: Line) -> dict[str, Any]:
-    return {name: getattr(line, name) for name in Line.__slots__}
+def line_as_json(line: PolicySummary) -> dict[str, Any]:
+    return {name: getattr(line, name) for name in PolicySummary.__slots__}
 
 
-def lines_of(rows: Iterable[Mapping[str, Any]]) -> list[Line]:
+def lines_of(rows: Iterable[Mapping[str, Any]]) -> list[PolicySummary]:
     """The same of the objects of a plan file, as far as it says it: files that two objects name count twice."""
-    found: dict[tuple[str, str, str], list[Mapping[str, Any]]] = defaultdict(list)
+    by_policy: dict[tuple[str, str, str], list[Mapping[str, Any]]] = defaultdict(list)
     for row in rows:
-        found[row["policy"] or "", row["dataset"], row["target"]].append(row)
-    return [_line_of(key, found[key]) for key in sorted(found, key=lambda key: (key[0] == "", *key))]
+        by_policy[row["policy"] or "", row["dataset"], row["target"]].append(row)
+    return [_line_of(key, by_policy[key]) for key in sorted(by_policy, key=lambda key: (key[0] == "", *key))]
 
 
-def _line_of(key: tuple[str, str, str], rows: Iterable[Mapping[str, Any]]) -> Line:
+def _line_of(key: tuple[str, str, str], rows: Iterable[Mapping[str, Any]]) -> PolicySummary:
     counts, kept, leaving = Counter[str](), Counter[str](), Counter[str]()
     files = size = 0
     unknown = False
@@ -128,12 +128,14 @@ def _line_of(key: tuple[str, str, str], rows: Iterable[Mapping[str, Any]]) -> Li
         for branch, left in (row["leaves"] or {}).items():
             unknown |= left["rows"] is None
             leaving[branch] += left["rows"] or 0
-    most = None if unknown or key[2] == "rows" else max(leaving.values(), default=0)
-    return Line(key[0] or None, key[1], key[2], dict(counts), most, files, size, dict(kept.most_common()), None, None)
+    most = None if unknown or key[2] in ("rows", "chunks") else max(leaving.values(), default=0)
+    return PolicySummary(
+        key[0] or None, key[1], key[2], dict(counts), most, files, size, dict(kept.most_common()), None, None
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class DecisionChange:
     """An object that is decided otherwise than in another plan; None where one of them has no such object."""
 
     dataset: str
@@ -143,16 +145,16 @@ class Change:
     after: str | None
 
 
-def changes(before: Iterable[Mapping[str, Any]], after: Iterable[Mapping[str, Any]]) -> list[Change]:
+def changes(before: Iterable[Mapping[str, Any]], after: Iterable[Mapping[str, Any]]) -> list[DecisionChange]:
     """What differs between the objects of two plans. What was only kept, and comes or is gone, is no change."""
     was = {_key(row): row["decision"] for row in before}
-    found = []
+    changed = []
     for row in after:
         old = was.pop(_key(row), None)
         if row["decision"] != old and (old is not None or row["decision"] != "keep"):
-            found.append(Change(*_key(row), old, row["decision"]))
-    found += [Change(*key, decision, None) for key, decision in was.items() if decision != "keep"]
-    return sorted(found, key=lambda change: (change.dataset, change.target, change.object))
+            changed.append(DecisionChange(*_key(row), old, row["decision"]))
+    changed += [DecisionChange(*key, decision, None) for key, decision in was.items() if decision != "keep"]
+    return sorted(changed, key=lambda change: (change.dataset, change.target, change.object))
 
 
 def _key(row: Mapping[str, Any]) -> tuple[str, str, str]:

@@ -11,7 +11,7 @@ from ebbtide.config.policies import PolicySet
 from ebbtide.kernel.engine import connection, hand_in
 from ebbtide.kernel.steps import run_steps
 from ebbtide.model.durations import Duration, as_hours, as_interval
-from ebbtide.plan.promises import Proof, prove
+from ebbtide.plan.promises import PromiseProof, prove
 from ebbtide.plan.sections import load_facts
 from ebbtide.plan.world import Orders, World
 
@@ -33,7 +33,7 @@ class Views:
     tables: pa.Table
     partitions: pa.Table
     retention: pa.Table
-    proofs: tuple[Proof, ...]
+    proofs: tuple[PromiseProof, ...]
 
 
 def plan_views(policies: PolicySet, world: World, orders: Orders, *, tick: Duration, now: datetime) -> Views:

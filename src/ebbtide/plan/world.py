@@ -25,6 +25,16 @@ HOLDS = pa.schema({"table_id": _TEXT, "partition_from": _DAY, "partition_to": _D
 DAYS = pa.schema({"table_id": _TEXT, "partition": _TEXT, "first_day": _DAY, "last_day": _DAY})
 ORPHANS = pa.schema({"table_id": _TEXT, "folder": _TEXT, "path": _TEXT, "bytes": _LONG, "modified_at": _TIME})
 
+CHUNKS = pa.schema(
+    {
+        "table_id": _TEXT, "object_id": _TEXT, "cold": _TEXT, "rule": _TEXT, "state": _TEXT, "fingerprint": _TEXT,
+        "rows": _LONG, "first_us": _LONG, "last_us": _LONG, "first_day": _DAY, "last_day": _DAY,
+        "pinned": pa.bool_(), "shut": pa.list_(_TEXT), "people": pa.list_(_TEXT),
+        "tier_months": pa.int32(), "tier_micros": _LONG, "tier_text": _TEXT,
+        "drop_months": pa.int32(), "drop_micros": _LONG, "drop_text": _TEXT,
+    }
+)  # fmt: skip
+
 ORPHANS_ONLY = "frees bytes by orphan removal only"
 """Declared by a format that leaves files to orphan removal when it expires versions; promises then take longer."""
 
@@ -44,6 +54,8 @@ class World:
     is an orphan for now; `unread` names who may reference files of others unknown to anybody, as `unread:NAME`: while
     there is one, no file of a dataset goes (spec §7).
     `declared_days` are the days of partitions as people declared them, in place of those that the scan chose.
+    `chunks` are those of hot tables as the registry has them, with the ages at which their tables' files let them go:
+    `shut` says why the gate to the lake is, `people` who holds rows of persons that nobody has traced there.
     """
 
     tables: pa.Table
@@ -58,6 +70,7 @@ class World:
     unread: tuple[str, ...] = ()
     former: pa.Table | None = None
     declared_days: pa.Table = field(default_factory=DAYS.empty_table)
+    chunks: pa.Table = field(default_factory=CHUNKS.empty_table)
 
     def only(self, table_ids: Iterable[str]) -> World:
         """The same, with the objects of some datasets. Sections stay as they are: `tables` says what counts of them."""
@@ -68,6 +81,7 @@ class World:
             orphans=None if self.orphans is None else _some(self.orphans, wanted),
             former=None if self.former is None else _some(self.former, wanted),
             declared_days=_some(self.declared_days, wanted),
+            chunks=_some(self.chunks, wanted),
         )
 
 
@@ -99,9 +113,11 @@ class Orders:
         )  # fmt: skip
 
     def only(self, table_ids: Iterable[str]) -> Orders:
-        """Those on some datasets."""
+        """Those on some datasets, and every hold: one on a cold table keeps the chunks of the hot one, too."""
         wanted = pa.array(sorted(table_ids), _TEXT)
-        return Orders(*(_some(t, wanted) for t in (self.marks, self.unmarks, self.holds, self.marked_days)))
+        return Orders(
+            _some(self.marks, wanted), _some(self.unmarks, wanted), self.holds, _some(self.marked_days, wanted)
+        )
 
 
 def _some(rows: pa.Table, table_ids: pa.Array) -> pa.Table:

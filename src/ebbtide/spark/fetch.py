@@ -21,7 +21,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from ebbtide.errors import InputError, SetupError
+from ebbtide.errors import SetupError
 from ebbtide.private import writing
 from ebbtide.run import RunContext, quiet
 from ebbtide.spark.jars import COORDINATES, LockedJar, cache_dir, jar_folder, lock_file, look_at, sha256
@@ -100,18 +100,16 @@ def write_lock(profile: str) -> None:
 
 
 def _copy(missing: Sequence[LockedJar], source: Path, context: RunContext) -> None:
-    if not source.is_dir():
-        raise InputError(f"no such folder: {source}", hint="name the folder that holds the jars")
-    found = {jar: path for jar in missing for path in _names(source, jar) if path.is_file()}
-    context.step(f"copying {len(found)} jars", len(found), unit="jars")
-    for jar, path in found.items():
+    copies = {jar: path for jar in missing for path in _names(source, jar) if path.is_file()}
+    context.step(f"copying {len(copies)} jars", len(copies), unit="jars")
+    for jar, path in copies.items():
         _check(jar, path)
         partial = jar.path.with_suffix(".part")
         shutil.copyfile(path, partial)
         _check(jar, partial)
         partial.replace(jar.path)
         context.advance()
-    if absent := [jar.file_name for jar in missing if jar not in found]:
+    if absent := [jar.file_name for jar in missing if jar not in copies]:
         raise SetupError(
             f"{source} lacks {', '.join(absent)}",
             hint="copy the folder `jars` of the cache of a machine where `ebbtide setup` ran",

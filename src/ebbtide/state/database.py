@@ -123,10 +123,10 @@ class Database:
     def _usable(self) -> bool:
         """Whether there is a state; one of another layout is refused."""
         if not self._known:
-            found = self._found()
-            if found not in (0, LATEST):
-                raise StateVersionError(found=found, expected=LATEST)
-            self._known = found == LATEST
+            layout = self._found()
+            if layout not in (0, LATEST):
+                raise StateVersionError(found=layout, expected=LATEST)
+            self._known = layout == LATEST
         return self._known
 
     @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -92,6 +92,13 @@ class ChunkRecord:
     act: str | None = None
     waits_for: tuple[str, ...] = ()
 
+    @property
+    def days(self) -> tuple[date, date] | None:
+        """The first and the last day of its rows; None where an end is open."""
+        if self.first is None or self.last is None:
+            return None
+        return self.first.date(), (self.last - timedelta(microseconds=1)).date()
+
 
 class HotReader:
     """Hot tables as one transaction sees them."""
@@ -110,7 +117,7 @@ class HotReader:
     def chunks(self, table_id: str) -> tuple[ChunkRecord, ...]:
         """The chunks of a table, the oldest first."""
         query = select(hot_chunks).where(hot_chunks.c.hot_table == table_id)
-        rows = self.connection.execute(query.order_by(hot_chunks.c.first, hot_chunks.c.name)).mappings()
+        rows = self.connection.execute(query.order_by(hot_chunks.c.first.nulls_first(), hot_chunks.c.name)).mappings()
         return tuple(ChunkRecord(**_named(row, ChunkState)) for row in rows)
 
     def chunk(self, table_id: str, name: str) -> ChunkRecord | None:

@@ -22,7 +22,7 @@ from ebbtide.state.values import (
     ObjectKey,
     Request,
     RequestState,
-    Run,
+    RunRecord,
     Snapshot,
     Unmark,
 )
@@ -47,11 +47,11 @@ class StateReader:
         """One mark by its id."""
         return _mark(self._one(select(tables.marks).where(tables.marks.c.id == mark_id), f"mark {mark_id}", "marks"))
 
-    def unmarks(self, *, dataset: str | None = None) -> tuple[Unmark, ...]:
+    def unmarks(self, datasets: Collection[str] | None = None) -> tuple[Unmark, ...]:
         """All unmarks, the released and expired ones included: ask each whether it is `active(now)`."""
         query = select(tables.unmarks).order_by(tables.unmarks.c.created_at, tables.unmarks.c.id)
-        if dataset is not None:
-            query = query.where(tables.unmarks.c.dataset == dataset)
+        if datasets is not None:
+            query = query.where(tables.unmarks.c.dataset.in_(sorted(datasets)))
         return tuple(Unmark(**row) for row in self._rows(query))
 
     def holds(self, *, only_active: bool = True) -> tuple[Hold, ...]:
@@ -104,16 +104,18 @@ class StateReader:
         query = select(tables.requests).where(tables.requests.c.id == request_id)
         return request_of_row(self._one(query, f"request {request_id}", "erase list"))
 
-    def runs(self, *, only_unfinished: bool = False) -> tuple[Run, ...]:
+    def runs(self, *, only_unfinished: bool = False) -> tuple[RunRecord, ...]:
         """Runs in the order in which they began."""
         query = select(tables.runs).order_by(tables.runs.c.fence, tables.runs.c.started_at, tables.runs.c.id)
         if only_unfinished:
             query = query.where(tables.runs.c.finished_at.is_(None))
-        return tuple(Run(**row) for row in self._rows(query))
+        return tuple(RunRecord(**row) for row in self._rows(query))
 
-    def get_run(self, run_id: str) -> Run:
+    def get_run(self, run_id: str) -> RunRecord:
         """One run by its id."""
-        return Run(**self._one(select(tables.runs).where(tables.runs.c.id == run_id), f"run {run_id}", "runs list"))
+        return RunRecord(
+            **self._one(select(tables.runs).where(tables.runs.c.id == run_id), f"run {run_id}", "runs list")
+        )
 
     def lease(self) -> LeaseRecord | None:
         """The sweeper's lease as it was last taken; None when nobody ever swept."""
@@ -126,9 +128,9 @@ class StateReader:
         name: str = self._one(query, f"actor {actor_id}", "ledger audit")["name"]
         return name
 
-    def snapshot(self) -> Snapshot:
-        """Open marks, unmarks and active holds: what a plan is made of."""
-        return Snapshot(marks=self.marks(), unmarks=self.unmarks(), holds=self.holds())
+    def snapshot(self, *, datasets: Collection[str] | None = None) -> Snapshot:
+        """Open marks and unmarks, all or of some datasets, and active holds: what a plan is made of."""
+        return Snapshot(marks=self.marks(datasets=datasets), unmarks=self.unmarks(datasets), holds=self.holds())
 
     def _rows(self, query: Select[Any]) -> list[dict[str, Any]]:
         return [_named(row) for row in self.connection.execute(query).mappings()]

@@ -14,15 +14,15 @@ from sqlalchemy import insert, update
 from ebbtide.errors import RefusedError
 from ebbtide.state import tables
 from ebbtide.state.reader import StateReader
-from ebbtide.state.values import Run
+from ebbtide.state.values import RunRecord
 
 
 class RunWriter(StateReader):
     """The part of a writer that keeps runs."""
 
-    def begin_run(self, verb: str, *, actor: str | None, at: datetime, fence: int = 0) -> Run:
+    def begin_run(self, verb: str, *, actor: str | None, at: datetime, fence: int = 0) -> RunRecord:
         """A run begins; without a lease its fence is 0."""
-        run = Run(
+        run = RunRecord(
             id=secrets.token_hex(16), verb=verb, fence=fence, started_at=at, finished_at=None, exit_code=None,
             summary=None, actor=actor,
         )  # fmt: skip
@@ -35,7 +35,7 @@ class RunWriter(StateReader):
         values = {"step": step, "done": done, "total": total, "seen_at": seen_at}
         self.connection.execute(update(tables.runs).where(*at_work).values(values))
 
-    def cancel_run(self, run_id: str, *, actor: str) -> Run:
+    def cancel_run(self, run_id: str, *, actor: str) -> RunRecord:
         """Ask a run to stop at its next boundary. The first who asks is kept."""
         found = self.get_run(run_id)
         if found.finished_at is not None:
@@ -46,7 +46,7 @@ class RunWriter(StateReader):
             )
         return self.get_run(run_id)
 
-    def end_run(self, run_id: str, *, exit_code: int, summary: str, at: datetime) -> Run:
+    def end_run(self, run_id: str, *, exit_code: int, summary: str, at: datetime) -> RunRecord:
         """A run says how it ended. One that somebody else took for dead stays as it was found."""
         at_work = (tables.runs.c.id == run_id, tables.runs.c.finished_at.is_(None))
         values = {"finished_at": at, "exit_code": exit_code, "summary": summary}

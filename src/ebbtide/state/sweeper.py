@@ -11,7 +11,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from ebbtide.errors import InputError, RefusedError
 from ebbtide.state import act_files, tables
-from ebbtide.state.values import ActRecord, Hold, Mark, Marking, MarkState, ObjectKey, Proposal, Run
+from ebbtide.state.values import ActRecord, Hold, Mark, Marking, MarkState, ObjectKey, Proposal, RunRecord
 from ebbtide.state.writer import StateWriter, new_id, new_salt
 
 
@@ -113,11 +113,11 @@ class SweepWriter(StateWriter):
         """The sweep could not prove again what the mark saw: the object stays (`unmarked: reason`)."""
         return self._set_mark(mark_id, MarkState.UNMARKED, closed_at=at, closed_because=because)
 
-    def start_run(self, verb: str, *, at: datetime, actor: str | None = None) -> Run:
+    def start_run(self, verb: str, *, at: datetime, actor: str | None = None) -> RunRecord:
         """A run of this sweeper begins."""
         return self.begin_run(verb, actor=actor, at=at, fence=self.fence)
 
-    def finish_run(self, run_id: str, *, exit_code: int, summary: str, at: datetime) -> Run:
+    def finish_run(self, run_id: str, *, exit_code: int, summary: str, at: datetime) -> RunRecord:
         """A run ended, or was found dead by the next sweeper."""
         if self.get_run(run_id).finished_at is not None:
             raise RefusedError(f"run {run_id} is finished already", hint="start a new one")

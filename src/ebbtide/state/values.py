@@ -303,7 +303,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class RunRecord:
     """One run of a verb. Without `finished_at` it is at work, or it died: `seen_at` says when it was last heard of.
 
     `fence` is that of its lease, 0 where it has none. `cancel_requested` is the actor who asked it to stop.

@@ -45,6 +45,15 @@ def new_salt() -> bytes:
     return secrets.token_bytes(SALT_BYTES)
 
 
+def check_extension(request: Request, until: datetime) -> None:
+    """Only what is open, and only to a later day; what its law allows is for whoever knows the law."""
+    if request.closed_at is not None or until <= request.deadline:
+        raise RefusedError(
+            f"request {request.id} cannot be extended to {until:%Y-%m-%d}",
+            hint=f"it is {request.state}, due on {request.deadline:%Y-%m-%d}",
+        )
+
+
 class StateWriter(RunWriter):
     """The one writer of this moment."""
 
@@ -102,12 +111,12 @@ class StateWriter(RunWriter):
 
     def release_unmark(self, dataset: str, native_id: str, *, actor: str, at: datetime) -> tuple[Unmark, ...]:
         """Let policies act on an object again; gives the pins that this released."""
-        ids = [pin.id for pin in self.unmarks(dataset=dataset) if pin.object == native_id and pin.active(at)]
+        ids = [pin.id for pin in self.unmarks([dataset]) if pin.object == native_id and pin.active(at)]
         if not ids:
             raise InputError("the object is not unmarked", hint="`history` shows the state of each transaction")
         values = {"released_at": at, "released_by": actor}
         self.connection.execute(update(tables.unmarks).where(tables.unmarks.c.id.in_(ids)).values(values))
-        return tuple(pin for pin in self.unmarks(dataset=dataset) if pin.id in ids)
+        return tuple(pin for pin in self.unmarks([dataset]) if pin.id in ids)
 
     def hold_dataset(self, dataset: str, *, owner: str, reason: str, at: datetime) -> Hold:
         """Hold a whole dataset (spec §3)."""
@@ -218,25 +227,22 @@ class StateWriter(RunWriter):
 
     def move_request(self, request_id: str, state: RequestState, *, at: datetime) -> Request:
         """The next step in the life of a request; steps that do not follow are refused."""
-        found = self.get_request(request_id)
-        if state not in NEXT_STATES[found.state]:
-            allowed = ", ".join(sorted(NEXT_STATES[found.state])) or "nothing more"
+        request = self.get_request(request_id)
+        if state not in NEXT_STATES[request.state]:
+            allowed = ", ".join(sorted(NEXT_STATES[request.state])) or "nothing more"
             raise RefusedError(
-                f"request {request_id} is {found.state} and cannot become {state}", hint=f"it may become {allowed}"
+                f"request {request_id} is {request.state} and cannot become {state}", hint=f"it may become {allowed}"
             )
         if not NEXT_STATES[state]:
             drop_lookups(self.connection, request_id)
         return self._set_request(request_id, state=state, updated_at=at, closed_at=None if NEXT_STATES[state] else at)
 
-    def extend_request(self, request_id: str, *, until: datetime, at: datetime) -> Request:
-        """A later deadline, as the law allows; the caller knows the law."""
+    def extend_request(self, request_id: str, *, until: datetime, reason: str, at: datetime) -> Request:
+        """A later deadline, as the law allows; the caller knows the law. The reason is a line of the request's note."""
         found = self.get_request(request_id)
-        if found.closed_at is not None or until <= found.deadline:
-            raise RefusedError(
-                f"request {request_id} cannot be extended to {until:%Y-%m-%d}",
-                hint=f"it is {found.state}, due on {found.deadline:%Y-%m-%d}",
-            )
-        return self._set_request(request_id, extended_to=until, updated_at=at)
+        check_extension(found, until)
+        note = "\n".join(each for each in (found.note, reason) if each)
+        return self._set_request(request_id, extended_to=until, note=note, updated_at=at)
 
     def forget_request(self, request_id: str, *, at: datetime) -> Request:
         """Drop the sealed identifiers and the note of a closed request; its key is destroyed after the commit."""

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable
 from types import TracebackType
 
 from ebbtide.model.paths import is_inside, local_path, normalise
-from ebbtide.model.removal import Place
+from ebbtide.model.removal import CheckedFolder
 
 # O_PATH: going through a folder needs no right to list it.
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -29,24 +29,24 @@ class LinkError(OSError):
         super().__init__(errno.ELOOP, why)
 
 
-def place_of(location: str) -> Place:
+def place_of(location: str) -> CheckedFolder:
     """The folder as it is now. What is not local has no links, and stays as it is."""
     place = local_path(location)
-    return Place(normalise(location), "" if place is None else os.path.realpath(place))
+    return CheckedFolder(normalise(location), "" if place is None else os.path.realpath(place))
 
 
-def places_around(homes: Iterable[str]) -> tuple[Place, ...]:
+def places_around(homes: Iterable[str]) -> tuple[CheckedFolder, ...]:
     """The folders of a dataset, and those that they lie in: a folder is removed from the one around it."""
     folders = dict.fromkeys(each for home in homes for each in (home, home.rpartition("/")[0]))
     return tuple(place_of(folder) for folder in folders if local_path(folder) is not None)
 
 
-def led_elsewhere(places: Iterable[Place]) -> str | None:
+def led_elsewhere(places: Iterable[CheckedFolder]) -> str | None:
     """Which of the folders is another one now; None where each is the same."""
     return next((place.location for place in places if place_of(place.location) != place), None)
 
 
-def behind_links(paths: Collection[str], places: Collection[Place]) -> dict[str, str]:
+def behind_links(paths: Collection[str], places: Collection[CheckedFolder]) -> dict[str, str]:
     """Which of these files are links now, or lie behind one; for whoever cannot remove by handles."""
     found: dict[str, str] = {}
     with Folders(places) as folders:
@@ -63,7 +63,7 @@ def behind_links(paths: Collection[str], places: Collection[Place]) -> dict[str,
 class Folders:
     """Handles of the folders on the way to a path, kept while the next path goes the same way: ask in order."""
 
-    def __init__(self, places: Iterable[Place]) -> None:
+    def __init__(self, places: Iterable[CheckedFolder]) -> None:
         # The innermost place first. Where there is none, nothing on the way may be a link.
         self._places = sorted(places, key=lambda place: len(place.location), reverse=True)
         self._moved = {place.location for place in self._places if place_of(place.location) != place}

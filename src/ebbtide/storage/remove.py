@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -17,10 +18,11 @@ from typing import Any
 
 from ebbtide.errors import RefusedError, UnreadableError, keep_trace, kind_of
 from ebbtide.model.paths import is_inside, local_path, normalise
-from ebbtide.model.removal import Place
+from ebbtide.model.removal import CheckedFolder
 from ebbtide.storage.handles import Folders, LinkError
 from ebbtide.storage.s3 import CALLS_AT_ONCE, s3_client
 
+_logger = logging.getLogger(__name__)
 _BATCH = 1000  # what S3 takes in one call
 _MARKER = "only hidden by a delete marker: the bucket keeps versions, and the bytes are still there"
 _NO_ANSWER = "the store did not answer for it"
@@ -30,7 +32,7 @@ def remove_files(
     paths: Collection[str],
     options: Mapping[str, str],
     before_batch: Callable[[], None],
-    places: Collection[Place] = (),
+    places: Collection[CheckedFolder] = (),
 ) -> dict[str, str]:
     """Remove exactly these files; for each that may still be there, the store's own error.
 
@@ -48,10 +50,11 @@ def remove_files(
             return _delete_objects(client, bucket, batch)
 
         failed |= _in_batches(keys[bucket], delete, before_batch)
+    _logger.debug("%d objects removed by their paths, %d refused", len(set(paths)) - len(failed), len(failed))
     return failed
 
 
-def remove_empty_folders(folders: Collection[str], root: str, places: Collection[Place] = ()) -> dict[str, str]:
+def remove_empty_folders(folders: Collection[str], root: str, places: Collection[CheckedFolder] = ()) -> dict[str, str]:
     """Remove these folders where they are empty, then the empty ones above them, up to `root`, which stays.
 
     A folder with anything in it stays: `rmdir` decides that in one step, so a file that a writer puts there meanwhile
@@ -124,7 +127,7 @@ def _batches(paths: Sequence[str]) -> Iterator[Sequence[str]]:
     return (paths[start : start + _BATCH] for start in range(0, len(paths), _BATCH))
 
 
-def _unlink(paths: Sequence[str], places: Collection[Place]) -> dict[str, str]:
+def _unlink(paths: Sequence[str], places: Collection[CheckedFolder]) -> dict[str, str]:
     failed: dict[str, str] = {}
     with Folders(places) as opened:
         for path in paths:

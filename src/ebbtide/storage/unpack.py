@@ -9,9 +9,18 @@ from __future__ import annotations
 import bz2
 import lzma
 import zlib
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import pyarrow as pa
 
+_DECOMPRESSORS: Mapping[str, Callable[[], Any]] = {
+    "deflate": lambda: zlib.decompressobj(wbits=-15),
+    "bzip2": bz2.BZ2Decompressor,
+    "xz": lzma.LZMADecompressor,
+}
+_CHECKSUM = 4
+"""What some writers leave behind a block of deflate: that of zlib, or a part of it."""
 _FLOOR = 64 << 20
 _TIMES = 100
 
@@ -53,12 +62,11 @@ def unpack_block(codec: str, packed: bytes, most: int) -> bytes | None:
     try:
         if codec == "null":
             plain = packed
-        elif codec == "deflate":
-            plain = zlib.decompressobj(wbits=-15).decompress(packed, most + 1)
-        elif codec == "bzip2":
-            plain = bz2.BZ2Decompressor().decompress(packed, most + 1)
-        elif codec == "xz":
-            plain = lzma.LZMADecompressor().decompress(packed, most + 1)
+        elif codec in _DECOMPRESSORS:
+            decompressor = _DECOMPRESSORS[codec]()
+            plain = decompressor.decompress(packed, most + 1)
+            if len(decompressor.unused_data) > _CHECKSUM:
+                raise ValueError("a block has bytes behind what is packed")
         elif codec == "zstandard":
             plain = pa.CompressedInputStream(pa.BufferReader(packed), "zstd").read(most + 1)
         elif codec == "snappy":

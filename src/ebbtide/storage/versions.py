@@ -24,7 +24,7 @@ from ebbtide.storage.s3 import s3_client
 _PART = 8 << 20
 
 
-class Kind(StrEnum):
+class VersionKind(StrEnum):
     OBJECT = "object"
     DELETE_MARKER = "delete marker"
     FOLDER = "empty folder"
@@ -40,7 +40,7 @@ class StoredVersion:
 
     path: str
     bytes: int
-    kind: Kind = Kind.OBJECT
+    kind: VersionKind = VersionKind.OBJECT
     version: str | None = None
     checksum: str | None = None
     latest: bool = True
@@ -80,16 +80,16 @@ def _below_local(place: str) -> Iterator[StoredVersion]:
     while waiting:
         here = waiting.pop()
         try:
-            found = list_folder(f"file://{here}", {})
+            listed = list_folder(f"file://{here}", {})
         except UnreadableError:
             if here == place:
                 raise
-            yield StoredVersion(_shown(here), 0, Kind.UNLISTED)
+            yield StoredVersion(_shown(here), 0, VersionKind.UNLISTED)
             continue
-        if not found.objects and not found.folders:
-            yield StoredVersion(_shown(here), 0, Kind.FOLDER)
-        waiting += [folder.removeprefix("file://") for folder in found.folders]
-        yield from (StoredVersion(each.path, each.bytes) for each in found.objects)
+        if not listed.objects and not listed.folders:
+            yield StoredVersion(_shown(here), 0, VersionKind.FOLDER)
+        waiting += [folder.removeprefix("file://") for folder in listed.folders]
+        yield from (StoredVersion(each.path, each.bytes) for each in listed.objects)
 
 
 def _shown(folder: str) -> str:
@@ -113,7 +113,7 @@ def _below_s3(folder: str, options: Mapping[str, str]) -> Iterator[StoredVersion
         raise
     for name, upload in uploads:
         if name == key or name.startswith(prefix):
-            yield StoredVersion(f"s3://{bucket}/{name}", 0, Kind.UPLOAD, upload, latest=False)
+            yield StoredVersion(f"s3://{bucket}/{name}", 0, VersionKind.UPLOAD, upload, latest=False)
 
 
 def _versions(client: Any, bucket: str, prefix: str, only: str | None = None) -> Iterator[StoredVersion]:
@@ -127,7 +127,7 @@ def _versions(client: Any, bucket: str, prefix: str, only: str | None = None) ->
         for each in markers:
             if only in (None, each["Key"]):
                 path, latest = f"s3://{bucket}/{each['Key']}", bool(each.get("IsLatest"))
-                yield StoredVersion(path, 0, Kind.DELETE_MARKER, each.get("VersionId"), latest=latest)
+                yield StoredVersion(path, 0, VersionKind.DELETE_MARKER, each.get("VersionId"), latest=latest)
         if only is not None and any(each["Key"] != only for each in listed):
             return
 
@@ -139,7 +139,7 @@ def _of_s3(bucket: str, each: Mapping[str, Any]) -> StoredVersion:
     etag = each.get("ETag", "").strip('"')
     checksum = f"etag:{etag}" if etag else None
     path, latest = f"s3://{bucket}/{each['Key']}", bool(each.get("IsLatest"))
-    return StoredVersion(path, each["Size"], Kind.OBJECT, version, checksum, latest)
+    return StoredVersion(path, each["Size"], VersionKind.OBJECT, version, checksum, latest)
 
 
 class _Ranges(io.RawIOBase):

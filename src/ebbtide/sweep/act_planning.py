@@ -10,7 +10,7 @@ from typing import Any
 
 from ebbtide.acts.abilities import removes_in_any_order
 from ebbtide.acts.act import Act, CommitRemoval, DeleteFiles, NamedFile, ReadReferences, Stage, WatchFiles
-from ebbtide.config.policies import Rows
+from ebbtide.config.policies import CHUNKS, Rows
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.inventory.ownership import options_near
 from ebbtide.inventory.renames import called_before
@@ -20,7 +20,7 @@ from ebbtide.model.removal import Drop, Removal, RowDelete
 from ebbtide.model.times import as_text
 from ebbtide.plan.plan import Plan
 from ebbtide.state.values import Mark, ObjectKey
-from ebbtide.sweep.values import Batch, ExpiringObject
+from ebbtide.sweep.values import ExpiringObject, ObjectBatch
 
 OBJECTS_PER_ACT = 500
 """An intent names its marks, and a leaf of the ledger holds at most 60,000 bytes."""
@@ -28,8 +28,12 @@ _OWN_TARGETS = ("branches", "partitions", "rows", "transactions", "versions")
 
 
 def decided(plan: Plan, *decisions: str) -> dict[ObjectKey, dict[str, Any]]:
-    """The plan's objects with one of these decisions."""
-    return {ObjectKey(row["dataset"], row["target"], row["object"]): row for row in plan.rows(*decisions, codes=True)}
+    """The plan's objects with one of these decisions, but for chunks: these only the hot tier drops."""
+    return {
+        ObjectKey(row["dataset"], row["target"], row["object"]): row
+        for row in plan.rows(*decisions, codes=True)
+        if row["target"] != CHUNKS
+    }
 
 
 def going_now(plan: Plan, marks: Mapping[ObjectKey, Mark]) -> list[ExpiringObject]:
@@ -92,7 +96,7 @@ def batches_of(
     objects: Iterable[ExpiringObject],
     catalogs: Mapping[str, Catalog],
     inventory: Inventory,
-) -> Iterator[Batch]:
+) -> Iterator[ObjectBatch]:
     """An act per dataset and some hundred objects, the oldest versions first; orphans and whole tables apart.
 
     Where a table goes whole, everything else of it goes along.
@@ -126,7 +130,7 @@ def batches_of(
         home = homes[0] if homes else None
         root = home if found is not None else _around(home, [going.key.object for going in apart])
         for group in (*groups, *parts):
-            yield Batch(
+            yield ObjectBatch(
                 id=new_act(), dataset=dataset, catalog=known or _outside(group[0].key, catalogs), objects=tuple(group),
                 found=found, homes=homes, head=head, root=root, along=whole and group[0].key.target in _OWN_TARGETS,
                 called_before=names.get(dataset, ()),
@@ -143,7 +147,7 @@ def new_act() -> str:
     return f"act-{secrets.token_hex(12)}"
 
 
-def act_of(batch: Batch, rows: Mapping[str, Rows], most_rows: float | None) -> Act:
+def act_of(batch: ObjectBatch, rows: Mapping[str, Rows], most_rows: float | None) -> Act:
     """The stages that these objects take. `rows` are the policies' rows targets by policy, `most_rows` the largest
     share of rows that may go.
     """

@@ -15,13 +15,13 @@ from ebbtide.acts.act import ActResult
 from ebbtide.acts.evidence import still_there
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.model.history import CONTENT
-from ebbtide.sweep.values import ELSEWHERE, Batch, Result
+from ebbtide.sweep.values import ELSEWHERE, ObjectBatch, ObjectOutcome
 
 _HISTORY = ("transactions", "versions")
 Added = Mapping[str, frozenset[str]]
 
 
-def added_by(batch: Batch, inventory: Inventory) -> Added:
+def added_by(batch: ObjectBatch, inventory: Inventory) -> Added:
     """The files with rows that each of a batch's transactions brought in, as the plan's inventory has it."""
     ids = sorted({o.key.object for o in batch.objects if o.key.target in _HISTORY})
     if not ids:
@@ -34,7 +34,9 @@ def added_by(batch: Batch, inventory: Inventory) -> Added:
     return {by: frozenset(paths) for by, paths in found.items()}
 
 
-def with_carried(results: Iterable[Result], ended: ActResult, added: Added, after: Inventory) -> list[Result]:
+def with_carried(
+    results: Iterable[ObjectOutcome], ended: ActResult, added: Added, after: Inventory
+) -> list[ObjectOutcome]:
     """What was swept, with the transactions that have its files by now, or that somebody else has them."""
     results = list(results)
     swept = {r.key.object for r in results if r.state == "swept" and r.key.target in _HISTORY}

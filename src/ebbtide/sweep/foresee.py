@@ -17,16 +17,16 @@ from ebbtide.model.reasons import Code, Reason
 from ebbtide.model.removal import FileDeletion
 from ebbtide.sweep.act_planning import act_of
 from ebbtide.sweep.outcomes import DatasetState, results_in
-from ebbtide.sweep.values import Batch, Result, freed_by
+from ebbtide.sweep.values import ObjectBatch, ObjectOutcome, freed_by
 
 _WOULD = {"swept": "would go", "waiting": "waiting", "unmarked": "would be sent back", "failed": "would fail"}
 
 
 @dataclass(frozen=True, slots=True)
-class Foreseen:
+class ForeseenSweep:
     """What a sweep would do, and to which end."""
 
-    results: tuple[Result, ...]
+    results: tuple[ObjectOutcome, ...]
     files: Mapping[str, int]
     """What would go, with sizes."""
     stages: tuple[tuple[str, tuple[str, ...]], ...]
@@ -36,8 +36,8 @@ class Foreseen:
 
 
 def foresee(
-    batches: Sequence[Batch], inventory: Inventory, asked: Mapping[str, Rows], in_doubt: Sequence[str]
-) -> Foreseen:
+    batches: Sequence[ObjectBatch], inventory: Inventory, asked: Mapping[str, Rows], in_doubt: Sequence[str]
+) -> ForeseenSweep:
     """What would become of these batches if nothing failed. `in_doubt` may reference anything."""
     unread = next(iter(in_doubt), None)
     ended = {batch.id: _as_if_done(batch, act_of(batch, asked, None), unread) for batch in batches}
@@ -48,23 +48,23 @@ def foresee(
     by_dataset: dict[str, list[ActResult]] = {}
     for each in ended.values():
         by_dataset.setdefault(each.act.dataset, []).append(each)
-    results: list[Result] = []
+    results: list[ObjectOutcome] = []
     for batch in batches:
         now, result = DatasetState(batch.dataset, inventory), ended[batch.id]
         after = _after(now, batch, by_dataset[batch.dataset], files)
         results += [_would(result.act, each) for each in results_in(batch, result, after, now)]
     stages = [(each.act.dataset, tuple(str(stage) for stage in each.act.stages)) for each in ended.values()]
-    return Foreseen(tuple(results), files, tuple(stages), freed_by(ended.values()))
+    return ForeseenSweep(tuple(results), files, tuple(stages), freed_by(ended.values()))
 
 
-def _would(act: Act, result: Result) -> Result:
+def _would(act: Act, result: ObjectOutcome) -> ObjectOutcome:
     if act.removal is not None and result.key.object in {delete.object for delete in act.removal.rows}:
         # Only the delete tells whether a row matches; where one does, the version before it still holds the row.
-        return Result(result.key, "waiting", "its rows leave the head; versions from before it still hold them")
+        return ObjectOutcome(result.key, "waiting", "its rows leave the head; versions from before it still hold them")
     return replace(result, state=_WOULD[result.state])
 
 
-def _as_if_done(batch: Batch, act: Act, unread: str | None) -> ActResult:
+def _as_if_done(batch: ObjectBatch, act: Act, unread: str | None) -> ActResult:
     """Every stage done as well as it can be: what others need stays, and everything where somebody cannot be read."""
     if unread is not None:
         stays = dict.fromkeys(act.paths, Reason(unread, Code.UNREAD))
@@ -83,7 +83,7 @@ def _as_if_deleted(result: ActResult) -> ActResult:
     return replace(result, deletion=kept, there=frozenset(there))
 
 
-def _leaving(batch: Batch) -> set[str]:
+def _leaving(batch: ObjectBatch) -> set[str]:
     """The files that leave a head by a commit of this batch."""
     if any(object_.key.target == "tables" for object_ in batch.objects):
         return set()
@@ -95,7 +95,9 @@ def _leaving(batch: Batch) -> set[str]:
     }
 
 
-def _after(now: DatasetState, batch: Batch, of_dataset: Iterable[ActResult], files: Mapping[str, int]) -> DatasetState:
+def _after(
+    now: DatasetState, batch: ObjectBatch, of_dataset: Iterable[ActResult], files: Mapping[str, int]
+) -> DatasetState:
     """The dataset as it would be: without its table, or without what the format lets go of."""
     removals = [result.act.removal for result in of_dataset if result.act.removal is not None]
     if batch.leftover or not removals:

@@ -21,7 +21,7 @@ from ebbtide.model.ids import DatasetId
 from ebbtide.model.reasons import Code
 from ebbtide.state.values import Mark, MarkState, ObjectKey
 from ebbtide.sweep.act_planning import OBJECTS_PER_ACT, catalog_of, homes_of, new_act
-from ebbtide.sweep.values import Batch, ExpiringObject
+from ebbtide.sweep.values import ExpiringObject, ObjectBatch
 
 _OF_HISTORY = ("transactions", "versions")
 _ROW: Mapping[str, Any] = {"drops_from": (), "policy": None, "because": "an earlier sweep left it", "cutoff": None}
@@ -50,36 +50,36 @@ def sort_out(
     catalogs: Mapping[str, Catalog],
 ) -> Sorted:
     """Who is acted on, and how."""
-    found = Sorted()
+    todo = Sorted()
     for gone in marks:
         # For the proof, and for nobody who could not be read.
         if gone.key in waits and waits[gone.key]["waits_for_codes"] == [Code.PROOF]:
             if catalog_of(gone.key.dataset, catalogs) is not None:
-                found.left.append(gone)
+                todo.left.append(gone)
             else:
-                found.waiting[gone.key] = UNNAMED
+                todo.waiting[gone.key] = UNNAMED
     going = list(going)
     # Where there is work, all versions that go take part: a file that several of them hold is named by the last one.
     working = {o.key.dataset for o in going if o.files or o.row["drops_from"] or o.key.target not in _OF_HISTORY}
     for object_ in going:
         mark, key = object_.mark, object_.key
         if key.target in _OF_HISTORY and not object_.row["drops_from"] and key.dataset not in working:
-            found.waiting[key] = IDLE
+            todo.waiting[key] = IDLE
         elif (
             mark is not None
             and mark.act is not None
             and not object_.files
             and (key.target == "partitions" or object_.row["drops_from"])
         ):
-            found.left.append(mark)
+            todo.left.append(mark)
         else:
-            found.fresh.append(object_)
-    return found
+            todo.fresh.append(object_)
+    return todo
 
 
 def leftovers(
     ledger: Ledger, marks: Collection[Mark], catalogs: Mapping[str, Catalog], inventory: Inventory
-) -> Iterator[Batch]:
+) -> Iterator[ObjectBatch]:
     """A batch per dataset and some hundred marks, with the files that the marks' own acts named."""
     if not marks:
         return
@@ -104,7 +104,7 @@ def leftovers(
         for start in range(0, len(theirs), OBJECTS_PER_ACT):
             part = theirs[start : start + OBJECTS_PER_ACT]
             objects = tuple(ExpiringObject(mark.key, _ROW, mark, files[mark.act or ""]) for mark in part)
-            yield Batch(
+            yield ObjectBatch(
                 id=new_act(), dataset=dataset, catalog=catalog, objects=objects, leftover=True, homes=homes,
                 root=homes[0] if homes else None,
                 called_now=next(iter(renamed.get(dataset, ())), None), went_as_versions=as_versions.get(dataset, {}),

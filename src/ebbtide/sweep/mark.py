@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -18,8 +19,9 @@ from ebbtide.state.lease import Lease
 from ebbtide.state.sweeper import SweepWriter
 from ebbtide.state.values import Condemnation, Mark, Marking, ObjectKey, Proposal, Snapshot
 from ebbtide.sweep.act_planning import decided, facts_of
-from ebbtide.sweep.values import Result
+from ebbtide.sweep.values import ObjectOutcome
 
+_logger = logging.getLogger(__name__)
 _PER_TRANSACTION = 1000
 """Marks per transaction: a person's hold or unmark never waits longer than for these."""
 
@@ -33,8 +35,8 @@ class MarkReport:
     run: str | None
     marked: tuple[ObjectKey, ...] = ()
     before: int = 0
-    pinned: tuple[Result, ...] = ()
-    sent_back: tuple[Result, ...] = ()
+    pinned: tuple[ObjectOutcome, ...] = ()
+    sent_back: tuple[ObjectOutcome, ...] = ()
     over: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
@@ -59,7 +61,7 @@ def propose(plan: Plan, policies: PolicySet, now: datetime, choice: Choice = EVE
 
 def mark(
     ledger: Ledger, lease: Lease, run: str, proposals: Sequence[Proposal], dated: Collection[str] = ()
-) -> tuple[list[ObjectKey], int, list[Result]]:
+) -> tuple[list[ObjectKey], int, list[ObjectOutcome]]:
     """Mark in transactions of their own: new marks, how many were there before, and what a person pinned meanwhile.
 
     `dated` are the tables whose partitions the ledger may name by their dates.
@@ -72,12 +74,14 @@ def mark(
             for answer in step.state.mark(proposals[start : start + _PER_TRANSACTION], run=run, at=at):
                 key = answer.proposal.key
                 if answer.mark is None:
-                    pinned.append(Result(key, "unmarked", f"pinned by {answer.pinned_by}"))
+                    pinned.append(ObjectOutcome(key, "unmarked", f"pinned by {answer.pinned_by}"))
                 elif answer.is_new:
                     new.append(key)
                     step.append(entry_of(answer, at, condemned, dated))
                 else:
                     before += 1
+    said = "%d objects marked, %d were marked before, %d are pinned by people"
+    _logger.info(said, len(new), before, len(pinned), extra={"run": run})
     return new, before, pinned
 
 
@@ -95,9 +99,9 @@ def entry_of(answer: Marking, at: datetime, condemned: Collection[Condemnation],
 
 def send_back(
     ledger: Ledger, lease: Lease, run: str, snapshot: Snapshot, back: Mapping[ObjectKey, Mapping[str, Any]]
-) -> list[Result]:
+) -> list[ObjectOutcome]:
     """Close the marks of objects that the plan says `unmarked` or `held` of: the sweep cannot prove what they saw."""
-    results: list[Result] = []
+    results: list[ObjectOutcome] = []
     marks = [mark for mark in snapshot.marks if mark.key in back]
     for start in range(0, len(marks), _PER_TRANSACTION):
         some = marks[start : start + _PER_TRANSACTION]
@@ -108,13 +112,15 @@ def send_back(
                 for mark in some
                 if mark.id in still_open
             ]
+    if results:
+        _logger.info("%d marks sent back: the plan cannot prove what they saw", len(results), extra={"run": run})
     return results
 
 
-def _close(step: Step[SweepWriter], mark: Mark, run: str, because: str, at: datetime) -> Result:
+def _close(step: Step[SweepWriter], mark: Mark, run: str, because: str, at: datetime) -> ObjectOutcome:
     reason = because.removeprefix("unmarked: ")
     close_unswept(step, mark, run, reason, at)
-    return Result(mark.key, "unmarked", reason)
+    return ObjectOutcome(mark.key, "unmarked", reason)
 
 
 def close_unswept(step: Step[SweepWriter], mark: Mark, run: str, reason: str, at: datetime) -> None:

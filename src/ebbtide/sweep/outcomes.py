@@ -16,20 +16,20 @@ from ebbtide.inventory.information_schema import Inventory
 from ebbtide.model.dataset import BESIDE
 from ebbtide.model.reasons import CHANGELOG, Code, Reason
 from ebbtide.state.values import ObjectKey
-from ebbtide.sweep.values import Batch, ExpiringObject, Result
+from ebbtide.sweep.values import ExpiringObject, ObjectBatch, ObjectOutcome
 
 
-def results_of(batch: Batch, act: ActResult, after: Inventory, planned: DatasetState) -> list[Result]:
+def results_of(batch: ObjectBatch, act: ActResult, after: Inventory, planned: DatasetState) -> list[ObjectOutcome]:
     """A result for every object of the act; `planned` is what the plan was made from."""
     return results_in(batch, act, DatasetState(batch.dataset, after), planned)
 
 
-def results_in(batch: Batch, act: ActResult, seen: DatasetState, planned: DatasetState) -> list[Result]:
+def results_in(batch: ObjectBatch, act: ActResult, seen: DatasetState, planned: DatasetState) -> list[ObjectOutcome]:
     """The same, where the dataset is as `seen` after the act."""
     if act.error is not None and act.over:
-        return [Result(each.key, "waiting", act.error) for each in batch.objects]
+        return [ObjectOutcome(each.key, "waiting", act.error) for each in batch.objects]
     if act.error is not None:
-        return [Result(each.key, "failed", f"failed: {act.error}") for each in batch.objects]
+        return [ObjectOutcome(each.key, "failed", f"failed: {act.error}") for each in batch.objects]
     if batch.leftover:
         return [_leftover(batch, act, each) for each in batch.objects]
     return [_result(batch, act, each, seen, planned) for each in batch.objects]
@@ -116,10 +116,12 @@ class DatasetState:
         return files.filter(pc.field("role").isin(_WITH_ROWS))
 
 
-def _result(batch: Batch, act: ActResult, going: ExpiringObject, seen: DatasetState, planned: DatasetState) -> Result:
+def _result(
+    batch: ObjectBatch, act: ActResult, going: ExpiringObject, seen: DatasetState, planned: DatasetState
+) -> ObjectOutcome:
     key = going.key
     if (why := act.committed.sent_back.get(key.object)) is not None:
-        return Result(key, "unmarked", why)
+        return ObjectOutcome(key, "unmarked", why)
     left = [file.path for file in going.files if file.path in act.there]
     needed = sorted({act.needed[path] for path in left if path in act.needed})
     stuck = [path for path in left if path not in act.needed]
@@ -142,12 +144,12 @@ def _result(batch: Batch, act: ActResult, going: ExpiringObject, seen: DatasetSt
     if stuck:
         return _stuck(act, key, stuck)
     if gone and key.target == "partitions" and going.kept_by_others:
-        return Result(key, "waiting", f"{going.kept_by_others} of its files, which others reference")
+        return ObjectOutcome(key, "waiting", f"{going.kept_by_others} of its files, which others reference")
     if not gone:
-        return Result(key, "waiting", waits)
+        return ObjectOutcome(key, "waiting", waits)
     if needed:
-        return Result(key, "waiting", ", ".join(why.text for why in needed[:5]))
-    return Result(key, "swept", "none of its files is left")
+        return ObjectOutcome(key, "waiting", ", ".join(why.text for why in needed[:5]))
+    return ObjectOutcome(key, "swept", "none of its files is left")
 
 
 def _counted(needed: list[Reason], key: ObjectKey) -> list[Reason]:
@@ -158,68 +160,70 @@ def _counted(needed: list[Reason], key: ObjectKey) -> list[Reason]:
     return [why for why in needed if why.code is not Code.OUTSIDE] if key.target == "tables" else needed
 
 
-def _stuck(act: ActResult, key: ObjectKey, paths: Collection[str]) -> Result:
+def _stuck(act: ActResult, key: ObjectKey, paths: Collection[str]) -> ObjectOutcome:
     """Files that nothing needs and are still there: the format left them for later, or could not remove them."""
     if act.deletion.because and not any(path in act.deletion.failed for path in paths):
-        return Result(key, "waiting", act.deletion.because)
-    return Result(key, "failed", f"{len(paths)} files could not be removed")
+        return ObjectOutcome(key, "waiting", act.deletion.because)
+    return ObjectOutcome(key, "failed", f"{len(paths)} files could not be removed")
 
 
 def _kept(act: ActResult) -> str:
     return act.deletion.because or "the format still lists the version, which it does until its own log is cleaned"
 
 
-def _rows(going: ExpiringObject, seen: DatasetState, planned: DatasetState) -> Result:
+def _rows(going: ExpiringObject, seen: DatasetState, planned: DatasetState) -> ObjectOutcome:
     acted = going.mark.acted_at if going.mark else None
     if acted is None and seen.main == planned.main:
         if going.tried_at is None and (hidden := seen.hidden()):
-            return Result(
+            return ObjectOutcome(
                 going.key, "unmarked", f"no row matched, but {hidden} files only hide rows: compact the table"
             )
         if going.tried_at is None:
-            return Result(going.key, "swept", "no row matched")
+            return ObjectOutcome(going.key, "swept", "no row matched")
         acted = going.tried_at[1]
     if acted is None:
         head = seen.versions.get(seen.main or "")
         acted = None if head is None else head["committed_at"]
         if acted is None:
-            return Result(going.key, "waiting", "the commit that deleted its rows is not in the inventory")
+            return ObjectOutcome(going.key, "waiting", "the commit that deleted its rows is not in the inventory")
     older = seen.before(acted)
     if older:
-        return Result(going.key, "waiting", f"version:{older[0]}", acted)
+        return ObjectOutcome(going.key, "waiting", f"version:{older[0]}", acted)
     if seen.left_to_changelogs():
-        return Result(going.key, "waiting", CHANGELOG, acted)
+        return ObjectOutcome(going.key, "waiting", CHANGELOG, acted)
     if hidden := seen.hidden():
         # Not swept, and no reason to keep its cutoff: rows that grow old meanwhile are to go by the next mark.
         why = f"deleted from the head, where {hidden} files only hide rows: compact the table"
-        return Result(going.key, "unmarked", why, acted)
-    return Result(going.key, "swept", "no version from before the delete is left", acted)
+        return ObjectOutcome(going.key, "unmarked", why, acted)
+    return ObjectOutcome(going.key, "swept", "no version from before the delete is left", acted)
 
 
-def _along(going: ExpiringObject, seen: DatasetState) -> Result:
+def _along(going: ExpiringObject, seen: DatasetState) -> ObjectOutcome:
     if seen.listed:
-        return Result(going.key, "waiting", "its table, which was to go whole, is still there")
-    return Result(going.key, "swept", "its table is gone")
+        return ObjectOutcome(going.key, "waiting", "its table, which was to go whole, is still there")
+    return ObjectOutcome(going.key, "swept", "its table is gone")
 
 
-def _leftover(batch: Batch, act: ActResult, going: ExpiringObject) -> Result:
+def _leftover(batch: ObjectBatch, act: ActResult, going: ExpiringObject) -> ObjectOutcome:
     mark = going.mark
     assert mark is not None
     if batch.called_now is not None and not batch.took_its_name:
         # What an act began and left is gone by now, or needed; the rest is marked anew where it is.
-        return Result(going.key, "unmarked", f"its table is called {batch.called_now} now")
+        return ObjectOutcome(going.key, "unmarked", f"its table is called {batch.called_now} now")
     if mark.act is None and (into := batch.went_as_versions.get(going.key.object)) is not None:
         if not into:
-            return Result(going.key, "swept", "none of its files is left: they went with its version")
-        return Result(going.key, "unmarked", f"its version went, and its files are those of {', '.join(into)} now")
+            return ObjectOutcome(going.key, "swept", "none of its files is left: they went with its version")
+        return ObjectOutcome(
+            going.key, "unmarked", f"its version went, and its files are those of {', '.join(into)} now"
+        )
     if mark.act is None:
         why = "it is gone: someone else removed it"
         went = "" if batch.called_now is None else f", or it went with the table that is called {batch.called_now} now"
-        return Result(going.key, "unmarked", f"{why}{went}")
+        return ObjectOutcome(going.key, "unmarked", f"{why}{went}")
     if stuck := [file.path for file in going.files if file.path in act.there and file.path not in act.needed]:
         return _stuck(act, going.key, stuck)
     needed = sorted({act.needed[file.path] for file in going.files if file.path in act.there})
     # The intent lists the files of its act, not of each object: one that somebody needs may be this one's.
     if waits := _counted(needed, going.key):
-        return Result(going.key, "waiting", ", ".join(why.text for why in waits[:5]))
-    return Result(going.key, "swept", "none of its files is left")
+        return ObjectOutcome(going.key, "waiting", ", ".join(why.text for why in waits[:5]))
+    return ObjectOutcome(going.key, "swept", "none of its files is left")

@@ -16,13 +16,13 @@ from ebbtide.inventory.information_schema import Inventory
 from ebbtide.ledger.ledger import Step
 from ebbtide.model.dataset import OF_CHANGELOG
 from ebbtide.state.sweeper import SweepWriter
-from ebbtide.state.values import Mark, MarkState, ObjectKey, Proposal, Snapshot
+from ebbtide.state.values import HoldScope, Mark, MarkState, ObjectKey, Proposal, Snapshot
 from ebbtide.sweep.act_planning import act_of
 from ebbtide.sweep.carried import Added, added_by, with_carried
 from ebbtide.sweep.mark import close_unswept, entry_of
 from ebbtide.sweep.outcomes import DatasetState, results_of
 from ebbtide.sweep.rows import most_rows, rows_proved
-from ebbtide.sweep.values import Batch, ExpiringObject, Result
+from ebbtide.sweep.values import ExpiringObject, ObjectBatch, ObjectOutcome
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,7 +33,7 @@ class Settled:
     """What became of the objects of one act."""
 
     run: str
-    results: tuple[Result, ...]
+    results: tuple[ObjectOutcome, ...]
     marks: Mapping[ObjectKey, Mark]
 
     @property
@@ -46,9 +46,10 @@ class Settled:
 
     def write(self, step: Step[SweepWriter], at: datetime) -> None:
         """Close or keep each mark by what was seen of its object."""
+        sweeping = _sweeping(step, self.marks)
         for result in self.results:
             mark = self.marks.get(result.key)
-            if mark is None or step.state.get_mark(mark.id).state is not MarkState.SWEEPING:
+            if mark is None or mark.id not in sweeping:
                 continue
             if result.acted_at is not None or result.again:
                 step.state.acted(mark.id, at=result.acted_at)
@@ -69,14 +70,14 @@ class Retention:
     asked: Mapping[str, Rows]
     limits: Limits
     session: Callable[[], SparkSession]
-    batches: dict[str, Batch] = field(default_factory=dict)
+    batches: dict[str, ObjectBatch] = field(default_factory=dict)
     """By act, as they are still wanted."""
-    results: list[Result] = field(default_factory=list)
+    results: list[ObjectOutcome] = field(default_factory=list)
     verb: str = "sweep"
     _planned: dict[str, DatasetState] = field(default_factory=dict)
     _added: dict[str, Added] = field(default_factory=dict)
 
-    def plan(self, batches: Iterable[Batch], inventory: Inventory) -> list[Act]:
+    def plan(self, batches: Iterable[ObjectBatch], inventory: Inventory) -> list[Act]:
         """What goes, as acts. What the inventory has of it is kept: later scans drop what an older one was made of."""
         acts = []
         for batch in batches:
@@ -104,9 +105,9 @@ class Retention:
 
     def put_back(self, step: Step[SweepWriter], act: Act) -> None:
         """Its marks wait again: people can rescue what they are on."""
-        for mark in act.marks:
-            if step.state.get_mark(mark).state is MarkState.SWEEPING:
-                step.state.wait(mark, waits_for=("the next run: one was asked to stop before it",))
+        sweeping = _sweeping(step, (object_.key for object_ in self.batches[act.id].objects))
+        for mark in sweeping.intersection(act.marks):
+            step.state.wait(mark, waits_for=("the next run: one was asked to stop before it",))
 
     def put_off(self, step: Step[SweepWriter], result: ActResult, at: datetime) -> None:
         """No stage of retention waits for a later run."""
@@ -124,17 +125,24 @@ class Retention:
         return Settled(self.run, tuple(results), marks)
 
 
-def _still_going(step: Step[SweepWriter], batch: Batch, snapshot: Snapshot) -> list[ExpiringObject]:
+def _sweeping(step: Step[SweepWriter], keys: Iterable[ObjectKey]) -> set[str]:
+    """The marks on these objects that acts have taken up."""
+    marks = step.state.marks(datasets={key.dataset for key in keys})
+    return {mark.id for mark in marks if mark.state is MarkState.SWEEPING}
+
+
+def _still_going(step: Step[SweepWriter], batch: ObjectBatch, snapshot: Snapshot) -> list[ExpiringObject]:
     """Without what was unmarked, or lies in a dataset that was held, since the plan read the state."""
     known = {hold.id for hold in snapshot.holds}
     names = (batch.dataset, *batch.called_before)
-    if any(hold.dataset in names and hold.id not in known for hold in step.state.holds()):
+    now = step.state.snapshot(datasets=names)
+    # What a plan knew of a hold on a person is in its decisions; one that came since may be on anything.
+    new = [hold for hold in now.holds if hold.id not in known]
+    if any(hold.dataset in names or hold.scope is HoldScope.SUBJECT for hold in new):
         return []
-    open_marks = {mark.id for mark in step.state.marks(datasets=[batch.dataset])}
+    open_marks = {mark.id for mark in now.marks}
     known_pins = {pin.id for pin in snapshot.unmarks if pin.released_at is None}
-    unmarks = (pin for name in names for pin in step.state.unmarks(dataset=name))
-    pins = (pin for pin in unmarks if pin.released_at is None)
-    pinned = {pin.object for pin in pins if pin.id not in known_pins}
+    pinned = {pin.object for pin in now.unmarks if pin.released_at is None and pin.id not in known_pins}
     return [
         object_
         for object_ in batch.objects
@@ -149,7 +157,7 @@ def _names_of(object_: str) -> set[str]:
     return {object_, re.sub(OF_CHANGELOG, r"/\1", object_)}
 
 
-def _marked_along(step: Step[SweepWriter], batch: Batch, run: str, at: datetime) -> Batch:
+def _marked_along(step: Step[SweepWriter], batch: ObjectBatch, run: str, at: datetime) -> ObjectBatch:
     """Versions that go under a partition's or a row target's mark get one of their own now, without a second grace."""
     bare = {object_.key: object_ for object_ in batch.objects if object_.mark is None}
     proposals = [
@@ -172,7 +180,7 @@ def _marked_along(step: Step[SweepWriter], batch: Batch, run: str, at: datetime)
     return replace(batch, objects=tuple(objects))
 
 
-def _rows_that_went(step: Step[SweepWriter], batch: Batch, rows: ExpiringObject) -> ExpiringObject:
+def _rows_that_went(step: Step[SweepWriter], batch: ObjectBatch, rows: ExpiringObject) -> ExpiringObject:
     """A row object that an earlier act was begun for and that did not say what became of it: main may have moved by it.
 
     Without this the delete is made again, matches nothing, and looks as if no version had ever held the rows.

@@ -6,6 +6,7 @@ Acts that died are closed first; what they left is gathered again. A dry run wal
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -27,14 +28,16 @@ from ebbtide.sweep.act_planning import batches_of, decided, going_now
 from ebbtide.sweep.leftover import leftovers, sort_out
 from ebbtide.sweep.mark import send_back
 from ebbtide.sweep.owner import Retention
-from ebbtide.sweep.values import Batch, Result, SweepReport, freed_by
+from ebbtide.sweep.values import ObjectBatch, ObjectOutcome, SweepReport, freed_by
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Todo:
     """What a plan asks of a sweep: batches that go, and marked objects that wait."""
 
-    batches: tuple[Batch, ...]
+    batches: tuple[ObjectBatch, ...]
     waiting: Mapping[ObjectKey, tuple[str, ...]]
 
 
@@ -53,11 +56,14 @@ def todo(
     marks = [mark for mark in marks if takes({"dataset": mark.key.dataset})]
     waits = {key: row for key, row in decided(plan, "wait").items() if takes(row)}
     going = [one for one in going_now(plan, {mark.key: mark for mark in marks}) if takes(one.row)]
-    found = sort_out(going, marks, waits, catalogs)
-    left = {mark.key for mark in found.left}
+    sorted_out = sort_out(going, marks, waits, catalogs)
+    left = {mark.key for mark in sorted_out.left}
     waiting = {key: tuple(str(name) for name in row["waits_for"]) for key, row in waits.items() if key not in left}
-    waiting |= {key: (why,) for key, why in found.waiting.items()}
-    batches = (*batches_of(found.fresh, catalogs, inventory), *leftovers(ledger, found.left, catalogs, inventory))
+    waiting |= {key: (why,) for key, why in sorted_out.waiting.items()}
+    batches = (
+        *batches_of(sorted_out.fresh, catalogs, inventory),
+        *leftovers(ledger, sorted_out.left, catalogs, inventory),
+    )
     return Todo(batches, waiting)
 
 
@@ -87,13 +93,17 @@ class Sweeper:
         close_unfinished(self.ledger, self.lease)
         back = send_back(self.ledger, self.lease, run, snapshot, decided(plan, "unmarked", "held"))
         asked = todo(plan, inventory, snapshot.marks, self.catalogs, self.ledger, self.choice)
+        _logger.info(
+            "%d objects in %d batches are due, %d wait", sum(len(batch.objects) for batch in asked.batches),
+            len(asked.batches), len(asked.waiting), extra={"run": run},
+        )  # fmt: skip
         before = [*back, *self._wait(snapshot.marks, asked.waiting)]
         owner = Retention(run, snapshot, rows_targets(policies), self.limits, session)
         executors = {"remove": Remover(session, self._check)}
         engine = Engine(self.lake, self.ledger, self.lease, self.context, executors)
         carried = engine.carry_out(owner, owner.plan(asked.batches, inventory))
         refused = [
-            Result(object_.key, "failed", f"failed: {result.error}")
+            ObjectOutcome(object_.key, "failed", f"failed: {result.error}")
             for result in carried.refused
             for object_ in owner.batches[result.act.id].objects
         ]
@@ -103,7 +113,7 @@ class Sweeper:
         self.lease.check()
         self.context.cancellation.check()
 
-    def _wait(self, marks: Sequence[Mark], waiting: Mapping[ObjectKey, tuple[str, ...]]) -> list[Result]:
+    def _wait(self, marks: Sequence[Mark], waiting: Mapping[ObjectKey, tuple[str, ...]]) -> list[ObjectOutcome]:
         """Say in the state what each marked object waits for."""
         results, by_key = [], {mark.key: mark for mark in marks}
         with self.ledger.sweeping(self.lease) as step:
@@ -112,11 +122,11 @@ class Sweeper:
                 mark = by_key.get(key)
                 if mark is not None and mark.id in still_open and waits_for:
                     step.state.wait(mark.id, waits_for=waits_for)
-                    results.append(Result(key, "waiting", ", ".join(waits_for)))
+                    results.append(ObjectOutcome(key, "waiting", ", ".join(waits_for)))
         return results
 
 
-def _report(run: str, results: tuple[Result, ...], carried: Carried) -> SweepReport:
+def _report(run: str, results: tuple[ObjectOutcome, ...], carried: Carried) -> SweepReport:
     ended = (*carried.results, *carried.refused)
     removed = {path: size for result in carried.results for path, size in result.removed.items()}
     errors = [f"{result.act.dataset}: {result.error}" for result in ended if result.error and not result.over]

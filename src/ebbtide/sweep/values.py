@@ -41,7 +41,7 @@ class ExpiringObject:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class ObjectBatch:
     """The objects of one dataset that go by one act, and what is known of the dataset."""
 
     id: str
@@ -74,7 +74,7 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class ObjectOutcome:
     """What became of one object: `swept`, `waiting`, `unmarked` (sent back) or `failed`, and why.
 
     `acted_at` is the commit that deleted rows under it: versions from before still hold them. `again` asks for that
@@ -123,7 +123,7 @@ class SweepReport:
     """
 
     run: str | None
-    results: tuple[Result, ...] = ()
+    results: tuple[ObjectOutcome, ...] = ()
     removed_files: int = 0
     removed_bytes: int = 0
     errors: tuple[str, ...] = ()

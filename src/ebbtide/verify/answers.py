@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ebbtide.model.paths import is_inside, normalise
-from ebbtide.storage.versions import Kind, StoredVersion
+from ebbtide.storage.versions import StoredVersion, VersionKind
 from ebbtide.verify.described import Bounds, in_order
 from ebbtide.verify.listing import lies_in
-from ebbtide.verify.look import Looked, Order
+from ebbtide.verify.look import LookOrder, ObjectLook
 from ebbtide.verify.matcher import UNKNOWN_BYTES, Matcher
 from ebbtide.verify.needles import Needle
-from ebbtide.verify.read import sqlite
-from ebbtide.verify.report import FoundValue, Inventory, SearchPlace, SearchReport, Untold, keyed
+from ebbtide.verify.read.pieces import Unsearched
+from ebbtide.verify.report import FoundValue, ObjectsRead, SearchPlace, SearchReport, Untold, keyed
 from ebbtide.verify.roles import standings
 
 if TYPE_CHECKING:
@@ -23,13 +23,12 @@ _OPAQUE = ("ebbtide:state", "ebbtide:keys")
 """Stores of our own whose bytes are known: keys, hashes, salts and what is sealed. A short value among them is chance,
 and a longer one is searched for there as anywhere.
 """
-_NO_FORMAT = "its format is not known"
 _NOT_READ = "the file that a bound describes was not read: whose bound it is cannot be told"
 
 
 def report_of(
-    listed: Sequence[Order],
-    looked: Sequence[Looked],
+    listed: Sequence[LookOrder],
+    looked: Sequence[ObjectLook],
     bounds: Bounds,
     untold: Sequence[Untold],
     places: Sequence[SearchPlace],
@@ -45,7 +44,7 @@ def report_of(
     opaque = [normalise(place.prefix) for place in places if place.name in _OPAQUE]
     for each in looked:
         path = listed[each.number].stored.path
-        is_folder = listed[each.number].stored.kind is Kind.UNLISTED
+        is_folder = listed[each.number].stored.kind is VersionKind.UNLISTED
         is_opaque = any(is_inside(normalise(path), prefix) for prefix in opaque)
         shown = keyed(path_key, path) if each.hides else path
         found += [(each.number, n, how, hide(where)) for n, how, where in sorted(each.findings.found)]
@@ -62,8 +61,8 @@ def report_of(
             elif answer is None and (known := people.setdefault(_NOT_READ, set())) is not None:
                 known.add(needles[suspicion.needle].person)
         if is_opaque:
-            people.pop(_NO_FORMAT, None)
-            people.pop(sqlite.GOES_ON, None)
+            people.pop(Unsearched.NO_FORMAT, None)
+            people.pop(Unsearched.GOES_ON, None)
         elif each.findings.unknown_bytes and short:
             people[UNKNOWN_BYTES] = set(short)
         doubts += [
@@ -71,19 +70,21 @@ def report_of(
             for because, whose in sorted(people.items())
         ]
     return SearchReport(
-        files=sum(1 for each in listed if each.stored.kind is Kind.OBJECT),
+        files=sum(1 for each in listed if each.stored.kind is VersionKind.OBJECT),
         bytes=sum(each.bytes for each in looked),
         inventory=_inventory(listed, looked, path_key),
         found=_found(found, listed, looked, places, spark, needles, path_key, hide),
         untold=tuple(doubts),
-        is_of_nothing=_is_of_nothing([each.stored for each in listed if each.stored.kind is Kind.OBJECT], places),
+        is_of_nothing=_is_of_nothing(
+            [each.stored for each in listed if each.stored.kind is VersionKind.OBJECT], places
+        ),
     )
 
 
 def _found(
     found: Iterable[tuple[int, int, str, str]],
-    listed: Sequence[Order],
-    looked: Sequence[Looked],
+    listed: Sequence[LookOrder],
+    looked: Sequence[ObjectLook],
     places: Sequence[SearchPlace],
     spark: Callable[[], SparkSession] | None,
     needles: Sequence[Needle],
@@ -141,9 +142,9 @@ def hidden(untold: Iterable[Untold], needles: Sequence[Needle], path_key: bytes)
     return tuple(_Hiding(Matcher(needles), path_key).untold(untold))
 
 
-def _inventory(listed: Sequence[Order], looked: Sequence[Looked], path_key: bytes) -> Inventory:
+def _inventory(listed: Sequence[LookOrder], looked: Sequence[ObjectLook], path_key: bytes) -> ObjectsRead:
     lines = (
         "\t".join((keyed(path_key, stored.path), stored.version or "-", str(each.bytes), each.checksum))
         for stored, each in zip((each.stored for each in listed), looked, strict=True)
     )
-    return Inventory(tuple(sorted(lines)))
+    return ObjectsRead(tuple(sorted(lines)))

@@ -7,10 +7,10 @@ from urllib.parse import unquote
 
 from ebbtide.model.paths import is_inside, normalise
 from ebbtide.verify.bounds import Suspicion
-from ebbtide.verify.look import Looked, Order
+from ebbtide.verify.look import LookOrder, ObjectLook
 from ebbtide.verify.report import SearchPlace
 
-Asked = tuple[Order, list[Suspicion]]
+Asked = tuple[LookOrder, list[Suspicion]]
 Read = Callable[[list[tuple[Asked, int]]], list[list[bool | None]]]
 """Reads described files, each with its bytes, and answers for each of its bounds."""
 Bounds = dict[tuple[int, Suspicion], bool | None]
@@ -18,11 +18,11 @@ Bounds = dict[tuple[int, Suspicion], bool | None]
 
 
 def look_at_bounds(
-    listed: Sequence[Order], looked: Iterable[Looked], places: Sequence[SearchPlace], read: Read
+    listed: Sequence[LookOrder], looked: Iterable[ObjectLook], places: Sequence[SearchPlace], read: Read
 ) -> Bounds:
     """Whether bounds that were cut are of neighbours, by the files that they describe."""
     there = {normalise(each.stored.path): each for each in listed if each.stored.latest}
-    by_name: dict[str, list[Order]] = {}
+    by_name: dict[str, list[LookOrder]] = {}
     for order in there.values():
         by_name.setdefault(order.stored.path.rpartition("/")[2], []).append(order)
     answers: Bounds = {}
@@ -49,8 +49,8 @@ def in_order(suspicion: Suspicion) -> tuple[int, str, str, str]:
 
 
 def _described(
-    suspicion: Suspicion, holder: Order, there: dict[str, Order], by_name: dict[str, list[Order]]
-) -> Order | None:
+    suspicion: Suspicion, holder: LookOrder, there: dict[str, LookOrder], by_name: dict[str, list[LookOrder]]
+) -> LookOrder | None:
     """The file that a bound is of: named by its whole path, below the table's folder, or by its bare name."""
     if suspicion.describes is None:
         return None

@@ -9,7 +9,7 @@ from ebbtide.errors import UnreadableError
 from ebbtide.model.paths import is_inside, local_path, normalise
 from ebbtide.run import RunContext
 from ebbtide.storage.versions import list_versions
-from ebbtide.verify.look import Order
+from ebbtide.verify.look import LookOrder
 from ebbtide.verify.report import SearchPlace, Untold
 
 _GROUP = 512 << 20
@@ -19,16 +19,16 @@ _AT_LEAST = 8 << 10
 """What opening an object costs, in bytes of reading."""
 
 
-def list_all(places: Sequence[SearchPlace], run: RunContext) -> tuple[list[Order], list[Untold]]:
+def list_all(places: Sequence[SearchPlace], run: RunContext) -> tuple[list[LookOrder], list[Untold]]:
     """Every object once, in the order of paths and versions, and what could not be listed."""
-    found: dict[tuple[str, str], Order] = {}
+    found: dict[tuple[str, str], LookOrder] = {}
     untold: list[Untold] = []
     if not places:
         untold.append(Untold("", "no place was named: nothing was read", is_place=True))
     for place in _outermost(places):
         try:
             for stored in list_versions(place.prefix, place.options):
-                found[stored.path, stored.version or ""] = Order(0, stored, place.options)
+                found[stored.path, stored.version or ""] = LookOrder(0, stored, place.options)
         except UnreadableError as error:
             untold.append(Untold(place.prefix, error.reason, is_place=True))
         run.advance(0)
@@ -41,7 +41,7 @@ def list_all(places: Sequence[SearchPlace], run: RunContext) -> tuple[list[Order
         if not lies_in(place, (path for path, _ in found)):
             untold.append(Untold(place.prefix, "nothing lies there: nothing was read", is_place=True))
     ordered = sorted(found.items())
-    return [Order(n, each.stored, each.options) for n, (_, each) in enumerate(ordered)], untold
+    return [LookOrder(n, each.stored, each.options) for n, (_, each) in enumerate(ordered)], untold
 
 
 def lies_in(place: SearchPlace, paths: Iterable[str]) -> bool:
@@ -65,10 +65,10 @@ def _outermost(places: Sequence[SearchPlace]) -> Iterator[SearchPlace]:
             last = prefix
 
 
-def groups(listed: Sequence[Order], size: int) -> list[tuple[list[Order], int]]:
+def groups(listed: Sequence[LookOrder], size: int) -> list[tuple[list[LookOrder], int]]:
     """Groups of about the same size, the largest objects first: what is left at the end is small."""
     most = max(_AT_LEAST, min(_GROUP, size // (4 * (os.cpu_count() or 1))))
-    groups: list[tuple[list[Order], int]] = []
+    groups: list[tuple[list[LookOrder], int]] = []
     cost = most
     for order in sorted(listed, key=lambda each: (-each.stored.bytes, each.number)):
         weight = max(order.stored.bytes, _AT_LEAST)

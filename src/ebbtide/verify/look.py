@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from ebbtide.errors import keep_trace
 from ebbtide.model.paths import local_path
-from ebbtide.storage.versions import Kind, StoredVersion, kept_beside, open_version
+from ebbtide.storage.versions import StoredVersion, VersionKind, kept_beside, open_version
 from ebbtide.verify.bounds import Suspicion, explains
-from ebbtide.verify.matcher import Findings, Matcher
+from ebbtide.verify.matcher import Matcher, ObjectFindings
 from ebbtide.verify.read.objects import read_object
 from ebbtide.verify.read.pieces import CannotTell, Cells, Piece
 
@@ -32,7 +32,7 @@ _CHANGED = "it changed while it was read"
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class LookOrder:
     """An object to be read; `number` tells it from the others."""
 
     number: int
@@ -41,28 +41,28 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class ObjectLook:
     """What was read of an object, and what it holds. `hides` says that its path may hold somebody's value."""
 
     number: int
     bytes: int
     checksum: str
     hides: bool
-    findings: Findings
+    findings: ObjectFindings
 
 
-def look_at(order: Order, matcher: Matcher) -> Looked:
+def look_at(order: LookOrder, matcher: Matcher) -> ObjectLook:
     """Read one object and search it. Whatever goes wrong is said in the answer: an error would carry paths."""
     stored = order.stored
     hides = matcher.holds(stored.path)
-    if stored.kind is not Kind.OBJECT:
+    if stored.kind is not VersionKind.OBJECT:
         findings = matcher.search(iter([_name(stored.path)]))
         hides = hides or bool(findings.found)
-        if stored.kind is Kind.UNLISTED:
+        if stored.kind is VersionKind.UNLISTED:
             findings.untold.add((None, "a folder that cannot be listed"))
-        if stored.kind is Kind.UPLOAD:
+        if stored.kind is VersionKind.UPLOAD:
             findings.untold.add((None, "an upload that nobody finished: its parts cannot be read"))
-        return Looked(order.number, 0, stored.kind.value.replace(" ", "-"), hides, findings)
+        return ObjectLook(order.number, 0, stored.kind.value.replace(" ", "-"), hides, findings)
     source = _Source(stored, order.options)
     try:
         source.read_whole()
@@ -73,10 +73,10 @@ def look_at(order: Order, matcher: Matcher) -> Looked:
         keep_trace(error)
         findings = matcher.search(iter([_name(stored.path), *source.links(), CannotTell(reason(error))]))
     hides = hides or any(how == "path" and where == "path" for _, how, where in findings.found)
-    return Looked(order.number, source.size, source.checksum, hides, findings)
+    return ObjectLook(order.number, source.size, source.checksum, hides, findings)
 
 
-def explain(order: Order, matcher: Matcher, suspicions: list[Suspicion]) -> list[bool | None]:
+def explain(order: LookOrder, matcher: Matcher, suspicions: list[Suspicion]) -> list[bool | None]:
     """For each of the bounds whether this file, which it describes, holds a neighbour's value; None: not to be told."""
     source = _Source(order.stored, order.options)
     answers: list[bool | None] = []

@@ -31,17 +31,18 @@ from ebbtide.verify.needles import (
     text_forms,
 )
 from ebbtide.verify.neighbours import AROUND, Verdict, is_word, judge
+from ebbtide.verify.read.broken import unbroken
 from ebbtide.verify.read.packed_cells import maybe_packed, unpacked_cells
-from ebbtide.verify.read.pieces import CannotTell, Cells, Piece, Raw
+from ebbtide.verify.read.pieces import CannotTell, Cells, Piece, Raw, Unsearched
+from ebbtide.verify.read.positions import CHECKSUMS
 from ebbtide.verify.scanner import Pattern, Scanner
 
 _LEAST_INSIDE = 4
 """A value of fewer characters is not looked for inside of other text: it stands in all of it."""
 _MOST_TEXT = 1 << 20
 CHANCE = "a value as short as this may stand inside of other text by chance"
-_COUNTED = ("file info", "index or bloom filter of an HFile", "trailer of an HFile")
+_COUNTED = ("file info", "index or bloom filter of an HFile", "trailer of an HFile", CHECKSUMS)
 """Bytes whose structure is known: places, counts and times, hashes, and keys that stand in data blocks once more."""
-TOO_SHORT = "values of fewer than four characters are not looked for inside of other text"
 BESIDE = "a value beside what may make another one of it, or may not"
 UNKNOWN_BYTES = "bytes of no known structure, in which a value as short as this means nothing"
 BESIDE_IN_BYTES = "in bytes of no known structure, beside what would make another value of it in a text"
@@ -52,7 +53,7 @@ _NOT_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
 
 
 @dataclass(slots=True)
-class Findings:
+class ObjectFindings:
     """What one object holds, needles by their numbers. `untold` has None for all of them; `unknown_bytes` says that
     there were bytes of no known structure, from which no short value can be told.
     """
@@ -102,15 +103,16 @@ class Matcher:
         _ = self._text.scanner
         return self
 
-    def search(self, pieces: Iterator[Piece]) -> Findings:
+    def search(self, pieces: Iterator[Piece]) -> ObjectFindings:
         """All that the pieces of one object hold."""
-        findings, ends = Findings(), _Ends(self._longest)
+        findings, ends = ObjectFindings(), _Ends(self._longest)
         for piece in pieces:
             if isinstance(piece, CannotTell):
                 findings.untold.add((None, piece.because))
             elif isinstance(piece, Raw):
                 findings.unknown_bytes |= _ANY.search(piece.data) is not None
-                self._search_bytes(*ends.with_last(piece), piece.where, findings)
+                for data, begin, until in ends.with_last(piece):
+                    self._search_bytes(data, begin, until, piece.where, findings)
             else:
                 self._search_cells(piece, findings)
         for where, data, begin in ends.left():
@@ -119,12 +121,14 @@ class Matcher:
 
     def holds(self, text: str) -> bool:
         """Whether a text, such as a path, may hold a value of anybody: then it is not to be shown."""
-        findings = Findings()
+        findings = ObjectFindings()
         values = pa.array([text.encode("utf-8", "replace").decode()])  # a name on disk need not be UTF-8
         self._search_text(Cells("", "path", values), values, findings)
-        return bool(findings.found) or any(n is not None for n, because in findings.untold if because != TOO_SHORT)
+        return bool(findings.found) or any(
+            n is not None for n, because in findings.untold if because is not Unsearched.TOO_SHORT
+        )
 
-    def _search_cells(self, cells: Cells, findings: Findings) -> None:
+    def _search_cells(self, cells: Cells, findings: ObjectFindings) -> None:
         values = _plain(cells.values)
         if cells.cut is not None:
             findings.suspicions.update(self._cut.suspicions(cells, values))
@@ -142,10 +146,10 @@ class Matcher:
                 findings.found.update((n, cells.how, cells.where) for n in known.found(values))
             if pt.is_fixed_size_binary(values.type):
                 whole = values.cast(pa.binary(values.type.byte_width)).cast(pa.binary())
-                self._scan(self._raw, whole, lambda: _Seen(cells, findings, self.needles, is_text=False))
+                self._scan(self._raw, whole, lambda: _PieceHits(cells, findings, self.needles, is_text=False))
 
-    def _search_text(self, cells: Cells, values: pa.Array, findings: Findings) -> None:
-        self._scan(self._text, values, lambda: _Seen(cells, findings, self.needles, is_text=True))
+    def _search_text(self, cells: Cells, values: pa.Array, findings: ObjectFindings) -> None:
+        self._scan(self._text, values, lambda: _PieceHits(cells, findings, self.needles, is_text=True))
         if not self._tiny or not len(values):
             return
         lowered = pc.utf8_lower(values) if any(form.fold for _, form in self._tiny) else values
@@ -158,9 +162,11 @@ class Matcher:
                 else:
                     findings.found.add((n, cells.how, cells.where))
             elif pc.any(pc.greater(pc.binary_length(values), len(form.content))).as_py():
-                findings.untold.add((n, TOO_SHORT))
+                findings.untold.add((n, Unsearched.TOO_SHORT))
 
-    def _search_binary(self, cells: Cells, values: pa.Array, findings: Findings, *, is_unpacked: bool = False) -> None:
+    def _search_binary(
+        self, cells: Cells, values: pa.Array, findings: ObjectFindings, *, is_unpacked: bool = False
+    ) -> None:
         if is_unpacked and cells.how == "row" and maybe_packed(values):
             findings.untold.add((None, PACKED))
         if _is_text(values):
@@ -175,24 +181,25 @@ class Matcher:
         wanted = pa.array(list(self._binary), values.type)
         for each in pc.unique(values.filter(pc.is_in(values, wanted))).to_pylist():
             findings.found.update((n, cells.how, cells.where) for n in self._binary.get(each, ()))
-        self._scan(self._raw, values, lambda: _Seen(cells, findings, self.needles, is_text=False))
+        self._scan(self._raw, values, lambda: _PieceHits(cells, findings, self.needles, is_text=False))
         # A bound is one value, and was compared as a whole.
         findings.unknown_bytes |= cells.how != "bound" and cells.where not in _COUNTED
 
-    def _search_bytes(self, data: bytes, begin: int, until: int, where: str, findings: Findings) -> None:
+    def _search_bytes(self, data: bytes, begin: int, until: int, where: str, findings: ObjectFindings) -> None:
         """What ends in this range: what ends before it was judged, what ends behind it is, once it is known whole."""
-        seen = _Seen(Cells(where, "bytes", pa.nulls(0)), findings, self.needles, is_text=False)
+        seen = _PieceHits(Cells(where, "bytes", pa.nulls(0)), findings, self.needles, is_text=False)
         for number, start in self._raw.scanner.hits(data):
             n, form = self._raw.forms[number]
             if begin < start + len(form.content) <= until:
                 seen.hit(n, form, memoryview(data), start, (0, len(data)), is_cell=False)
+        self._search_broken(self._raw, data, lambda: seen)
 
-    def _scan(self, known: _Known, values: pa.Array, seen: Callable[[], _Seen]) -> None:
+    def _scan(self, known: _Known, values: pa.Array, seen: Callable[[], _PieceHits]) -> None:
         """Look through the buffer that all values of the array stand in, one after the other."""
         offsets, data = _buffers(values)
         if not len(data):
             return
-        look: _Seen | None = None
+        look: _PieceHits | None = None
         for number, start in known.scanner.hits(data):
             look = look or seen()
             n, form = known.forms[number]
@@ -203,14 +210,22 @@ class Matcher:
             # Across the border of two cells nothing stands.
             if start + len(form.content) <= end and values[cell].is_valid:
                 look.hit(n, form, data, start, (int(offsets[cell]), end))
+        self._search_broken(known, data, seen)
+
+    @staticmethod
+    def _search_broken(known: _Known, data: bytes | memoryview, seen: Callable[[], _PieceHits]) -> None:
+        """What stands across the lines of base64, hex or a mail: in pieces it is found nowhere else."""
+        for run in unbroken(data):
+            for number, start in known.scanner.hits(run):
+                seen().hit(*known.forms[number], memoryview(run), start, (0, len(run)), is_cell=False)
 
 
 @dataclass(slots=True)
-class _Seen:
+class _PieceHits:
     """What hits in one piece come to."""
 
     cells: Cells
-    findings: Findings
+    findings: ObjectFindings
     needles: Sequence[Needle]
     is_text: bool
 
@@ -252,15 +267,20 @@ class _Ends:
         self._last: dict[str, bytes] = {}
         self._ended: list[tuple[str, bytes]] = []
 
-    def with_last(self, piece: Raw) -> tuple[bytes, int, int]:
+    def with_last(self, piece: Raw) -> Iterator[tuple[bytes, int, int]]:
         """The bytes to be searched, and between which places a value must end to be told now."""
-        last = self._last.pop(piece.where, b"")
+        last, data = self._last.pop(piece.where, b""), piece.data
         if last and not piece.offset:
             self._ended.append((piece.where, last))
             last = b""
-        data = last + piece.data if last else piece.data
+        begin = 0
+        if last and len(data) > self._keep:  # the border of both by itself: all of it together would be a copy
+            border, begin = last + data[: self._keep], self._keep - AROUND
+            yield border, _told(last), _told(border)
+        elif last:
+            data, begin = last + data, _told(last)
         self._last[piece.where] = bytes(data[-self._keep :])
-        return data, _told(last), _told(data)
+        yield data, begin, _told(data)
 
     def left(self) -> Iterator[tuple[str, bytes, int]]:
         """The ends of all that came, and behind which of their bytes a value was not told yet."""

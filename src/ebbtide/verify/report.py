@@ -58,7 +58,7 @@ class Untold:
 
 
 @dataclass(frozen=True, slots=True)
-class Inventory:
+class ObjectsRead:
     """What was read, one line an object: its keyed path, version, size and checksum, with a tab between; sorted."""
 
     lines: tuple[str, ...]
@@ -78,7 +78,7 @@ class SearchReport:
 
     files: int
     bytes: int
-    inventory: Inventory
+    inventory: ObjectsRead
     found: tuple[FoundValue, ...]
     untold: tuple[Untold, ...]
     is_of_nothing: bool = False

@@ -12,7 +12,7 @@ from ebbtide.errors import keep_trace
 from ebbtide.formats.reading import load_reader
 from ebbtide.model.dataset import FileRef, Reading
 from ebbtide.model.paths import is_inside, normalise
-from ebbtide.storage.versions import Kind, StoredVersion
+from ebbtide.storage.versions import StoredVersion, VersionKind
 from ebbtide.verify.report import SearchPlace
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _NEWEST = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ObjectRole:
     """The role of an object, and who references it. Empty where nobody does."""
 
     role: str
@@ -32,9 +32,9 @@ class Standing:
 
 def standings(
     objects: Collection[StoredVersion], places: Sequence[SearchPlace], spark: Callable[[], SparkSession] | None
-) -> dict[StoredVersion, Standing]:
+) -> dict[StoredVersion, ObjectRole]:
     """What each of these objects is."""
-    wanted = {normalise(each.path) for each in objects if each.latest and each.kind is Kind.OBJECT}
+    wanted = {normalise(each.path) for each in objects if each.latest and each.kind is VersionKind.OBJECT}
     references: dict[str, list[tuple[str, str]]] = {}
     unread: dict[str, str] = {}
     for place in places:
@@ -58,22 +58,22 @@ def _standing(
     references: Mapping[str, Sequence[tuple[str, str]]],
     unread: Mapping[str, str],
     places: Sequence[SearchPlace],
-) -> Standing:
-    if stored.kind is not Kind.OBJECT:
-        return Standing(stored.kind.value)
+) -> ObjectRole:
+    if stored.kind is not VersionKind.OBJECT:
+        return ObjectRole(stored.kind.value)
     if not stored.latest:
-        return Standing("old version of an object")
+        return ObjectRole("old version of an object")
     path = normalise(stored.path)
     known = references.get(path)
     if known:
-        return Standing(known[0][0], tuple(dict.fromkeys(by for _, by in known)))
+        return ObjectRole(known[0][0], tuple(dict.fromkeys(by for _, by in known)))
     # Any dataset that could not be read may reference a file of any other (`add_files`, a shallow clone).
     inside = [because for location, because in unread.items() if is_inside(path, location)]
     if inside or unread:
-        return Standing("unknown", tuple(inside or unread.values()))
+        return ObjectRole("unknown", tuple(inside or unread.values()))
     own = [place.name for place in places if place.dataset is None and is_inside(path, normalise(place.prefix))]
     ours = next((name for name in own if name.startswith("ebbtide:")), None)
-    return Standing(ours or UNREFERENCED)
+    return ObjectRole(ours or UNREFERENCED)
 
 
 def _referenced(file: FileRef, reading: Reading) -> Iterator[str]:

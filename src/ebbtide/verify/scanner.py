@@ -2,7 +2,8 @@
 
 It hashes the last eight bytes of every pattern. Where many patterns end alike (`…@example.com`) it would stop at each
 of them, a hundred times slower. So what it is given of a pattern ends with the bytes that tell it best from the others,
-and the rest is compared here.
+and the rest is compared here. Patterns that begin alike and are told from all others by that (one address, escaped in
+a dozen ways) are one to it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import hyperscan
@@ -36,6 +38,10 @@ class Scanner:
         self._folded = [_fold(each.content) if each.fold else each.content for each in patterns]
         self._longest = max((len(each.content) for each in patterns), default=0)
         self._ends = _telling_ends(self._folded)
+        together: dict[bytes, list[int]] = {}
+        for n, (pattern, end) in enumerate(zip(patterns, self._ends, strict=True)):
+            together.setdefault(_expression(pattern, end), []).append(n)
+        self._together = list(together.values())
         self._database: Any = self._compiled() if patterns else None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -57,7 +63,7 @@ class Scanner:
         return database
 
     def _compiled(self) -> Any:
-        wanted = [_expression(each, end) for each, end in zip(self._patterns, self._ends, strict=True)]
+        wanted = [_expression(self._patterns[first], self._ends[first]) for first, *_ in self._together]
         database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
         database.compile(
             expressions=wanted,
@@ -82,11 +88,12 @@ class Scanner:
                 again = len(view)
             except hyperscan.ScanTerminated:
                 again = max(begin + 1, begin + said[-1][1] - self._longest)
-            for number, end in said:
-                start = begin + end - self._ends[number]
-                # What ends behind the place where the next round begins is found again in that round.
-                if start < again and self._stands(view, number, start):
-                    yield number, start
+            for which, end in said:
+                for number in self._together[which]:
+                    start = begin + end - self._ends[number]
+                    # What ends behind the place where the next round begins is found again in that round.
+                    if start < again and self._stands(view, number, start):
+                        yield number, start
             begin = again
 
     def _stands(self, view: memoryview, number: int, start: int) -> bool:
@@ -98,20 +105,34 @@ class Scanner:
 
 
 def _telling_ends(contents: Sequence[bytes]) -> list[int]:
-    """For each pattern, where the eight bytes end that fewest others have, and that differ most among themselves."""
-    shared: Counter[bytes] = Counter()
-    for content in contents:
-        shared.update({content[end - _TELLING : end] for end in _window_ends(content)})
-    return [_best_end(content, shared) for content in contents]
+    """For each pattern, where the eight bytes end that fewest others have, and that differ most among themselves.
+
+    What several patterns begin with counts once: in their order, what one has in common with the one before it.
+    """
+    ordered, shared = sorted(set(contents)), Counter[bytes]()
+    alike = [0, *(_in_common(*pair) for pair in pairwise(ordered)), 0]
+    for content, known in zip(ordered, alike, strict=False):
+        shared.update({content[end - _TELLING : end] for end in _window_ends(content) if end > known})
+    beside = map(max, pairwise(alike))
+    best = {each: _best_end(each, shared, common) for each, common in zip(ordered, beside, strict=False)}
+    return [best[content] for content in contents]
 
 
-def _best_end(content: bytes, shared: Counter[bytes]) -> int:
-    """Of equal ones that before an `@` (domains are everybody's), then the last (numbers count up at their end)."""
+def _in_common(one: bytes, other: bytes) -> int:
+    """How many bytes both begin with."""
+    both = zip(one, other, strict=False)
+    return next((n for n, (a, b) in enumerate(both) if a != b), min(len(one), len(other)))
+
+
+def _best_end(content: bytes, shared: Counter[bytes], common: int) -> int:
+    """Of equal ones that before an `@` (domains are everybody's), then what others begin with, too, then the last
+    (numbers count up at their end).
+    """
     domain = content.find(b"@")
     best, chosen = None, len(content)
     for end in _window_ends(content):
         window = content[end - _TELLING : end]
-        rank = (shared[window], end > domain + 1 > _TELLING // 2, -len(set(window)), -end)
+        rank = (shared[window], end > domain + 1 > _TELLING // 2, end > common, -len(set(window)), -end)
         if best is None or rank < best:
             best, chosen = rank, end
     return chosen

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import pickle
 import threading
@@ -22,7 +23,7 @@ from ebbtide.run import RunContext
 from ebbtide.verify.answers import report_of
 from ebbtide.verify.described import Asked, look_at_bounds
 from ebbtide.verify.listing import groups, list_all
-from ebbtide.verify.look import Looked, Order, explain, look_at
+from ebbtide.verify.look import LookOrder, ObjectLook, explain, look_at
 from ebbtide.verify.matcher import Matcher
 from ebbtide.verify.needles import Needle as Needle
 from ebbtide.verify.report import FoundValue as FoundValue
@@ -33,6 +34,8 @@ from ebbtide.verify.tasks import Work, run_in_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_logger = logging.getLogger(__name__)
 
 IN_PROCESS = 512 << 20
 """Up to so many bytes are read in the process: a session's start would cost more."""
@@ -69,7 +72,10 @@ def search(
         return runner.run(_explain, asked)
 
     bounds = look_at_bounds(listed, looked, places, read)
-    return report_of(listed, looked, bounds, untold, places, spark, matcher, path_key)
+    report = report_of(listed, looked, bounds, untold, places, spark, matcher, path_key)
+    told = "%d values looked for in %d objects with %d bytes: %d finds, %d not to be told"
+    _logger.info(told, len(needles), report.files, report.bytes, len(report.found), len(report.untold))
+    return report
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +109,7 @@ class _Runner:
             pool.shutdown(cancel_futures=True)
 
 
-def _look(group: list[Order], matcher: Matcher) -> list[Looked]:
+def _look(group: list[LookOrder], matcher: Matcher) -> list[ObjectLook]:
     return [look_at(order, matcher) for order in group]
 
 

@@ -26,7 +26,7 @@ from ebbtide.ledger.check import check
 from ebbtide.ledger.entries import Intent, Outcome, parse_entry
 from ebbtide.ledger.keys import Trust
 from ebbtide.ledger.ledger import Clock, Ledger
-from ebbtide.ledger.log import Log
+from ebbtide.ledger.log import LedgerLog
 from ebbtide.ledger.prune import prune
 from ebbtide.ledger.request_entries import Excepted, RequestBatch, RequestMoved, Verified
 from ebbtide.ledger.request_index import entries_of
@@ -121,7 +121,7 @@ def test_the_opening_has_the_key_of_the_inventorys_paths(ledger: Ledger) -> None
     assert SECRET not in repr(opening)
     with ledger.database.reader() as state:
         index, _ = entries_of(state.connection, request_id)[-1]
-        said = parse_entry(Log(state.connection).leaf(index))
+        said = parse_entry(LedgerLog(state.connection).leaf(index))
         assert isinstance(said, Verified)
         assert (said.place, said.objects, said.bytes, said.found, said.unread) == (EVERYWHERE, 1, 10, 0, 1)
         assert searched.inventory == said.inventory
@@ -266,7 +266,7 @@ def test_the_index_finds_what_reading_the_whole_log_finds(ledger: Ledger) -> Non
     search(ledger, ids[:1])
     certify(ledger, ids[0])
     with ledger.database.reader() as state:
-        log = Log(state.connection)
+        log = LedgerLog(state.connection)
         said = {index: parse_entry(body or b"") for index, _, body in log.rows(0)}
         batches = [index for index, entry in said.items() if isinstance(entry, RequestBatch)]
         own = [index for index, entry in said.items() if getattr(entry, "request", None) == ids[0]]
@@ -323,7 +323,7 @@ def test_a_search_beside_work_on_others_and_other_searches_is_recorded(ledger: L
     assert state_of(ledger, mine) is RequestState.VERIFIED
     with ledger.database.reader() as state:
         index, _ = entries_of(state.connection, mine)[-1]
-        entry = parse_entry(Log(state.connection).leaf(index))
+        entry = parse_entry(LedgerLog(state.connection).leaf(index))
     assert isinstance(entry, Verified)
     assert entry.began_at == began.at
 

@@ -124,7 +124,7 @@ def _live_keys(folder: Path) -> int:
     return sum(any(raw[at + TAG_BYTES : at + SLOT_BYTES]) for at in range(SLOT_BYTES, len(raw), SLOT_BYTES))
 
 
-@pytest.mark.parametrize("every", deep_after_first(5, 1))
+@pytest.mark.parametrize("every", deep_after_first(10, 1))
 def test_a_kill_between_any_two_writes_leaves_nothing_half_filed_and_no_key_too_many(
     every: int, tmp_path: Path
 ) -> None:

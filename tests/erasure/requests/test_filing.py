@@ -20,7 +20,7 @@ from ebbtide.ledger.batch import Tree
 from ebbtide.ledger.commitment import Identifier, Opening, new_key
 from ebbtide.ledger.entries import parse_entry
 from ebbtide.ledger.ledger import Clock, Ledger
-from ebbtide.ledger.log import Log
+from ebbtide.ledger.log import LedgerLog
 from ebbtide.ledger.request_entries import RequestBatch, RequestMoved, RequestReceived
 from ebbtide.ledger.request_index import entries_of, leaves_of
 from ebbtide.ledger.tree import leaf_hash, verify_inclusion
@@ -57,7 +57,7 @@ def test_one_request_is_one_entry_that_names_it_and_not_the_person(ledger: Ledge
     assert opening.identifiers == person(1).identifiers
     with ledger.database.reader() as state:
         ((index, batched),) = entries_of(state.connection, request.id)
-        said = parse_entry(Log(state.connection).leaf(index))
+        said = parse_entry(LedgerLog(state.connection).leaf(index))
     assert batched is None
     assert isinstance(said, RequestReceived)
     assert said.commitments == request.commitments == opening.commitments()
@@ -69,7 +69,7 @@ def test_many_requests_are_one_entry_and_each_has_a_path_to_its_root(ledger: Led
     ledger.clock = Clock(ledger.clock.now, simulated)
     filed = file(ledger, [person(number) for number in range(37)])
     with ledger.database.reader() as state:
-        log = Log(state.connection)
+        log = LedgerLog(state.connection)
         assert log.size == 2  # the ledger's own first entry, and the batch
         batch = parse_entry(log.leaf(1))
         assert isinstance(batch, RequestBatch)

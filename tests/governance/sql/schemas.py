@@ -31,10 +31,10 @@ from ebbtide.governance.views import (
 )
 from ebbtide.inventory.schema import SECTIONS
 from ebbtide.kernel.engine import table_of
-from ebbtide.model.contract import Contract, Drift
+from ebbtide.model.contract import Contract, ContractDrift
 from ebbtide.model.dataset import Partition
 from ebbtide.model.durations import Duration
-from ebbtide.model.history import Kind
+from ebbtide.model.history import TransactionKind
 from ebbtide.plan.views import plan_views
 from ebbtide.plan.world import Orders, World
 from tests.plan.worlds import NOW, Table, orders, world
@@ -78,14 +78,14 @@ class Labelled:
         if self.written is not None:
             made.extra.setdefault("partitioned", False)
             # Settings that somebody changed later, or a VACUUM, are no write.
-            made.commit("1", self.written).commit("2", 0, kind=Kind.METADATA, adds=[])
+            made.commit("1", self.written).commit("2", 0, kind=TransactionKind.METADATA, adds=[])
         if self.created is not None:
             made.extra["partitioned"] = False
-            made.commit("1", self.created, kind=Kind.METADATA, adds=[])
+            made.commit("1", self.created, kind=TransactionKind.METADATA, adds=[])
         return made if self.tag is None else made.commit("1", 1).tag(self.tag, "1")
 
 
-def drifts(format_: str, properties: Mapping[str, str], labels: Mapping[str, Sequence[str]]) -> list[Drift]:
+def drifts(format_: str, properties: Mapping[str, str], labels: Mapping[str, Sequence[str]]) -> list[ContractDrift]:
     """What the format says of a table `t` with these columns, whatever its versions are."""
     personal = {name for name, of_column in labels.items() if any(one.startswith("PII.") for one in of_column)}
     contract = Contract("t", is_pii=True, pii_columns=leaves(list(labels), personal), keeps_versions=True)
@@ -93,7 +93,7 @@ def drifts(format_: str, properties: Mapping[str, str], labels: Mapping[str, Seq
     return load_contract_terms(format_).drift(contract, properties, types)
 
 
-def readable(found: Sequence[Drift]) -> list[tuple[str, str]]:
+def readable(found: Sequence[ContractDrift]) -> list[tuple[str, str]]:
     return [kept for one in found for kept in one.readable.items()]
 
 

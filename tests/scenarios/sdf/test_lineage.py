@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ebbtide.config.classifiers import Classifier, Classifiers, Kind
+from ebbtide.config.classifiers import Classifier, ClassifierKind, Classifiers
 from ebbtide.lineage.cache import FlowCache
-from ebbtide.lineage.declared import Declared
+from ebbtide.lineage.declared import DeclaredLabels
 from ebbtide.lineage.graph import Graph, build_graph, cycles
 from ebbtide.lineage.labels import propagate
 from ebbtide.lineage.models import Traced, sql_models, trace_models
@@ -19,8 +19,8 @@ HERE = Path(__file__).parent
 COLUMNS = {table_id: names.split() for table_id, names in TABLES.items()}
 CLASSIFIERS = Classifiers.of(
     [
-        Classifier("PII", Kind.COLUMN, True, ("tag",)),
-        Classifier("TableContent", Kind.TABLE, True, ("machine_data", "static_data", "user_data")),
+        Classifier("PII", ClassifierKind.COLUMN, True, ("tag",)),
+        Classifier("TableContent", ClassifierKind.TABLE, True, ("machine_data", "static_data", "user_data")),
     ]
 )
 
@@ -77,7 +77,7 @@ def test_an_accumulating_table_that_reads_itself_is_no_cycle(graph: Graph) -> No
 def test_labels_of_the_sources_reach_exactly_the_tables_that_hold_people(graph: Graph) -> None:
     people = {"lake.raw.users": ["uid", "email", "phone", "full_name"], "lake.raw.daily_user_events": ["uid", "ip"],
               "lake.raw.payments": ["uid"], "lake.raw.support_tickets": ["uid"]}  # fmt: skip
-    declared = Declared(
+    declared = DeclaredLabels(
         tables={
             "lake.raw.machine_logs": {"TableContent.machine_data": "here"},
             "lake.raw.country_codes": {"TableContent.static_data": "here"},

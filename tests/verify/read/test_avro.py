@@ -20,9 +20,11 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import DecimalType, LongType, NestedField, StringType, UUIDType
 
+from ebbtide.verify.read.avro import read_head
 from ebbtide.verify.read.gather import Unscaled
 from ebbtide.verify.read.paimon import fields_of_row
 from ebbtide.verify.read.pieces import Cells
+from ebbtide.verify.read.stored import ObjectSource
 from tests.verify.read.search import pieces_of, places, reasons, whole_numbers
 
 _ANY = {
@@ -60,8 +62,10 @@ def test_every_field_of_any_file_comes_out(codec: str) -> None:
         }
         for n in range(200)
     ]
-    pieces = pieces_of(_avro(_ANY, records, codec, {"owner": "carol@example.com"}), "x/any.avro")
+    facts = {"owner": "carol@example.com", "avro.owner": "erin@example.com"}
+    pieces = pieces_of(_avro(_ANY, records, codec, facts), "x/any.avro")
     assert reasons(pieces) == []
+    assert places(pieces, "erin@example.com") == {"metadata of the file"}
     for n in (0, 111, 199):
         for value in (f"text-{n:04d}", 1_000_000 + n, f"bytes-{n:04d}".encode(), f"key-{n:04d}", f"item-{n:04d}",
                       Decimal(n) / 4 + 7000, str(UUID(int=n)), f"inner-{n:04d}"):  # fmt: skip
@@ -264,3 +268,14 @@ def test_times_of_a_day_are_no_numbers() -> None:
     pieces = pieces_of(sink.getvalue(), "x.avro")
     assert reasons(pieces) == []
     assert not whole_numbers(pieces)
+
+
+def test_bytes_behind_what_a_block_unpacks_to_are_read() -> None:
+    content = _avro(
+        {"type": "record", "name": "r", "fields": [{"name": "a", "type": "string"}]}, [{"a": "x"}], "deflate"
+    )
+    head = read_head(ObjectSource("x.avro", len(content), lambda: io.BytesIO(content)))
+    packed = content[head.blocks + 2 : -16] + b"alice@example.com"
+    hidden = content[: head.blocks + 1] + bytes([2 * len(packed)]) + packed + head.sync
+    assert reasons(pieces_of(content, "x.avro")) == []
+    assert places(pieces_of(hidden, "x.avro"), "alice@example.com") == {"block that cannot be read"}

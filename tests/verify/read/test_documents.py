@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -213,3 +214,28 @@ def test_json_that_unpacks_to_more_than_can_be_held_is_read_line_by_line(monkeyp
     assert places(pieces, 'café "bob"')
     pretty = json.dumps({"all": ["q" * 100] * 2000, "who": "caf\u00e9"}, indent=2)
     assert "escapes" in " ".join(reasons(pieces_of(gzip.compress(pretty.encode()), "x/some.json.gz")))
+
+
+def test_counts_that_a_format_writes_as_texts_are_no_values_and_other_texts_beside_them_are() -> None:
+    digits = "8841302"
+    iceberg: dict[str, Any] = {
+        "snapshots": [{"summary": {"added-files-size": digits, "total-records": digits}}],
+        "statistics": [{"blob-metadata": [{"properties": {"ndv": digits}}]}],
+    }
+    metrics = {"commitInfo": {"operationMetrics": {"numOutputBytes": digits, "executionTimeMs": digits}}}
+    for name, document in (
+        ("t/metadata/v1.metadata.json", iceberg),
+        ("t/_delta_log/00000000000000000001.json", metrics),
+    ):
+        assert not places(pieces_of(json.dumps(document).encode(), name), digits)
+        assert places(pieces_of(json.dumps(document).encode(), "t/other.json"), digits)
+    iceberg["snapshots"][0]["summary"] |= {"partitions.user=8841302": "1", "note": digits}
+    iceberg["properties"] = {"total-records": digits}
+    found = places(pieces_of(json.dumps(iceberg).encode(), "t/metadata/v1.metadata.json"), digits)
+    assert found == {
+        "Iceberg metadata: key in snapshots.summary",
+        "Iceberg metadata: snapshots.summary.*",
+        "Iceberg metadata: properties.*",
+    }
+    other = {"commitInfo": {"operationParameters": {"predicate": f"id = {digits}"}}}
+    assert places(pieces_of(json.dumps(other).encode(), "t/_delta_log/00000000000000000001.json"), digits)

@@ -8,7 +8,9 @@ import io
 import lzma
 import os
 import random
+import struct
 import zipfile
+import zlib
 from collections.abc import Callable
 
 import pyarrow as pa
@@ -17,6 +19,7 @@ import pytest
 
 from ebbtide.verify.read.pieces import CannotTell, Cells, Raw
 from ebbtide.verify.read.stored import HELD
+from tests.tiers import deep_after_first
 from tests.verify.read.search import pieces_of, places, reasons
 
 
@@ -101,7 +104,7 @@ def test_containers_in_containers_are_opened_to_a_depth() -> None:
         assert bool(reasons(pieces)) == (depth > 4)
 
 
-@pytest.mark.parametrize("byte", [b"\0", b"a"])
+@pytest.mark.parametrize("byte", deep_after_first(b"a", b"\0"))
 def test_a_bomb_is_not_unpacked_to_its_end(byte: bytes) -> None:
     """A GiB in a MiB: what comes out is bounded, and that there is more is said."""
     packer = __import__("zlib").compressobj(9, wbits=31)
@@ -172,17 +175,79 @@ def _with_a_frame_to_skip(codec: str) -> Callable[[bytes], bytes]:
     return lambda content: _arrow(codec)(content) + frame
 
 
+def _gzip_after_another(content: bytes) -> bytes:
+    return gzip.compress(content) + _gzip_with_a_name(b"a line\n")
+
+
+def _gzip_with_a_large_head(content: bytes) -> bytes:
+    packed = gzip.compress(content)
+    return packed[:3] + b"\x04" + packed[4:10] + (60_000).to_bytes(2, "little") + _BESIDE.rjust(60_000) + packed[10:]
+
+
+def _snappy_with_a_frame_to_skip(kind: int) -> Callable[[bytes], bytes]:
+    return lambda content: _snappy_frames(content) + bytes([kind]) + len(_BESIDE).to_bytes(3, "little") + _BESIDE
+
+
+def _zip_whose_entry_has_another_head(content: bytes) -> bytes:
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w") as archive:
+        entry = zipfile.ZipInfo("a.txt")
+        entry.extra = b"\x77\x77" + len(_BESIDE).to_bytes(2, "little") + _BESIDE
+        archive.writestr(entry, content)
+    at = sink.getvalue().rindex(_BESIDE)
+    return sink.getvalue()[:at] + bytes(len(_BESIDE)) + sink.getvalue()[at + len(_BESIDE) :]
+
+
+def _zip_with_bytes_behind_an_entry(content: bytes) -> bytes:
+    """They count as the entry's own: its packed size says so."""
+    packer = zlib.compressobj(wbits=-15)
+    packed = packer.compress(content) + packer.flush() + _BESIDE
+    sizes = struct.pack("<III", zlib.crc32(content), len(packed), len(content))
+    facts = struct.pack("<HHHHH", 20, 0, 8, 0, 0) + sizes + struct.pack("<HH", 5, 0)
+    entry = b"PK\x03\x04" + facts + b"a.txt" + packed
+    listed = b"PK\x01\x02" + struct.pack("<H", 20) + facts + bytes(14) + b"a.txt"
+    return entry + listed + b"PK\x05\x06" + struct.pack("<HHHHIIH", 0, 0, 1, 1, len(listed), len(entry), 0)
+
+
+def _streamed_zip(content: bytes, behind: bytes) -> bytes:
+    """Written to where nobody can go back: sizes and checksum stand behind each entry."""
+
+    class Pipe(io.BytesIO):
+        def seekable(self) -> bool:
+            return False
+
+        def tell(self) -> int:
+            raise OSError
+
+    sink = Pipe()
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.txt", content)
+        archive.fp.write(behind)  # type: ignore[union-attr]
+        archive.start_dir += len(behind)
+    return sink.getvalue()
+
+
 @pytest.mark.parametrize(
     "pack",
     [
         _gzip_with_a_name, _zip_that_lost_an_entry, _with_a_frame_to_skip("zstd"), _with_a_frame_to_skip("lz4"),
         lambda content: bz2.compress(content) + _BESIDE, lambda content: lzma.compress(content) + _BESIDE,
+        _gzip_after_another, _gzip_with_a_large_head, _snappy_with_a_frame_to_skip(0x80),
+        _snappy_with_a_frame_to_skip(0xFE), _zip_whose_entry_has_another_head,
+        lambda content: _streamed_zip(content, _BESIDE[:6]), _zip_with_bytes_behind_an_entry,
     ],
-    ids=["gzip", "zip", "zstd", "lz4", "bz2", "xz"],
+    ids=["gzip", "zip", "zstd", "lz4", "bz2", "xz", "second gzip", "large head", "snappy", "padding", "zip head",
+         "streamed zip", "behind an entry"],
 )  # fmt: skip
 def test_what_a_container_holds_beside_its_content_is_read(pack: Callable[[bytes], bytes]) -> None:
     pieces = pieces_of(pack(b"bob@example.com\n"), "x")
-    assert places(pieces, _BESIDE)
+    assert places(pieces, _BESIDE[:6])
+
+
+def test_what_stands_behind_the_entries_of_a_streamed_archive_is_known() -> None:
+    pieces = pieces_of(_streamed_zip(b"bob@example.com\n", b""), "x.zip")
+    assert reasons(pieces) == []
+    assert places(pieces, "bob@example.com") == {"text"}
 
 
 @pytest.mark.parametrize("pack", [bz2.compress, lzma.compress], ids=["bz2", "xz"])

@@ -134,6 +134,17 @@ def test_bytes_between_the_columns_come_out() -> None:
     assert pq.read_table(io.BytesIO(hidden)).num_rows == 1
 
 
+def test_the_writers_name_and_bytes_in_the_footer_behind_its_end_come_out() -> None:
+    content = _written(pa.table({"x": ["a"]}))
+    name = b"parquet-cpp-arrow"
+    named = content.replace(name, b"alice@example.com"[: len(name)])
+    assert len(name) == len(b"alice@example.com")
+    assert places(pieces_of(named, "x.parquet"), "alice@example.com") == {"key-value footer"}
+    size = int.from_bytes(content[-8:-4], "little")
+    longer = content[:-8] + b"alice@example.com" + (size + 17).to_bytes(4, "little") + b"PAR1"
+    assert places(pieces_of(longer, "x.parquet"), "alice@example.com") == {"bytes between the columns"}
+
+
 def test_what_a_table_format_keeps_for_itself_is_no_value() -> None:
     reserved = pa.schema(
         [

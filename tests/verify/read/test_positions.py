@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 import zlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -40,6 +41,7 @@ def _puffin(*blobs: tuple[str, bytes], gap: bytes = b"", flags: int = 0) -> byte
     for kind, blob in blobs:
         content += gap
         listed.append({"type": kind, "offset": len(content), "length": len(blob), "fields": [], "snapshot-id": 1,
+                       "note": "carol@example.com",
                        "properties": {"referenced-data-file": "w/email=a%40b.c/x.parquet"}})  # fmt: skip
         content += blob
     footer = json.dumps({"blobs": listed, "properties": {"created-by": "test"}}).encode()
@@ -57,6 +59,7 @@ def test_blobs_of_puffin_are_told_by_their_types(flags: int) -> None:
     pieces = pieces_of(vectors, "x.puffin")
     assert reasons(pieces) == []
     assert places(pieces, "email=a@b.c") == {"properties of a blob"}
+    assert places(pieces, "carol@example.com") == {"properties of a blob"}
     sketch = pieces_of(_puffin(("apache-datasketches-theta-v1", b"x" * 50), flags=flags), "x.stats")
     assert reasons(sketch) == ["a sketch holds hashes, which cannot be searched (apache-datasketches-theta-v1)"]
     unknown = pieces_of(_puffin(("alice", b"alice@example.com"), flags=flags), "x.stats")
@@ -71,6 +74,8 @@ def test_blobs_of_puffin_are_told_by_their_types(flags: int) -> None:
 def test_checksums_are_four_bytes_each() -> None:
     assert reasons(pieces_of(b"crc\0" + struct.pack(">I", 512) + bytes(8), ".x.parquet.crc")) == []
     assert reasons(pieces_of(b"crc\0" + struct.pack(">I", 512) + bytes(7), ".x.parquet.crc"))
+    hidden = b"crc\0" + struct.pack(">I", 512) + b"alice@example.org.uk"
+    assert places(pieces_of(hidden, ".x.parquet.crc"), "alice@example.org.uk") == {"checksums of a file"}
     assert reasons(pieces_of(b"crc\0alice@example.com", "x.bin"))
 
 
@@ -112,5 +117,81 @@ def test_bytes_between_the_stripes_of_orc_and_its_footer_are_read(tmp_path: Path
     hidden = content[:-tail] + b"alice@example.com" + content[-tail:]
     pieces = pieces_of(hidden, "x.orc")
     assert places(pieces, "bob@example.com") == {"column e"}
-    assert places(pieces, "alice@example.com") == {"bytes between the stripes and the footer"}
+    assert places(pieces, "alice@example.com") == {"bytes between the stripes"}
     assert reasons(pieces_of(content[:-tail] + bytes(40) + content[-tail:], "x.orc")) == []
+
+
+@pytest.mark.parametrize("codec", ["uncompressed", "zlib", "snappy", "lz4", "zstd"])
+def test_the_stripes_of_an_orc_file_are_all_of_it_however_it_is_packed(tmp_path: Path, codec: str) -> None:
+    rows = pa.table({"e": [f"{n**9:x}-{n:06d}@example.com" for n in range(30_000)]})
+    orc.write_table(rows, tmp_path / "x.orc", compression=codec, stripe_size=20_000)
+    assert orc.ORCFile(tmp_path / "x.orc").nstripes > 1
+    pieces = pieces_of((tmp_path / "x.orc").read_bytes(), "x.orc")
+    assert reasons(pieces) == []
+    assert places(pieces, "-029999@example.com") == {"column e"}
+
+
+@pytest.mark.parametrize("hidden", [b"alice@example.com", bytes(17)])
+def test_bytes_before_and_between_the_stripes_of_orc_are_read(tmp_path: Path, hidden: bytes) -> None:
+    rows = pa.table({"e": [f"user-{n:06d}@example.com" for n in range(30_000)]})
+    orc.write_table(rows, tmp_path / "x.orc", stripe_size=100_000)
+    content = (tmp_path / "x.orc").read_bytes()
+    for stripe in (0, 1):
+        pieces = pieces_of(_with_a_gap(content, stripe, hidden), "x.orc")
+        assert places(pieces, "user-029999@example.com") == {"column e"}
+        assert bool(places(pieces, "alice@example.com")) == (hidden != bytes(17))
+        assert reasons(pieces) == (["bytes: bytes between the stripes"] if hidden != bytes(17) else [])
+
+
+def _with_a_gap(content: bytes, stripe: int, hidden: bytes) -> bytes:
+    """The file with bytes before a stripe, whose place and that of those behind it are written anew in the footer."""
+    post = content[-1 - content[-1] : -1]
+    size = dict(_fields(post))[1]
+    assert isinstance(size, int)
+    footer, at, fields = content[-1 - len(post) - size : -1 - len(post)], 0, list[tuple[int, int | bytes]]()
+    seen = -1
+    for field, value in _fields(footer):
+        if field == 3 and isinstance(value, bytes):
+            seen += 1
+            place = dict(_fields(value))
+            assert isinstance(place[1], int)
+            at = place[1] if seen == stripe else at
+            value = _encoded((n, v + len(hidden) if n == 1 and seen >= stripe and isinstance(v, int) else v)
+                             for n, v in place.items())  # fmt: skip
+        fields.append((field, value))
+    body, written = content[: -1 - len(post) - size], _encoded(fields)
+    ends = _encoded((n, len(written) if n == 1 else v) for n, v in _fields(post))
+    return body[:at] + hidden + body[at:] + written + ends + bytes([len(ends)])
+
+
+def _fields(content: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Protobuf, as far as ORC needs it here: numbers, and bytes with their length."""
+    at = 0
+
+    def number() -> int:
+        nonlocal at
+        value = shift = 0
+        while True:
+            value, shift, at = value | (content[at] & 0x7F) << shift, shift + 7, at + 1
+            if not content[at - 1] & 0x80:
+                return value
+
+    while at < len(content):
+        tag, value = number(), number()
+        if tag & 7 == 2:
+            yield tag >> 3, content[at : at + value]
+            at += value
+        else:
+            yield tag >> 3, value
+
+
+def _encoded(fields: Iterable[tuple[int, int | bytes]]) -> bytes:
+    def number(value: int) -> bytes:
+        return bytes([value]) if value < 0x80 else bytes([value & 0x7F | 0x80]) + number(value >> 7)
+
+    return b"".join(
+        number(field << 3) + number(value)
+        if isinstance(value, int)
+        else number(field << 3 | 2) + number(len(value)) + value
+        for field, value in fields
+    )

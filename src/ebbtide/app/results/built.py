@@ -11,7 +11,7 @@ from functools import cache
 from types import MappingProxyType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from ebbtide.app.results.shown import Rows
+from ebbtide.app.results.shown import ResultRows
 
 _Made = TypeVar("_Made")
 
@@ -24,8 +24,8 @@ def built(kind: type[_Made], row: Mapping[str, Any]) -> _Made:
     return kind(**{name: _value(types[name], value) for name, value in row.items()})
 
 
-def built_rows(kind: type[_Made], rows: Iterable[Mapping[str, Any]]) -> Rows[_Made]:
-    return Rows(built(kind, row) for row in rows)
+def built_rows(kind: type[_Made], rows: Iterable[Mapping[str, Any]]) -> ResultRows[_Made]:
+    return ResultRows(built(kind, row) for row in rows)
 
 
 @cache

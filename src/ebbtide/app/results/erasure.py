@@ -139,12 +139,14 @@ class CertificateWritten(Shown):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RefPlan(Shown):
-    """A branch, tag or version that holds somebody, and what becomes of it."""
+    """A branch, tag or version that holds somebody, the data files that they are in, and what becomes of it."""
 
     ref: str
     rows: int
     fate: str
     because: str | None
+    files: int
+    bytes: int
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -156,10 +158,30 @@ class ErasedBytes(Shown):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class StoreRequests(Shown):
+    """Requests to a store, at least."""
+
+    read: int
+    written: int
+    deleted: int
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PlannedEnd(Shown):
+    """When the last byte is gone where runs come in time, and why then; `at` is None where no time ends it."""
+
+    at: str | None
+    because: str
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class PlacePlan(Shown):
-    """A dataset that holds somebody: what is decided there, how and why, and what it costs."""
+    """A dataset or hot table (its `kind`) that holds somebody: what is decided there, how and why, what it costs and
+    when it ends.
+    """
 
     dataset: str
+    kind: str
     decision: str
     method: str
     because: str
@@ -170,14 +192,19 @@ class PlacePlan(Shown):
     files: int
     bytes: ErasedBytes
     refs: tuple[RefPlan, ...]
+    store_requests: StoreRequests
+    ends: PlannedEnd
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class RequestPlan(Shown):
+    """A request: whether it goes on now, and when its last place ends; None where none of its places is to end."""
+
     id: str
     decision: str
     because: str
     deadline: str
+    ends: PlannedEnd | None
 
 
 @dataclass(frozen=True, slots=True, repr=False)

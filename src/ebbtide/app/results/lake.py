@@ -86,7 +86,7 @@ class Table(Shown):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Transaction(Shown):
+class TransactionRow(Shown):
     """One commit, and what retention makes of it."""
 
     id: str
@@ -114,7 +114,7 @@ class Branch(Shown):
     name: str
     main: bool
     view_start: str | None
-    transactions: tuple[Transaction, ...]
+    transactions: tuple[TransactionRow, ...]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -131,7 +131,7 @@ class History(Shown):
     dataset: str
     branches: tuple[Branch, ...]
     tags: tuple[Tag, ...]
-    unreachable: tuple[Transaction, ...]
+    unreachable: tuple[TransactionRow, ...]
     scanned_at: str
     error: str | None
 

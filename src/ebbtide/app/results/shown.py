@@ -37,7 +37,7 @@ class Shown:
         return "".join(_as_html(_parts(self)))
 
 
-class Rows(tuple[_Row, ...]):
+class ResultRows(tuple[_Row, ...]):
     """Frozen rows of one kind."""
 
     __slots__ = ()
@@ -54,16 +54,16 @@ class Rows(tuple[_Row, ...]):
 
 
 @dataclass(frozen=True, slots=True)
-class _Parts:
+class _ShownParts:
     """What there is to show: a title, single facts, and tables by name."""
 
     title: str
     facts: tuple[tuple[str, str], ...]
     tables: tuple[tuple[str, Sequence[Mapping[str, Any]]], ...]
-    inner: tuple[_Parts, ...] = ()
+    inner: tuple[_ShownParts, ...] = ()
 
 
-def _parts(result: Any) -> _Parts:
+def _parts(result: Any) -> _ShownParts:
     facts, tables, inner = [], [], []
     for field in (field for field in fields(result) if field.repr):
         value = getattr(result, field.name)
@@ -76,11 +76,11 @@ def _parts(result: Any) -> _Parts:
     if hasattr(result, "first_rows"):  # one that keeps its rows elsewhere
         name, rows = result.first_rows(_MOST)
         tables += [(name, [_cells(row) for row in rows])] if rows else []
-    return _Parts(type(result).__name__, tuple(facts), tuple(tables), tuple(inner))
+    return _ShownParts(type(result).__name__, tuple(facts), tuple(tables), tuple(inner))
 
 
-def _of_rows(rows: tuple[Any, ...]) -> _Parts:
-    return _Parts(f"{len(rows)} rows", (), (("", [_cells(row) for row in rows]),) if rows else ())
+def _of_rows(rows: tuple[Any, ...]) -> _ShownParts:
+    return _ShownParts(f"{len(rows)} rows", (), (("", [_cells(row) for row in rows]),) if rows else ())
 
 
 def _cells(row: Any) -> Mapping[str, Any]:
@@ -108,7 +108,7 @@ def _shown(rows: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]
     return columns, [[_text(row.get(column)) for column in columns] for row in few], len(rows) - len(few)
 
 
-def _as_text(parts: _Parts) -> Iterator[str]:
+def _as_text(parts: _ShownParts) -> Iterator[str]:
     yield parts.title
     for name, value in parts.facts:
         yield f"  {name}: {value}"
@@ -125,7 +125,7 @@ def _as_text(parts: _Parts) -> Iterator[str]:
         yield from _as_text(part)
 
 
-def _as_html(parts: _Parts) -> Iterator[str]:
+def _as_html(parts: _ShownParts) -> Iterator[str]:
     yield f"<b>{escape(parts.title)}</b>"
     if parts.facts:
         yield _table([f"<th>{escape(name)}</th><td>{escape(value)}</td>" for name, value in parts.facts])

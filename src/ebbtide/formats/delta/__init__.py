@@ -83,9 +83,9 @@ class Delta:
         return None
 
     def identity(self, id_: DatasetId, catalog: Catalog, spark: SparkSession) -> str | None:
-        from ebbtide.formats.delta.java import JavaTable
+        from ebbtide.formats.delta.java import DeltaJavaTable
 
-        return JavaTable(place_of(id_, catalog), catalog, spark).identity()
+        return DeltaJavaTable(place_of(id_, catalog), catalog, spark).identity()
 
 
 FORMAT = Delta()

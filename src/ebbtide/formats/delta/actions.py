@@ -45,7 +45,7 @@ class Vector:
 
 
 @dataclass(frozen=True, slots=True)
-class DataFile:
+class DeltaDataFile:
     """A data file as one commit or checkpoint names it. `rows` counts what the file holds, deleted ones included."""
 
     path: str
@@ -64,7 +64,7 @@ class DataFile:
 class Tombstone:
     """A file whose removal a checkpoint remembers. `at` is in milliseconds since 1970, None where nothing says it."""
 
-    file: DataFile
+    file: DeltaDataFile
     at: int | None
 
 
@@ -97,9 +97,9 @@ class Actions:
     `changes` are the change-data files; `in_commit_time` is in milliseconds since 1970.
     """
 
-    adds: Mapping[str, DataFile]
-    removes: Mapping[str, DataFile]
-    changes: tuple[DataFile, ...]
+    adds: Mapping[str, DeltaDataFile]
+    removes: Mapping[str, DeltaDataFile]
+    changes: tuple[DeltaDataFile, ...]
     metadata: Metadata | None
     protocol: Protocol | None
     operation: str = ""
@@ -128,13 +128,13 @@ def parse_commit(content: bytes, location: str) -> Actions:
     )
 
 
-def _by_path(bodies: Any, location: str) -> dict[str, DataFile]:
+def _by_path(bodies: Any, location: str) -> dict[str, DeltaDataFile]:
     return {file.path: file for file in (data_file(body, location) for body in bodies)}
 
 
-def data_file(body: Mapping[str, Any], location: str) -> DataFile:
+def data_file(body: Mapping[str, Any], location: str) -> DeltaDataFile:
     """An add, remove or cdc action as a value."""
-    return DataFile(
+    return DeltaDataFile(
         path=resolve(body["path"], location),
         bytes=_whole(body.get("size")),
         rows=_rows(body),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ebbtide.formats.delta.support import interval_of
 from ebbtide.formats.warehouse import place_of, refuse_existing
-from ebbtide.model.contract import IS_PII, Contract, Drift, is_pii_drift, statistics_drift, window_drift
+from ebbtide.model.contract import IS_PII, Contract, ContractDrift, is_pii_drift, statistics_drift, window_drift
 from ebbtide.spark.session import quote, quote_text
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _statistics(contract: Contract, types: Mapping[str, str]) -> dict[str, str]:
     return {_COLUMNS: ",".join(quote(name) for name in open_)} if open_ else {_FIRST: "0"}
 
 
-def drift(contract: Contract, properties: Mapping[str, str], columns: Mapping[str, str]) -> list[Drift]:
+def drift(contract: Contract, properties: Mapping[str, str], columns: Mapping[str, str]) -> list[ContractDrift]:
     """`columns` are those of the table with their types, in its order, fields of structs included."""
     days = [_days(properties.get(key)) for key in (_FILES, _LOG)]
     wrong = [one for one in days if not contract.allows(one)]

@@ -7,24 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ebbtide.formats.delta.java import JavaTable, LiveFile
-from ebbtide.formats.delta.partitions import PartitionNames
+from ebbtide.formats.delta.java import DeltaJavaTable, LiveAction
+from ebbtide.formats.delta.partitions import DeltaPartitionNames
 from ebbtide.model.removal import Drop
 
 _APPEND_ONLY = "delta.appendOnly"
 
 
-def drop_partitions(table: JavaTable, drops: Sequence[Drop]) -> dict[str, str]:
+def drop_partitions(table: DeltaJavaTable, drops: Sequence[Drop]) -> dict[str, str]:
     """One attempt at the drops; gives those that were sent back, by object."""
     attempt = table.begin()
     metadata = attempt.metadata
     if metadata.configuration.get(_APPEND_ONLY, "").lower() == "true":
         return {drop.object: f"{_APPEND_ONLY} is set" for drop in drops}
-    names = PartitionNames([metadata])
-    by_partition: dict[str | None, list[LiveFile]] = {}
+    names = DeltaPartitionNames([metadata])
+    by_partition: dict[str | None, list[LiveAction]] = {}
     for live in attempt.live_files():
         by_partition.setdefault(names.id(live.file.values), []).append(live)
-    going: list[LiveFile] = []
+    going: list[LiveAction] = []
     sent_back: dict[str, str] = {}
     for drop in drops:
         theirs = by_partition.get(drop.partition, []) if drop.partition is not None else []

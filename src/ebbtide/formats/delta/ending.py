@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from ebbtide.formats.delta.actions import DataFile
+from ebbtide.formats.delta.actions import DeltaDataFile
 from ebbtide.formats.delta.read import Replayed
 from ebbtide.formats.delta.replay import parts_of, runs_of, undo
 from ebbtide.formats.delta.support import unknown_of
-from ebbtide.formats.erasing import Erasure, History
+from ebbtide.formats.erasing import Erasure, VersionFate
 from ebbtide.model.paths import is_inside
 from ebbtide.spark.session import profile
 
@@ -36,7 +36,7 @@ _PROVED = frozenset(
         "vacuumProtocolCheck",
     }
 )
-_FILES, _FEED = "floor:delta.deletedFileRetentionDuration", "delta.enableChangeDataFeed"
+_FILES, _FEED = "delta.deletedFileRetentionDuration", "delta.enableChangeDataFeed"
 
 
 def cannot(table: Replayed) -> str | None:
@@ -83,13 +83,16 @@ class Course:
 
 def course_of(table: Replayed, erasure: Erasure) -> Course:
     versions, configuration = sorted(table.commits), table.outcome.metadata[-1].configuration
-    if erasure.history is History.REFUSE:
+    if erasure.history is VersionFate.REFUSE:
         return Course(versions[0], (), "the table's versions are left to its retention (history: refuse)")
     if configuration.get("delta.enableExpiredLogCleanup", "").lower() == "false":
         return Course(versions[0], (), "floor:delta.enableExpiredLogCleanup=false")
-    kept = {int(id_): why for id_, why in erasure.kept.items() if id_.isdecimal() and int(id_) in table.commits}
     last = max((version for version in versions if table.commits[version].removes), default=-1)
-    kept = {v: why for v, why in kept.items() if not (why.startswith(_FILES) and _is_as_the_head(table, v, last))}
+    kept = {
+        version: why.text
+        for version, why in ((int(id_), why) for id_, why in erasure.kept.items() if id_.isdecimal())
+        if version in table.commits and not (why.setting == _FILES and _is_as_the_head(table, version, last))
+    }
     if not kept:
         return Course(None, tuple(str(version) for version in versions[:-1]))
     first = min(kept)
@@ -110,7 +113,7 @@ def _is_as_the_head(table: Replayed, version: int, last_removal: int) -> bool:
     return not feed and version >= last_removal
 
 
-def live_at(table: Replayed, version: int) -> dict[str, DataFile]:
+def live_at(table: Replayed, version: int) -> dict[str, DeltaDataFile]:
     """The data files of a version of the run that ends at the head."""
     state = dict(table.outcome.live)
     for later in reversed(range(version + 1, max(table.commits) + 1)):

@@ -12,13 +12,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ebbtide.formats.delta.ending import cannot, changes_before, course_of, has_feed, needed_from, versions_with
-from ebbtide.formats.delta.java import JavaTable
+from ebbtide.formats.delta.java import DeltaJavaTable
 from ebbtide.formats.delta.log import FOLDER
 from ebbtide.formats.delta.read import Replayed, replayed
 from ebbtide.formats.delta.remove import free_files
 from ebbtide.formats.delta.rewrite import rewrite
 from ebbtide.formats.delta.truncate import Truncation, first_of_both, in_flight, mend, say_nothing
-from ebbtide.formats.erasing import Erased, Erasing, Erasure, Fate, Foreseen, Intend
+from ebbtide.formats.erasing import Erased, Erasing, Erasure, Fate, ForeseenVersion, Intend
 from ebbtide.model.dataset import Catalog, TableHandle
 from ebbtide.model.paths import is_inside
 from ebbtide.model.removal import FileDeletion, Removal
@@ -31,22 +31,22 @@ if TYPE_CHECKING:
 _ENDS = "a Delta version cannot be rewritten: it ends when the log is cut off behind the new head"
 
 
-class _Erasing(Erasing):
+class _DeltaErasing(Erasing):
     def mend(self, found: TableHandle, catalog: Catalog, spark: SparkSession) -> None:
-        mend(replayed(found, catalog), JavaTable(found.location, catalog, spark))
+        mend(replayed(found, catalog), DeltaJavaTable(found.location, catalog, spark))
 
-    def foresee(self, erasure: Erasure, catalog: Catalog, spark: SparkSession) -> Mapping[str, Foreseen]:  # noqa: ARG002
+    def foresee(self, erasure: Erasure, catalog: Catalog, spark: SparkSession) -> Mapping[str, ForeseenVersion]:  # noqa: ARG002
         table = replayed(erasure.found, catalog)
         if (why := cannot(table)) is not None:
-            return {str(version): Foreseen(Fate.STAYS, why) for version in table.commits}
+            return {str(version): ForeseenVersion(Fate.STAYS, why) for version in table.commits}
         course, holding = course_of(table, erasure), versions_with(table, erasure.files)
 
-        def fate_of(version: int) -> Foreseen:
+        def fate_of(version: int) -> ForeseenVersion:
             if version == max(table.commits):
-                return Foreseen(Fate.REWRITTEN if version in holding else Fate.CLEAN)
+                return ForeseenVersion(Fate.REWRITTEN if version in holding else Fate.CLEAN)
             if (stays := course.stays(version)) is None:
-                return Foreseen(Fate.EXPIRES, _ENDS)
-            return Foreseen(Fate.STAYS, stays) if version in holding else Foreseen(Fate.CLEAN)
+                return ForeseenVersion(Fate.EXPIRES, _ENDS)
+            return ForeseenVersion(Fate.STAYS, stays) if version in holding else ForeseenVersion(Fate.CLEAN)
 
         return {str(version): fate_of(version) for version in table.commits}
 
@@ -54,7 +54,7 @@ class _Erasing(Erasing):
         table = replayed(erasure.found, catalog)
         if (why := cannot(table)) is not None:
             return Erased(version=_head(table), retained=_retained(table, erasure.files, lambda _: why, head=True))
-        java = JavaTable(erasure.found.location, catalog, spark)
+        java = DeltaJavaTable(erasure.found.location, catalog, spark)
         mend(table, java)
         done = rewrite(erasure, catalog, spark, intend)
         table = replayed(erasure.found, catalog)
@@ -80,7 +80,7 @@ class _Erasing(Erasing):
         before_batch: Callable[[], None],
         intend: Intend,
     ) -> FileDeletion:
-        table, java = replayed(erasure.found, catalog), JavaTable(erasure.found.location, catalog, spark)
+        table, java = replayed(erasure.found, catalog), DeltaJavaTable(erasure.found.location, catalog, spark)
         if (why := cannot(table)) is not None:
             return FileDeletion(because=why)
         if mend(table, java):
@@ -133,4 +133,4 @@ def _empty_folders(table: Replayed, erasure: Erasure, catalog: Catalog, gone: Co
 
 _NEEDED = "a version that stays references it"
 _OUTSIDE = "it lies outside of the table"
-ERASING: Erasing = _Erasing()
+ERASING: Erasing = _DeltaErasing()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType
 
 from ebbtide.errors import RefusedError
-from ebbtide.formats.delta.actions import DataFile, Metadata, data_file, metadata, resolve
+from ebbtide.formats.delta.actions import DeltaDataFile, Metadata, data_file, metadata, resolve
 from ebbtide.model.dataset import Catalog
 from ebbtide.model.paths import local_path, normalise
 from ebbtide.spark.session import activate, parts_of, quote, quote_text, sibling
@@ -42,11 +42,11 @@ _INVENTORY = StructType(
 
 
 @dataclass(frozen=True, slots=True)
-class LiveFile:
+class LiveAction:
     """A live data file: Delta's own action, and the same as a value."""
 
     java: Any
-    file: DataFile
+    file: DeltaDataFile
 
 
 class Attempt:
@@ -60,11 +60,11 @@ class Attempt:
     def metadata(self) -> Metadata:
         return metadata(json.loads(self._transaction.metadata().json())["metaData"])
 
-    def live_files(self) -> Iterator[LiveFile]:
+    def live_files(self) -> Iterator[LiveAction]:
         files = self._transaction.filterFiles().iterator()
         while files.hasNext():
             java = files.next()
-            yield LiveFile(java, data_file(json.loads(java.json())["add"], self._location))
+            yield LiveAction(java, data_file(json.loads(java.json())["add"], self._location))
 
     def bounds(self, columns: Collection[str]) -> dict[str, dict[str, tuple[str | None, str | None]]]:
         """The lowest and highest value of these columns in each live file that says them, by physical names."""
@@ -81,11 +81,11 @@ class Attempt:
                 found[resolve(path, self._location)] = {name: (low[name], high[name]) for name in columns}
         return found
 
-    def remove(self, files: Collection[LiveFile]) -> None:
+    def remove(self, files: Collection[LiveAction]) -> None:
         """Commit the removal of exactly these files. No predicate is recorded: there was none."""
         self._commit([file.java.remove() for file in files])
 
-    def rows(self, files: Collection[LiveFile], *, hidden: bool) -> DataFrame:
+    def rows(self, files: Collection[LiveAction], *, hidden: bool) -> DataFrame:
         """The rows of exactly these files; those that vectors hide only where they are asked for."""
         from pyspark.sql import DataFrame
 
@@ -94,7 +94,7 @@ class Attempt:
         frame = self._transaction.deltaLog().createDataFrame(snapshot, self._seq(java), False, none)
         return DataFrame(frame, self._spark)
 
-    def write(self, rows: DataFrame) -> list[LiveFile]:
+    def write(self, rows: DataFrame) -> list[LiveAction]:
         """Write rows as files that no version has yet."""
         files: Any = rows
         actions, written = self._transaction.writeFiles(files._jdf).iterator(), []
@@ -103,10 +103,10 @@ class Attempt:
             said = json.loads(java.json())
             if "add" not in said:
                 raise RefusedError("Delta would write rows into files beside the data: nothing was changed")
-            written.append(LiveFile(java, data_file(said["add"], self._location)))
+            written.append(LiveAction(java, data_file(said["add"], self._location)))
         return written
 
-    def replace(self, files: Collection[LiveFile], by: Collection[LiveFile]) -> None:
+    def replace(self, files: Collection[LiveAction], by: Collection[LiveAction]) -> None:
         """Commit files in the place of others. What is said of those that go is where they are, and no bounds."""
         gone = [_without(self._jvm, file.java.remove(), "stats") for file in files]
         self._commit([*gone, *(file.java for file in by)])
@@ -136,7 +136,7 @@ def _without(jvm: Any, action: Any, name: str) -> Any:
     return getattr(getattr(jvm.org.apache.spark.sql.delta.actions, "Action$"), "MODULE$").fromJson(json.dumps(said))
 
 
-class JavaTable:
+class DeltaJavaTable:
     def __init__(self, location: str, catalog: Catalog, spark: SparkSession) -> None:
         self._spark = spark
         self._jvm: Any = spark._jvm

@@ -29,7 +29,7 @@ _Out = TypeVar("_Out")
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
+class DeltaLog:
     """The files of a `_delta_log`. `checkpoints` holds complete ones only, each as the parts that make it up.
 
     `unpublished` are versions that a commit coordinator holds and that are no commit file of the log yet.
@@ -49,14 +49,14 @@ class Log:
         return next(e.path for e in self.entries).rsplit(f"/{FOLDER}/", 1)[0] + f"/{FOLDER}"
 
 
-def list_log(store: Store, location: str) -> Log:
+def list_log(store: Store, location: str) -> DeltaLog:
     """One listing of the log, with its sidecars; empty where there is no such folder."""
     folder = f"{location}/{FOLDER}"
     entries = tuple(e for e in store.list(folder, recursive=True) if not e.is_folder)
     direct = [e for e in entries if e.path == f"{folder}/{e.name}"]
     commits = {int(match.group(1)): e for e in direct if (match := _COMMIT.match(e.name))}
     unpublished = {int(match.group(1)) for e in entries if (match := _UNPUBLISHED.match(e.name))} - commits.keys()
-    return Log(entries, commits, _checkpoints(direct), tuple(sorted(unpublished)))
+    return DeltaLog(entries, commits, _checkpoints(direct), tuple(sorted(unpublished)))
 
 
 def _checkpoints(entries: Iterable[StoredObject]) -> dict[int, tuple[StoredObject, ...]]:
@@ -102,7 +102,7 @@ def role_of(entry: StoredObject) -> Role:
     return Role.METADATA
 
 
-def read_commits(store: Store, location: str, log: Log, subject: str) -> dict[int, Actions]:
+def read_commits(store: Store, location: str, log: DeltaLog, subject: str) -> dict[int, Actions]:
     """Every commit of the log, by version. One that cannot be read or parsed raises `UnreadableError`."""
 
     def read(version: int) -> Actions:

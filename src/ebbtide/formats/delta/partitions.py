@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
-from ebbtide.formats.delta.actions import DataFile, Metadata, Values
-from ebbtide.formats.delta.replay import Replay
+from ebbtide.formats.delta.actions import DeltaDataFile, Metadata, Values
+from ebbtide.formats.delta.replay import DeltaReplay
 from ebbtide.model.dataset import Partition
 from ebbtide.model.ids import partition_id
 from ebbtide.model.partition_dates import Candidate, DateSource, Days, date_source, parse_day
@@ -17,7 +17,7 @@ _TYPED = {"date", "timestamp", "timestamp_ntz"}
 Named = tuple[tuple[str, str | None], ...]
 
 
-class PartitionNames:
+class DeltaPartitionNames:
     """Partition values with the columns' names and in the table's order, and their ids; each is worked out once.
 
     Values of a table that was replaced keep the names and the order that they were written with.
@@ -52,7 +52,7 @@ class PartitionNames:
         return self._ids[values]
 
 
-def dates_of(metadata: Metadata, names: PartitionNames) -> DateSource:
+def dates_of(metadata: Metadata, names: DeltaPartitionNames) -> DateSource:
     """The one column of the table's partitioning that the dates are in."""
     types = _types(metadata)
     typed = [name for name in metadata.partition_columns if types.get(name) in _TYPED]
@@ -75,13 +75,17 @@ def _candidates(named: Named, types: Mapping[str, str]) -> tuple[Candidate, ...]
 
 
 def partitions_of(
-    outcome: Replay, metadata: Metadata, names: PartitionNames, source: DateSource, times: Mapping[int, datetime]
+    outcome: DeltaReplay,
+    metadata: Metadata,
+    names: DeltaPartitionNames,
+    source: DateSource,
+    times: Mapping[int, datetime],
 ) -> tuple[Partition, ...]:
     """The partitions of the head that hold a file, sorted by id; none where the table is not partitioned."""
     if not metadata.partition_columns:
         return ()
     types = _types(metadata)
-    groups: dict[Named, list[DataFile]] = {}
+    groups: dict[Named, list[DeltaDataFile]] = {}
     for file in outcome.live.values():
         groups.setdefault(names.named(file.values), []).append(file)
     touched = _latest(outcome.touched, names)
@@ -93,7 +97,7 @@ def partitions_of(
     return tuple(sorted(found, key=lambda partition: partition.id))
 
 
-def _latest(versions: Mapping[Values, int], names: PartitionNames) -> dict[Named, int]:
+def _latest(versions: Mapping[Values, int], names: DeltaPartitionNames) -> dict[Named, int]:
     latest: dict[Named, int] = {}
     for values, version in versions.items():
         named = names.named(values)
@@ -103,7 +107,7 @@ def _latest(versions: Mapping[Values, int], names: PartitionNames) -> dict[Named
 
 def _partition(
     named: Named,
-    files: list[DataFile],
+    files: list[DeltaDataFile],
     source: DateSource,
     candidates: tuple[Candidate, ...],
     touched: Mapping[Named, int],

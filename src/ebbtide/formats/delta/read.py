@@ -15,9 +15,9 @@ from ebbtide.errors import UnreadableError
 from ebbtide.formats.base import Depth
 from ebbtide.formats.delta.actions import Actions, Metadata
 from ebbtide.formats.delta.checkpoint import read_checkpoint
-from ebbtide.formats.delta.log import Log, list_log, read_commits, role_of
-from ebbtide.formats.delta.partitions import PartitionNames, dates_of, partitions_of
-from ebbtide.formats.delta.replay import Life, Replay, ReplayedVersion, replay, runs_of
+from ebbtide.formats.delta.log import DeltaLog, list_log, read_commits, role_of
+from ebbtide.formats.delta.partitions import DeltaPartitionNames, dates_of, partitions_of
+from ebbtide.formats.delta.replay import DeltaReplay, Life, ReplayedVersion, replay, runs_of
 from ebbtide.formats.delta.support import doubt_of, floors_of, kept_until, unknown_of
 from ebbtide.model.dataset import Catalog, FileRef, Partition, Reading, Role, TableHandle
 from ebbtide.model.history import Ref, RefKind, Transaction, kind_of, starts_view
@@ -47,7 +47,7 @@ def read_table(found: TableHandle, catalog: Catalog, depth: Depth) -> Reading:
     if depth is Depth.HISTORY:
         unknown.append("partitions and files were not read")
     else:
-        names = PartitionNames(outcome.metadata)
+        names = DeltaPartitionNames(outcome.metadata)
         found_files = [f for f in _files(outcome, log, commits, names) if f.live or not is_missing(f.path)]
         found_files += _removed_before(outcome, metadata, store, location)
         files = tuple(sorted(found_files, key=lambda file: file.path))
@@ -87,9 +87,9 @@ class Replayed:
     subject: str
     location: str
     store: Store
-    log: Log
+    log: DeltaLog
     commits: Mapping[int, Actions]
-    outcome: Replay
+    outcome: DeltaReplay
     is_missing: Callable[[str], bool]
 
 
@@ -119,7 +119,9 @@ def replayed(found: TableHandle, catalog: Catalog) -> Replayed:
     return Replayed(subject, location, store, log, commits, outcome, is_missing)
 
 
-def commit_times(log: Log, commits: Mapping[int, Actions], metadata: Metadata, subject: str) -> dict[int, datetime]:
+def commit_times(
+    log: DeltaLog, commits: Mapping[int, Actions], metadata: Metadata, subject: str
+) -> dict[int, datetime]:
     """When each commit happened, as `DESCRIBE HISTORY` tells it.
 
     That is the in-commit timestamp from the version on where it was enabled, before that the commit file's
@@ -175,7 +177,9 @@ def _transaction(step: ReplayedVersion, commit: Actions, time: datetime, *, expi
     )
 
 
-def _files(outcome: Replay, log: Log, commits: Mapping[int, Actions], names: PartitionNames) -> Iterator[FileRef]:
+def _files(
+    outcome: DeltaReplay, log: DeltaLog, commits: Mapping[int, Actions], names: DeltaPartitionNames
+) -> Iterator[FileRef]:
     for path, life in outcome.data.items():
         if life.referenced:
             yield _file(path, Role.DATA, life, live=path in outcome.live, partition=names.id(life.values))
@@ -195,7 +199,7 @@ def _files(outcome: Replay, log: Log, commits: Mapping[int, Actions], names: Par
         yield FileRef(entry.path, role_of(entry), entry.bytes, None, live=True)
 
 
-def _removed_before(outcome: Replay, metadata: Metadata, store: Store, location: str) -> Iterator[FileRef]:
+def _removed_before(outcome: DeltaReplay, metadata: Metadata, store: Store, location: str) -> Iterator[FileRef]:
     """Files whose removal only a checkpoint still knows: they count as those that the log removed (spec §2, floors)."""
     if not outcome.tombstones:
         return

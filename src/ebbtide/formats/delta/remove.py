@@ -16,8 +16,8 @@ from ebbtide.errors import RefusedError
 from ebbtide.formats.base import Depth
 from ebbtide.formats.conflicts import retry_on_conflict
 from ebbtide.formats.delta.drops import drop_partitions
-from ebbtide.formats.delta.java import CONFLICTS, JavaTable
-from ebbtide.formats.delta.log import FOLDER, Log, list_log
+from ebbtide.formats.delta.java import CONFLICTS, DeltaJavaTable
+from ebbtide.formats.delta.log import FOLDER, DeltaLog, list_log
 from ebbtide.formats.delta.read import read_table
 from ebbtide.formats.row_deletes import delete_rows
 from ebbtide.model.dataset import Catalog
@@ -40,7 +40,7 @@ def commit(removal: Removal, catalog: Catalog, spark: SparkSession) -> Committed
         return Committed(sent_back={subject: _WRITTEN}) if _is_written(removal, log) else Committed(done=(subject,))
     if log.head is None:
         raise RefusedError(f"{subject}: there is no Delta table any more", hint="scan again")
-    table = JavaTable(removal.found.location, catalog, spark)
+    table = DeltaJavaTable(removal.found.location, catalog, spark)
     sent_back: dict[str, str] = {}
     if removal.drops:
         sent_back |= retry_on_conflict(subject, CONFLICTS, lambda: drop_partitions(table, removal.drops))
@@ -80,7 +80,7 @@ def free_files(
 ) -> FileDeletion:
     """VACUUM by list; what it leaves and the current version does not need is removed by its name (hazard 5)."""
     location = normalise(removal.found.location)
-    table, store = JavaTable(removal.found.location, catalog, spark), open_store(location, catalog.options)
+    table, store = DeltaJavaTable(removal.found.location, catalog, spark), open_store(location, catalog.options)
 
     def left() -> list[str]:
         there = {entry.path for entry in store.list(location, recursive=True)}
@@ -107,7 +107,7 @@ def _free_table(
     removal: Removal,
     paths: Collection[str],
     of_log: set[str],
-    log: Log,
+    log: DeltaLog,
     catalog: Catalog,
     spark: SparkSession,
     before_batch: Callable[[], None],
@@ -124,16 +124,16 @@ def _free_table(
     location = normalise(removal.found.location)
     entries = open_store(location, catalog.options).list(location, recursive=True)
     failed |= remove_empty_folders({entry.path for entry in entries if entry.is_folder}, location, removal.places)
-    JavaTable(removal.found.location, catalog, spark).forget()
+    DeltaJavaTable(removal.found.location, catalog, spark).forget()
     return FileDeletion(failed=failed)
 
 
-def _log(removal: Removal, catalog: Catalog) -> Log:
+def _log(removal: Removal, catalog: Catalog) -> DeltaLog:
     location = normalise(removal.found.location)
     return list_log(open_store(location, catalog.options), location)
 
 
-def _is_written(removal: Removal, log: Log) -> bool:
+def _is_written(removal: Removal, log: DeltaLog) -> bool:
     """Whether there is a file in the log that the plan did not see."""
     return any(entry.path not in removal.files for entry in log.entries)
 

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ebbtide.errors import UnreadableError
-from ebbtide.formats.delta.actions import Actions, DataFile, Metadata, Protocol, Tombstone, Values, Vector
-from ebbtide.formats.delta.log import Log
-from ebbtide.model.history import Change
+from ebbtide.formats.delta.actions import Actions, DeltaDataFile, Metadata, Protocol, Tombstone, Values, Vector
+from ebbtide.formats.delta.log import DeltaLog
+from ebbtide.model.history import FileChange
 
 ReadCheckpoint = Callable[[int], Actions]
 
@@ -37,7 +37,7 @@ class ReplayedVersion:
 
     version: int
     parent: int | None
-    change: Change
+    change: FileChange
     rows_added: int | None
     rows_removed: int | None
     bytes_added: int | None
@@ -47,7 +47,7 @@ class ReplayedVersion:
 
 
 @dataclass(slots=True)
-class Replay:
+class DeltaReplay:
     """What the walk has found so far; at its end `live` is the head's state.
 
     `metadata` and `protocol` are what was in force, oldest first.
@@ -59,7 +59,7 @@ class Replay:
 
     is_missing: Callable[[str], bool]
     missing: set[str] = field(default_factory=set)
-    live: dict[str, DataFile] = field(default_factory=dict)
+    live: dict[str, DeltaDataFile] = field(default_factory=dict)
     live_vectors: dict[str, int] = field(default_factory=dict)
     data: dict[str, Life] = field(default_factory=dict)
     vectors: dict[str, Life] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class Replay:
     landed: dict[Values, int] = field(default_factory=dict)
     tombstones: list[Tombstone] = field(default_factory=list)
 
-    def enter(self, file: DataFile, first: int | None, *, referenced: bool = True) -> None:
+    def enter(self, file: DeltaDataFile, first: int | None, *, referenced: bool = True) -> None:
         """A file becomes live, or gets another deletion vector."""
         self.live[file.path] = file
         self.missing.update(path for path in parts_of(file) if self.is_missing(path))
@@ -84,7 +84,7 @@ class Replay:
             if known.first is not None:  # all vectors of a file are written by one commit, so the last one ends it
                 known.bytes = max(known.bytes or 0, vector.end)
 
-    def leave(self, path: str) -> DataFile:
+    def leave(self, path: str) -> DeltaDataFile:
         file = self.live.pop(path)
         self.missing.discard(path)
         if file.vector and file.vector.path:
@@ -94,7 +94,7 @@ class Replay:
         return file
 
 
-def runs_of(log: Log) -> list[range]:
+def runs_of(log: DeltaLog) -> list[range]:
     """The unbroken runs of commits, oldest first; the last one is empty where only a checkpoint is left of the head."""
     runs: list[range] = []
     for version in sorted(log.commits):
@@ -108,7 +108,7 @@ def runs_of(log: Log) -> list[range]:
     return runs
 
 
-def anchor_of(run: range, log: Log) -> int | None:
+def anchor_of(run: range, log: DeltaLog) -> int | None:
     """The first version of a run whose state is known: -1 (nothing, before version 0) or that of a checkpoint."""
     if run.start == 0:
         return -1
@@ -116,12 +116,12 @@ def anchor_of(run: range, log: Log) -> int | None:
 
 
 def replay(
-    log: Log,
+    log: DeltaLog,
     commits: Mapping[int, Actions],
     read_checkpoint: ReadCheckpoint,
     subject: str,
     is_missing: Callable[[str], bool],
-) -> Replay:
+) -> DeltaReplay:
     """Replay every run. A head that cannot be reached raises `UnreadableError`."""
     runs = runs_of(log)
     if not runs or anchor_of(runs[-1], log) is None:
@@ -130,14 +130,18 @@ def replay(
             f"{log.folder}/{runs[-1].start - 1 if runs else 0:020d}.json is missing and no checkpoint stands for it",
             hint="restore the commit file from a backup",
         )
-    outcome = Replay(is_missing=is_missing)
+    outcome = DeltaReplay(is_missing=is_missing)
     for run in runs:
         _replay_run(outcome, run, anchor_of(run, log), commits, read_checkpoint)
     return outcome
 
 
 def _replay_run(
-    outcome: Replay, run: range, anchor: int | None, commits: Mapping[int, Actions], read_checkpoint: ReadCheckpoint
+    outcome: DeltaReplay,
+    run: range,
+    anchor: int | None,
+    commits: Mapping[int, Actions],
+    read_checkpoint: ReadCheckpoint,
 ) -> None:
     checkpoint = None if anchor is None or anchor < 0 else read_checkpoint(anchor)
     state = dict(checkpoint.adds) if checkpoint else {}
@@ -160,7 +164,7 @@ def _replay_run(
         walk.step(version, version - 1 if version else None, commits[version])
 
 
-def undo(state: dict[str, DataFile], commit: Actions) -> None:
+def undo(state: dict[str, DeltaDataFile], commit: Actions) -> None:
     """Take one commit back. Adds without new data beside no remove at all only brought new statistics."""
     for path, file in commit.adds.items():
         if file.data_change or commit.removes:
@@ -172,7 +176,7 @@ def undo(state: dict[str, DataFile], commit: Actions) -> None:
 class _Walk:
     """One run's way forward. `truncated`: there were versions before it; `complete`: its first state is known."""
 
-    outcome: Replay
+    outcome: DeltaReplay
     truncated: bool
     complete: bool
     change_feed: bool = False
@@ -190,8 +194,8 @@ class _Walk:
         removed = [outcome.leave(path) for path in commit.removes if path in outcome.live and path not in commit.adds]
         # A restore may bring back files that were added before anything that is left of the log.
         first = None if self.truncated and commit.operation == "RESTORE" else version
-        added: list[DataFile] = []
-        changed: list[tuple[DataFile, DataFile]] = []
+        added: list[DeltaDataFile] = []
+        changed: list[tuple[DeltaDataFile, DeltaDataFile]] = []
         revives = new_vectors = False
         for path, file in commit.adds.items():
             new_vectors |= file.vector is not None and file.vector.path not in outcome.vectors
@@ -206,7 +210,7 @@ class _Walk:
         self._leave_vectors(version, [*removed, *(old for old, _ in changed)])
         self._date_partitions(version, added, [*removed, *(new for _, new in changed)])
         files = (*commit.adds.values(), *commit.removes.values())
-        change = Change(
+        change = FileChange(
             added=len(added),
             removed=len(removed),
             keeps=before > len(removed) or not self.complete,
@@ -217,7 +221,7 @@ class _Walk:
         whole = not outcome.missing
         outcome.steps.append(_summed(version, parent, change, added, removed, changed, whole=whole))
 
-    def _leave_vectors(self, version: int, left: list[DataFile]) -> None:
+    def _leave_vectors(self, version: int, left: list[DeltaDataFile]) -> None:
         """Note what went. The change feed of a version also reads the files and vectors that it took away."""
         gone: set[str] = set()
         for file in left:
@@ -229,7 +233,7 @@ class _Walk:
         for path in sorted(gone):
             self.outcome.vectors[path].removed_by.append(version)
 
-    def _date_partitions(self, version: int, added: list[DataFile], others: list[DataFile]) -> None:
+    def _date_partitions(self, version: int, added: list[DeltaDataFile], others: list[DeltaDataFile]) -> None:
         for file in (*added, *others):
             self.outcome.touched[file.values] = version
         for file in added:
@@ -237,7 +241,7 @@ class _Walk:
                 self.outcome.landed[file.values] = version
 
 
-def parts_of(file: DataFile) -> tuple[str, ...]:
+def parts_of(file: DeltaDataFile) -> tuple[str, ...]:
     """The files that reading one data file needs."""
     return (file.path, file.vector.path) if file.vector and file.vector.path else (file.path,)
 
@@ -249,10 +253,10 @@ def _key(vector: Vector | None) -> str | None:
 def _summed(
     version: int,
     parent: int | None,
-    change: Change,
-    added: list[DataFile],
-    removed: list[DataFile],
-    changed: list[tuple[DataFile, DataFile]],
+    change: FileChange,
+    added: list[DeltaDataFile],
+    removed: list[DeltaDataFile],
+    changed: list[tuple[DeltaDataFile, DeltaDataFile]],
     *,
     whole: bool,
 ) -> ReplayedVersion:

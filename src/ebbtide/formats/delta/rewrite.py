@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ebbtide.errors import ConflictError
 from ebbtide.formats.conflicts import retry_on_conflict
-from ebbtide.formats.delta.java import CONFLICTS, Attempt, JavaTable, LiveFile
+from ebbtide.formats.delta.java import CONFLICTS, Attempt, DeltaJavaTable, LiveAction
 from ebbtide.formats.delta.read import replayed
 from ebbtide.formats.delta.replay import parts_of
 from ebbtide.formats.delta.skipping import Skipping
@@ -38,8 +38,8 @@ class Rewritten:
 
 def rewrite(erasure: Erasure, catalog: Catalog, spark: SparkSession, intend: Intend) -> Rewritten:
     """Rewrite every live file that holds somebody; where there is none, nothing is committed."""
-    table, subject = JavaTable(erasure.found.location, catalog, spark), str(erasure.found.id)
-    work = _Work(erasure, catalog, table, intend)
+    table, subject = DeltaJavaTable(erasure.found.location, catalog, spark), str(erasure.found.id)
+    work = _HeadRewrite(erasure, catalog, table, intend)
     try:
         return retry_on_conflict(subject, CONFLICTS, work.attempt)
     except ConflictError:
@@ -48,19 +48,19 @@ def rewrite(erasure: Erasure, catalog: Catalog, spark: SparkSession, intend: Int
 
 
 @dataclass(slots=True)
-class _Work:
+class _HeadRewrite:
     """Several attempts at one commit. A file never changes: it is looked through once, and what was written in the
     place of some files is there for the next attempt where it is to take the place of the same ones.
     """
 
     erasure: Erasure
     catalog: Catalog
-    table: JavaTable
+    table: DeltaJavaTable
     intend: Intend
     looked: set[str] = field(default_factory=set)
     hits: set[str] = field(default_factory=set)
     source: object = None
-    written: list[LiveFile] = field(default_factory=list)
+    written: list[LiveAction] = field(default_factory=list)
     told: Rewritten = field(default_factory=Rewritten)
 
     def attempt(self) -> Rewritten:
@@ -90,7 +90,7 @@ class _Work:
         attempt.replace(gone, self.written)
         return self.told
 
-    def _candidates(self, attempt: Attempt, files: Collection[LiveFile]) -> list[LiveFile]:
+    def _candidates(self, attempt: Attempt, files: Collection[LiveAction]) -> list[LiveAction]:
         """Files in which a search found somebody, and of others those that may hold somebody by their bounds."""
         known, skipping = self.erasure.files, Skipping(self.erasure.people, attempt.metadata)
         others = any(each.file.path not in known for each in files)
@@ -101,7 +101,7 @@ class _Work:
             if each.file.path in known or skipping.may_hold(each.file, bounds.get(each.file.path, {}))
         ]
 
-    def _look(self, attempt: Attempt, files: Collection[LiveFile]) -> None:
+    def _look(self, attempt: Attempt, files: Collection[LiveAction]) -> None:
         from pyspark.sql import functions as F
 
         if not files:
@@ -113,7 +113,7 @@ class _Work:
             rows = attempt.rows(hits, hidden=True).withColumn(PART, F.input_file_name())
             self.hits |= {decoded(name) for name in _parts_that_change(people, rows)}
 
-    def _let_go(self, gone: Collection[LiveFile], stays: Collection[LiveFile]) -> dict[str, int]:
+    def _let_go(self, gone: Collection[LiveAction], stays: Collection[LiveAction]) -> dict[str, int]:
         """What the commit lets go of, by size: of a shallow clone nothing that is its source's."""
         location = normalise(self.erasure.found.location)
         shared = {path for each in stays for path in parts_of(each.file)}

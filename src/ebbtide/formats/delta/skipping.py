@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from datetime import date
 from decimal import Decimal, InvalidOperation
 
-from ebbtide.formats.delta.actions import DataFile, Metadata
+from ebbtide.formats.delta.actions import DeltaDataFile, Metadata
 from ebbtide.formats.erasing import People
 
 Bounds = Mapping[str, tuple[str | None, str | None]]
@@ -41,7 +41,7 @@ class Skipping:
         """The physical names of columns of which bounds are needed."""
         return sorted({name for name in self._columns.values() if name is not None} - self._partitioned)
 
-    def may_hold(self, file: DataFile, bounds: Bounds) -> bool:
+    def may_hold(self, file: DeltaDataFile, bounds: Bounds) -> bool:
         values = dict(file.values)
         return any(self._may_lie(path, name, values, bounds) for path, name in self._columns.items())
 

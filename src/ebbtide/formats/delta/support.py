@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 from ebbtide.formats.delta.actions import Metadata, Protocol
-from ebbtide.formats.delta.log import Log
+from ebbtide.formats.delta.log import DeltaLog
 
 _READER_VERSION, _WRITER_VERSION = 3, 7
 # Features whose files and actions this adapter reads. Those that move commits into a catalog are left out on purpose.
@@ -94,7 +94,7 @@ def floors_of(configuration: Mapping[str, str]) -> dict[str, str]:
     return _DEFAULT_FLOORS | {name: configuration[name] for name in _FLOORS if name in configuration}
 
 
-def doubt_of(log: Log, runs: list[range], protocol: Protocol, metadata: Metadata) -> str | None:
+def doubt_of(log: DeltaLog, runs: list[range], protocol: Protocol, metadata: Metadata) -> str | None:
     """Why references may be missing that lie anywhere: what was not read may be a clone's, with paths of others."""
     if _is_coordinated(log, metadata):
         return _COORDINATED
@@ -103,7 +103,7 @@ def doubt_of(log: Log, runs: list[range], protocol: Protocol, metadata: Metadata
     return "gap in the log" if len(runs) > 1 or not runs[0] else None
 
 
-def unknown_of(log: Log, runs: list[range], protocol: Protocol, metadata: Metadata) -> Iterator[str]:
+def unknown_of(log: DeltaLog, runs: list[range], protocol: Protocol, metadata: Metadata) -> Iterator[str]:
     """Every reason for doubt that the log itself gives."""
     if protocol.reader_version > _READER_VERSION or protocol.writer_version > _WRITER_VERSION:
         yield f"protocol ({protocol.reader_version}, {protocol.writer_version}) is newer than this adapter"
@@ -119,7 +119,7 @@ def unknown_of(log: Log, runs: list[range], protocol: Protocol, metadata: Metada
         yield "the table also keeps metadata of another format (UniForm), which its log does not list"
 
 
-def _is_coordinated(log: Log, metadata: Metadata) -> bool:
+def _is_coordinated(log: DeltaLog, metadata: Metadata) -> bool:
     return bool(log.unpublished) or any(metadata.configuration.get(name) for name in _COORDINATOR)
 
 

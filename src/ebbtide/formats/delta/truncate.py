@@ -18,7 +18,7 @@ from ebbtide.errors import EbbtideError, UnreadableError
 from ebbtide.formats.conflicts import retry_on_conflict
 from ebbtide.formats.delta.checkpoint import read_checkpoint, sidecars_of
 from ebbtide.formats.delta.ending import live_at
-from ebbtide.formats.delta.java import CONFLICTS, JavaTable
+from ebbtide.formats.delta.java import CONFLICTS, DeltaJavaTable
 from ebbtide.formats.delta.log import is_checkpoint, version_of
 from ebbtide.formats.delta.read import Replayed, replayed
 from ebbtide.formats.erasing import WAS, Erasure, Intend
@@ -41,7 +41,7 @@ class Truncation:
 
     erasure: Erasure
     catalog: Catalog
-    java: JavaTable
+    java: DeltaJavaTable
     intend: Intend
     before_batch: Callable[[], None]
 
@@ -142,7 +142,7 @@ class Truncation:
         return found - kept
 
 
-def say_nothing(subject: str, java: JavaTable) -> int:
+def say_nothing(subject: str, java: DeltaJavaTable) -> int:
     """A new version, the same as the one before it."""
     return retry_on_conflict(subject, CONFLICTS, lambda: java.begin().commit_nothing())
 
@@ -176,7 +176,7 @@ def is_partitioned_by_people(table: Replayed, erasure: Erasure) -> bool:
 
 
 @contextmanager
-def _no_tombstones(table: Replayed, java: JavaTable) -> Iterator[None]:
+def _no_tombstones(table: Replayed, java: DeltaJavaTable) -> Iterator[None]:
     """The table remembers no removed file for as long as this is open."""
     was = table.outcome.metadata[-1].configuration.get(_RETENTION, "")
     given: dict[str, str | None] = {_RETENTION: "interval 0 seconds", _WAS: was}
@@ -187,7 +187,7 @@ def _no_tombstones(table: Replayed, java: JavaTable) -> Iterator[None]:
         _put_back(table.subject, java, was)
 
 
-def mend(table: Replayed, java: JavaTable) -> bool:
+def mend(table: Replayed, java: DeltaJavaTable) -> bool:
     """Put back what an erasure changed for a moment that died in it. Gives whether there was anything."""
     was = table.outcome.metadata[-1].configuration.get(_WAS)
     if was is not None:
@@ -195,7 +195,7 @@ def mend(table: Replayed, java: JavaTable) -> bool:
     return was is not None
 
 
-def _put_back(subject: str, java: JavaTable, was: str) -> None:
+def _put_back(subject: str, java: DeltaJavaTable, was: str) -> None:
     # The note goes last, and only where the setting is as it was.
     retry_on_conflict(subject, CONFLICTS, lambda: java.set_properties({_RETENTION: was or None}))
     retry_on_conflict(subject, CONFLICTS, lambda: java.set_properties({_WAS: None}))

@@ -10,17 +10,17 @@ from collections.abc import Collection, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from ebbtide.formats.delta.actions import DataFile, Vector
-from ebbtide.formats.delta.java import JavaTable
+from ebbtide.formats.delta.actions import DeltaDataFile, Vector
+from ebbtide.formats.delta.java import DeltaJavaTable
 from ebbtide.formats.delta.read import Replayed, replayed
 from ebbtide.formats.delta.replay import runs_of
-from ebbtide.formats.versions import PART, Look, Retained, Stored, decoded
+from ebbtide.formats.versions import PART, Retained, VersionLook, VersionRows, decoded
 
 _Held = dict[str, dict[Vector | None, int]]
 
 
 class _Delta:
-    def stored(self, look: Look, /) -> tuple[Stored, ...]:
+    def stored(self, look: VersionLook, /) -> tuple[VersionRows, ...]:
         retained, table = look.retained, replayed(look.retained.found, look.catalog)
         run = {str(version) for version in runs_of(table.log)[-1]}
         for position in retained.positions(retained.readable):
@@ -29,7 +29,7 @@ class _Delta:
         held = {path: _any(found) for path, found in _held(table, retained).items()}
         return (_read(look, table, dict.fromkeys(held), held),) if held else ()
 
-    def visible(self, look: Look, parts: Collection[str], /) -> tuple[Stored, ...]:
+    def visible(self, look: VersionLook, parts: Collection[str], /) -> tuple[VersionRows, ...]:
         table, layers = replayed(look.retained.found, look.catalog), list[dict[str, tuple[Vector, int]]]()
         for path, found in _held(table, look.retained).items():
             vectors = [(vector, bits) for vector, bits in found.items() if vector is not None and path in parts]
@@ -61,7 +61,7 @@ def _held(table: Replayed, retained: Retained) -> _Held:
     found: _Held = {}
     if not run:
         return found
-    now: dict[str, tuple[DataFile, int]] = {path: (file, run[-1]) for path, file in table.outcome.live.items()}
+    now: dict[str, tuple[DeltaDataFile, int]] = {path: (file, run[-1]) for path, file in table.outcome.live.items()}
 
     def leave(path: str, first: int) -> None:
         """Going back, the file was not there before `first`."""
@@ -82,15 +82,17 @@ def _held(table: Replayed, retained: Retained) -> _Held:
     return found
 
 
-def _read(look: Look, table: Replayed, files: Mapping[str, Vector | None], held: Mapping[str, int]) -> Stored:
+def _read(
+    look: VersionLook, table: Replayed, files: Mapping[str, Vector | None], held: Mapping[str, int]
+) -> VersionRows:
     from pyspark.sql import functions as F
 
-    java = JavaTable(table.location, look.catalog, look.spark)
+    java = DeltaJavaTable(table.location, look.catalog, look.spark)
     frame = java.rows_of([_add(table, java, path, vector) for path, vector in files.items()])
-    return Stored(frame.withColumn(PART, F.input_file_name()), held, decoded)
+    return VersionRows(frame.withColumn(PART, F.input_file_name()), held, decoded)
 
 
-def _add(table: Replayed, java: JavaTable, path: str, vector: Vector | None) -> Mapping[str, Any]:
+def _add(table: Replayed, java: DeltaJavaTable, path: str, vector: Vector | None) -> Mapping[str, Any]:
     life = table.outcome.data[path]
     said = {
         "path": _spelled(java, path), "partitionValues": dict(life.values), "size": life.bytes or 0,
@@ -110,7 +112,7 @@ _AROUND = 8
 """Bytes around a vector in its file: its length, and a checksum."""
 
 
-def _spelled(java: JavaTable, path: str) -> str:
+def _spelled(java: DeltaJavaTable, path: str) -> str:
     """As the log writes a path that does not lie under the table: percent-encoded once more."""
     return quote(java.spell(path), safe="/:")
 

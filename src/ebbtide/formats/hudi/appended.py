@@ -14,7 +14,7 @@ from ebbtide.formats.base import NewRows
 from ebbtide.formats.hudi.timeline import Timeline, read_timeline
 from ebbtide.formats.warehouse import place_of
 from ebbtide.model.dataset import Catalog, Reading, TableHandle
-from ebbtide.model.history import Kind, Transaction
+from ebbtide.model.history import Transaction, TransactionKind
 from ebbtide.spark.session import quote
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def _rows(
     begin, end = (_time_of(timeline, id_) for id_ in (transactions[0].parent_id, transactions[-1].id))
     new = spark.read.format("hudi").options(**_INCREMENTAL, **{_BEGIN: begin, _END: end}).load(place)
     since = transactions[0].committed_at
-    rewrites = [t.id for t in reading.transactions if t.kind is Kind.REWRITE and t.committed_at > since]
+    rewrites = [t.id for t in reading.transactions if t.kind is TransactionKind.REWRITE and t.committed_at > since]
     # Before Hudi 1 a clustering could be told to take the rows for its own.
     if rewrites and not whole.where(whole[_INSTANT].isin(rewrites)).isEmpty():
         raise FullReadNeededError(

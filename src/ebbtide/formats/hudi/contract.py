@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ebbtide.formats.warehouse import place_of, refuse_existing
-from ebbtide.model.contract import IS_PII, Contract, Drift, is_pii_drift, statistics_drift, window_drift
+from ebbtide.model.contract import IS_PII, Contract, ContractDrift, is_pii_drift, statistics_drift, window_drift
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,7 +36,7 @@ def _window(contract: Contract) -> dict[str, str]:
     return {_POLICY: _BY_HOURS, _HOURS: str(contract.wanted * 24)}
 
 
-def drift(contract: Contract, properties: Mapping[str, str], columns: Mapping[str, str]) -> list[Drift]:  # noqa: ARG001
+def drift(contract: Contract, properties: Mapping[str, str], columns: Mapping[str, str]) -> list[ContractDrift]:  # noqa: ARG001
     hours = properties.get(_HOURS, "")
     days = int(hours) / 24 if properties.get(_POLICY) == _BY_HOURS and hours.isdigit() else None
     on = [key for key in _STATISTICS if properties.get(key, "true").lower() != "false"]

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 from ebbtide.errors import ConflictError, RefusedError
 from ebbtide.formats.base import Depth
 from ebbtide.formats.conflicts import ATTEMPTS, WriterWasFasterError, retry_on_conflict
-from ebbtide.formats.erasing import Erased, Erasing, Erasure, Fate, Foreseen, History, Intend
+from ebbtide.formats.erasing import Erased, Erasing, Erasure, Fate, ForeseenVersion, Intend, VersionFate
 from ebbtide.formats.hudi import rewrite
 from ebbtide.formats.hudi.cleanse import end_versions, finish_clean, index_anew, indexed
 from ebbtide.formats.hudi.head import Theirs, theirs_in_head
-from ebbtide.formats.hudi.holding import Hits, Line, in_files, in_versions, named_before
+from ebbtide.formats.hudi.holding import Hits, TableSpans, in_files, in_versions, named_before
 from ebbtide.formats.hudi.read import read
 from ebbtide.formats.hudi.untried import cannot_redact, in_partitions, untried
 from ebbtide.model.dataset import Catalog, Role
@@ -42,7 +42,7 @@ UNCHANGED = "versions of this dataset are not to be changed"
 
 
 @dataclass(slots=True)
-class _Work:
+class _EraseCount:
     """What the commits of one call did, over all of its attempts."""
 
     hits: Hits = field(default_factory=Hits)
@@ -50,17 +50,17 @@ class _Work:
     bytes: int = 0
     retained: dict[str, str] = field(default_factory=dict)
 
-    def count(self, before: Line, after: Line, groups: int) -> None:
+    def count(self, before: TableSpans, after: TableSpans, groups: int) -> None:
         """A commit that wrote groups anew."""
         self.files += groups
         self.bytes += sum(span.bytes for path, span in after.spans.items() if span.live and path not in before.spans)
 
 
-class _Hudi(Erasing):
-    def foresee(self, erasure: Erasure, catalog: Catalog, spark: SparkSession) -> Mapping[str, Foreseen]:
+class _HudiErasing(Erasing):
+    def foresee(self, erasure: Erasure, catalog: Catalog, spark: SparkSession) -> Mapping[str, ForeseenVersion]:
         line = _line(erasure, catalog, spark)
         if (reason := untried(line, erasure, spark)) is not None:
-            return dict.fromkeys(line.readable, Foreseen(Fate.STAYS, reason))
+            return dict.fromkeys(line.readable, ForeseenVersion(Fate.STAYS, reason))
         hits = named_before(line, erasure.files)
         if line.hides:  # only its rows could tell; of a table that is asked about, all may hold somebody
             hits |= Hits(versions=frozenset(line.readable))
@@ -73,7 +73,7 @@ class _Hudi(Erasing):
             return Erased(version=line.head, retained={"branch:main": reason})
         if line.head is None:
             return Erased()
-        work = _Work(named_before(line, erasure.files))
+        work = _EraseCount(named_before(line, erasure.files))
         unread: frozenset[str] = frozenset()
         if line.hides:
             # Nobody can travel to what came after an instant that is not completed.
@@ -122,43 +122,46 @@ class _Hudi(Erasing):
         return FileDeletion(failed=failed, because=because)
 
 
-def _line(erasure: Erasure, catalog: Catalog, spark: SparkSession) -> Line:
+def _line(erasure: Erasure, catalog: Catalog, spark: SparkSession) -> TableSpans:
     reading = read(erasure.found, catalog, Depth.FILES, spark)
-    return Line(erasure.found, reading)
+    return TableSpans(erasure.found, reading)
 
 
-def _foreseen(line: Line, hits: Hits, erasure: Erasure) -> dict[str, Foreseen]:
+def _foreseen(line: TableSpans, hits: Hits, erasure: Erasure) -> dict[str, ForeseenVersion]:
     """The head's own version ends, too, where it holds somebody: another one takes its place."""
     ending, retained = _history(line, hits, erasure)
     holding = {line.reading.transactions[position].id for position in line.holding(hits)}
-    fates: dict[str, Foreseen] = {}
+    fates: dict[str, ForeseenVersion] = {}
     for id_ in line.readable:
         why = retained.get(f"version:{id_}") or retained.get(f"tag:{id_}")
         if id_ == line.head:
-            fates[id_] = Foreseen(Fate.REWRITTEN if id_ in holding else Fate.CLEAN)
+            fates[id_] = ForeseenVersion(Fate.REWRITTEN if id_ in holding else Fate.CLEAN)
         elif why is not None:
-            fates[id_] = Foreseen(Fate.STAYS, why)
+            fates[id_] = ForeseenVersion(Fate.STAYS, why)
         elif id_ in ending or line.head in holding:
-            fates[id_] = Foreseen(Fate.EXPIRES, None if id_ in holding else OLDEST_FIRST)
+            fates[id_] = ForeseenVersion(Fate.EXPIRES, None if id_ in holding else OLDEST_FIRST)
         else:
-            fates[id_] = Foreseen(Fate.CLEAN)
+            fates[id_] = ForeseenVersion(Fate.CLEAN)
     return fates
 
 
-def _history(line: Line, hits: Hits, erasure: Erasure) -> tuple[tuple[str, ...], dict[str, str]]:
+def _history(line: TableSpans, hits: Hits, erasure: Erasure) -> tuple[tuple[str, ...], dict[str, str]]:
     """The versions that end, and what holds somebody and stays, each with why."""
     holding = {line.reading.transactions[position].id for position in line.holding(hits)}
     prefix = line.ending(hits, erasure.kept)
-    ending = () if erasure.history is History.REFUSE else prefix.versions
+    ending = () if erasure.history is VersionFate.REFUSE else prefix.versions
     held_by_savepoint = line.saved(hits)
     retained = {f"tag:{id_}": SAVED for id_ in held_by_savepoint}
     for id_ in holding - held_by_savepoint - set(ending) - {line.head}:
-        otherwise = UNCHANGED if erasure.history is History.REFUSE else prefix.sent_back.get(id_)
-        retained[f"version:{id_}"] = erasure.kept.get(id_) or otherwise or "Hudi ends the oldest versions first"
+        if (why := erasure.kept.get(id_)) is not None:
+            retained[f"version:{id_}"] = why.text
+            continue
+        otherwise = UNCHANGED if erasure.history is VersionFate.REFUSE else prefix.sent_back.get(id_)
+        retained[f"version:{id_}"] = otherwise or "Hudi ends the oldest versions first"
     return ending, retained
 
 
-def _still_may(line: Line, ending: Collection[str], erasure: Erasure) -> tuple[str, ...]:
+def _still_may(line: TableSpans, ending: Collection[str], erasure: Erasure) -> tuple[str, ...]:
     """Of versions that were to end, the oldest up to one that is held by now."""
     may: list[str] = []
     for transaction in line.reading.transactions:
@@ -169,7 +172,7 @@ def _still_may(line: Line, ending: Collection[str], erasure: Erasure) -> tuple[s
     return tuple(may)
 
 
-def _attempt(erasure: Erasure, catalog: Catalog, spark: SparkSession, intend: Intend, work: _Work) -> None:
+def _attempt(erasure: Erasure, catalog: Catalog, spark: SparkSession, intend: Intend, work: _EraseCount) -> None:
     """Take them out of the head as it is now. Where somebody is in it again afterwards, a writer was faster."""
     found = erasure.found
     _alone(erasure, spark, work)
@@ -189,7 +192,7 @@ def _attempt(erasure: Erasure, catalog: Catalog, spark: SparkSession, intend: In
 
 
 def _commit(
-    erasure: Erasure, catalog: Catalog, spark: SparkSession, intend: Intend, work: _Work, theirs: Theirs
+    erasure: Erasure, catalog: Catalog, spark: SparkSession, intend: Intend, work: _EraseCount, theirs: Theirs
 ) -> None:
     """Delete, or write what takes their place."""
     found, line = erasure.found, _line(erasure, catalog, spark)
@@ -206,7 +209,7 @@ def _commit(
     work.count(line, _line(erasure, catalog, spark), len(theirs.hits.groups))
 
 
-def _new_slices(erasure: Erasure, catalog: Catalog, spark: SparkSession, intend: Intend, work: _Work) -> None:
+def _new_slices(erasure: Erasure, catalog: Catalog, spark: SparkSession, intend: Intend, work: _EraseCount) -> None:
     """Leave behind what slices of theirs hide. What a compaction does not is left to a clustering."""
     line = _line(erasure, catalog, spark)
     steps = (rewrite.compact, rewrite.cluster) if line.merged else (rewrite.cluster,)
@@ -227,7 +230,7 @@ def _new_slices(erasure: Erasure, catalog: Catalog, spark: SparkSession, intend:
         raise WriterWasFasterError
 
 
-def _alone(erasure: Erasure, spark: SparkSession, work: _Work) -> None:
+def _alone(erasure: Erasure, spark: SparkSession, work: _EraseCount) -> None:
     """Nothing is begun beside another writer, nor beside what one left: which of them it is cannot be told. What an
     erasure left that died is finished.
     """
@@ -252,4 +255,4 @@ def _index_files(erasure: Erasure, catalog: Catalog) -> dict[str, int]:
     return {each.path: each.bytes for each in entries if not each.is_folder and "_2" in each.name}
 
 
-ERASING = _Hudi()
+ERASING = _HudiErasing()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ebbtide.formats.hudi.discover import META_FOLDER
 from ebbtide.formats.hudi.partitions import Layout
-from ebbtide.formats.hudi.replay import LOG_NAME, Group, Member, Replay
+from ebbtide.formats.hudi.replay import LOG_NAME, Group, HudiReplay, Member
 from ebbtide.formats.hudi.timeline import Timeline, Write
 from ebbtide.model.dataset import FileRef, Role
 from ebbtide.model.paths import normalise
@@ -100,7 +100,7 @@ def older_than_timeline(listed: Iterable[HudiFile], timeline: Timeline) -> Itera
 
 
 def references(
-    location: str, listed: Iterable[HudiFile], history: Replay, layout: Layout
+    location: str, listed: Iterable[HudiFile], history: HudiReplay, layout: Layout
 ) -> tuple[list[FileRef], dict[str, list[FileRef]]]:
     """All files that a retained version references, and the live ones among them by partition path."""
     orders = {t.id: order for order, t in enumerate(history.transactions)}
@@ -139,7 +139,7 @@ def references(
     return files, live
 
 
-def missing(listed: Iterable[HudiFile], history: Replay) -> list[tuple[Group, Member]]:
+def missing(listed: Iterable[HudiFile], history: HudiReplay) -> list[tuple[Group, Member]]:
     """Files of the head that the listing does not show."""
     there = {item.path for item in listed}
     members = [(group, m) for group, files in history.live.items() for m in files.values()]

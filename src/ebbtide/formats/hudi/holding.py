@@ -39,7 +39,7 @@ _BUCKET = re.compile(r"\d{8}-")
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class FileSpan:
     """A file of a group, and the places of the versions that it is part of: `end` is the first without it."""
 
     group: Group
@@ -63,7 +63,7 @@ class Hits:
 
 
 @dataclass(frozen=True)
-class Line:
+class TableSpans:
     """A table's versions and the files of its groups, as one reading has them."""
 
     found: TableHandle
@@ -91,7 +91,7 @@ class Line:
         return self.reading.refs[0].head
 
     @cached_property
-    def spans(self) -> Mapping[str, Span]:
+    def spans(self) -> Mapping[str, FileSpan]:
         order, spans = self.order, {}
         for file in self.reading.files:
             group = group_of(self.reading.location, file.path) if file.role in ROWS else None
@@ -99,7 +99,7 @@ class Line:
                 continue
             begin = order.get(file.first_transaction or "", 0)
             end = min((order[id_] for id_ in file.removed_by if id_ in order), default=len(order))
-            spans[file.path] = Span(group, file.role, file.bytes or 0, begin, end, file.live)
+            spans[file.path] = FileSpan(group, file.role, file.bytes or 0, begin, end, file.live)
         return spans
 
     @property
@@ -120,7 +120,7 @@ class Line:
     def live_in(self, groups: Collection[Group]) -> dict[str, int]:
         return {path: span.bytes for path, span in self.spans.items() if span.live and span.group in groups}
 
-    def held(self, hits: Hits) -> dict[str, Span]:
+    def held(self, hits: Hits) -> dict[str, FileSpan]:
         """The files that hold somebody, or where that cannot be told of one, may."""
         return {
             path: span
@@ -149,7 +149,7 @@ class Line:
         held = self.held(hits).values()
         return {id_ for id_ in self.savepoints if any(self._is_at(id_, span) for span in held)}
 
-    def left_over(self, unread: Collection[str]) -> dict[str, Span]:
+    def left_over(self, unread: Collection[str]) -> dict[str, FileSpan]:
         """The files that are part of no version that can be read: what a clean left, or a savepoint keeps alone."""
         at = [n for n, t in enumerate(self.reading.transactions) if not t.expired and t.id not in unread]
         return {
@@ -164,7 +164,7 @@ class Line:
         spans = self.spans.items()
         return {path for path, span in spans if span.live and span.role is Role.DATA and span.group in logged}
 
-    def _is_at(self, id_: str, span: Span) -> bool:
+    def _is_at(self, id_: str, span: FileSpan) -> bool:
         return id_ in self.order and span.begin <= self.order[id_] < span.end
 
     def first_that_stays(self, ending: Collection[str]) -> str:
@@ -190,13 +190,13 @@ def group_of(location: str, path: str) -> Group | None:
     return listed.group if listed is not None else None
 
 
-def named_before(line: Line, files: Collection[str]) -> Hits:
+def named_before(line: TableSpans, files: Collection[str]) -> Hits:
     """What an earlier look found, by data files."""
     groups = {group_of(line.reading.location, path) for path in files}
     return Hits(frozenset(files), frozenset(group for group in groups if group is not None))
 
 
-def in_versions(line: Line, people: People, spark: SparkSession) -> tuple[Hits, frozenset[str]]:
+def in_versions(line: TableSpans, people: People, spark: SparkSession) -> tuple[Hits, frozenset[str]]:
     """Versions and groups of files in which readers see somebody, one job for all of them; and the versions that Hudi
     lets nobody travel to any more, though their files are there.
     """
@@ -215,7 +215,7 @@ def in_versions(line: Line, people: People, spark: SparkSession) -> tuple[Hits, 
     return hits, unread
 
 
-def _unread(line: Line, spark: SparkSession) -> frozenset[str]:
+def _unread(line: TableSpans, spark: SparkSession) -> frozenset[str]:
     writer, unread = Writer.open(line.found, spark), set()
     for id_ in line.readable:
         try:
@@ -225,7 +225,7 @@ def _unread(line: Line, spark: SparkSession) -> frozenset[str]:
     return frozenset(unread)
 
 
-def in_files(line: Line, unread: Collection[str], people: People, spark: SparkSession) -> Hits:
+def in_files(line: TableSpans, unread: Collection[str], people: People, spark: SparkSession) -> Hits:
     """Files in which somebody lies that no reader of a version sees there: log files hide them, or no version is left
     that needs the file. What a log file of the latter holds is not looked at, and may be anybody.
     """

@@ -10,8 +10,8 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from ebbtide.formats.hudi.timeline import Commit, Timeline, Write
-from ebbtide.model.history import Change, Kind, Transaction, kind_of, starts_view
+from ebbtide.formats.hudi.timeline import HudiCommit, Timeline, Write
+from ebbtide.model.history import FileChange, Transaction, TransactionKind, kind_of, starts_view
 
 Group = tuple[str, str]
 
@@ -47,7 +47,7 @@ class ReplayedInstant:
 
 
 @dataclass(slots=True)
-class Replay:
+class HudiReplay:
     """The outcome: transactions in order, the files of the head, and what happened to each group."""
 
     transactions: list[Transaction] = field(default_factory=list)
@@ -76,9 +76,9 @@ class Replay:
             self.transactions[position] = replace(self.transactions[position], expired=True)
 
 
-def replay(timeline: Timeline, earlier: Iterable[tuple[str, Write]] = ()) -> Replay:
+def replay(timeline: Timeline, earlier: Iterable[tuple[str, Write]] = ()) -> HudiReplay:
     """Replay all commits. `earlier` are files on disk, with their instant, from before the first commit known."""
-    result = Replay()
+    result = HudiReplay()
     for group in _groups_before(timeline.commits):
         result.live[group] = {"": Member("", False, "", "", _BEFORE, None, None)}
     older = sorted(earlier, key=lambda pair: (pair[0], pair[1].path))
@@ -109,21 +109,23 @@ def replay(timeline: Timeline, earlier: Iterable[tuple[str, Write]] = ()) -> Rep
                 files_removed=len(gone),
                 bytes_added=_total(m.bytes for m in added),
                 bytes_removed=_total(m.bytes for m in gone),
-                rows_kind=_rows_kind(commit) if kind_of(change) in (Kind.UPDATE, Kind.SNAPSHOT) else None,
+                rows_kind=_rows_kind(commit)
+                if kind_of(change) in (TransactionKind.UPDATE, TransactionKind.SNAPSHOT)
+                else None,
             )
         )
         parent = commit.id
     return result
 
 
-def _is_unnamed_compaction(commit: Commit, timeline: Timeline) -> bool:
+def _is_unnamed_compaction(commit: HudiCommit, timeline: Timeline) -> bool:
     """Old versions of Hudi did not name the operation; on merge-on-read only a compaction is a plain commit."""
     return commit.operation in ("", "UNKNOWN") and commit.action == "commit" and timeline.merge_on_read
 
 
-def _change(commit: Commit, *, removed: int, keeps: bool, rewrite: bool) -> Change:
+def _change(commit: HudiCommit, *, removed: int, keeps: bool, rewrite: bool) -> FileChange:
     logs = [w for w in commit.writes if _is_log(w.path)]
-    return Change(
+    return FileChange(
         # Log files with nothing but deletes are delete files, not data files (formats.md).
         added=len(commit.writes) - len(logs) + sum(1 for w in logs if w.rows),
         removed=removed,
@@ -133,7 +135,7 @@ def _change(commit: Commit, *, removed: int, keeps: bool, rewrite: bool) -> Chan
     )
 
 
-def _rows_kind(commit: Commit) -> Kind | None:
+def _rows_kind(commit: HudiCommit) -> TransactionKind | None:
     """What a commit that wrote files anew did to rows; None where it changed some, or where nothing tells.
 
     Hudi packs new rows into small files, and deletes single rows, by a new file in the place of the old one.
@@ -141,8 +143,8 @@ def _rows_kind(commit: Commit) -> Kind | None:
     if commit.replaced or any(w.updates for w in commit.writes):
         return None
     if commit.operation in _DELETES:
-        return Kind.DELETE
-    return Kind.APPEND if commit.operation in _WRITES and not any(w.deletes for w in commit.writes) else None
+        return TransactionKind.DELETE
+    return TransactionKind.APPEND if commit.operation in _WRITES and not any(w.deletes for w in commit.writes) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +159,7 @@ class _Batch:
     named_by_commit: bool = True
 
 
-def _apply(result: Replay, batch: _Batch) -> tuple[list[Member], list[Member]]:
+def _apply(result: HudiReplay, batch: _Batch) -> tuple[list[Member], list[Member]]:
     """Bring one instant into the state: the files that came and the files that went."""
     added: list[Member] = []
     gone: list[Member] = []
@@ -198,7 +200,7 @@ def _superseded(member: Member, by: str) -> bool:
     return not member.is_log or member.completed < by
 
 
-def _groups_before(commits: Sequence[Commit]) -> list[Group]:
+def _groups_before(commits: Sequence[HudiCommit]) -> list[Group]:
     """Groups that were there before the first commit that is known: their first mention is not their creation."""
     seen: set[Group] = set()
     before: list[Group] = []

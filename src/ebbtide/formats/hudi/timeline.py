@@ -41,7 +41,7 @@ class Write:
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class HudiCommit:
     """One completed commit. Times are texts in the timeline's zone, as Hudi compares them; `at` is UTC."""
 
     id: str
@@ -59,7 +59,7 @@ class Timeline:
 
     properties: Mapping[str, str]
     schema: Mapping[str, Any] | None
-    commits: tuple[Commit, ...]
+    commits: tuple[HudiCommit, ...]
     savepoints: tuple[str, ...]
     pending: tuple[tuple[str, str, str], ...]
 
@@ -138,7 +138,7 @@ def version_of(properties: Mapping[str, str]) -> int:
 
 def _commits(
     found: TableHandle, timeline: Any, instants: list[Mapping[str, Any]], zone: tzinfo, folder: str
-) -> Iterator[Commit]:
+) -> Iterator[HudiCommit]:
     java_instants = timeline.getInstants()
     for position, instant in enumerate(instants):
         action = instant["action"]
@@ -165,11 +165,11 @@ def _file_name(instant: Mapping[str, Any]) -> str:
     return f"{times}.{instant['action']}"
 
 
-def _commit(found: TableHandle, instant: Mapping[str, Any], content: Mapping[str, Any], zone: tzinfo) -> Commit:
+def _commit(found: TableHandle, instant: Mapping[str, Any], content: Mapping[str, Any], zone: tzinfo) -> HudiCommit:
     completed = instant["completionTime"] or instant["requestedTime"]
     stats = content.get("partitionToWriteStats") or {}
     replaced = content.get("partitionToReplaceFileIds") or {}
-    return Commit(
+    return HudiCommit(
         id=instant["requestedTime"],
         action=instant["action"],
         operation=content.get("operationType") or "",

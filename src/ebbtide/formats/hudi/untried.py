@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ebbtide.formats.hudi.head import Theirs
-from ebbtide.formats.hudi.holding import Line
+from ebbtide.formats.hudi.holding import TableSpans
 from ebbtide.formats.hudi.partitions import Layout
 from ebbtide.formats.hudi.remove import key_fields, without_keys
 from ebbtide.formats.hudi.timeline import library, read_timeline, version_of
@@ -23,7 +23,7 @@ _NOT_BY_ERASURES = ("expr_index_", "secondary_index_")
 _ORDERED = frozenset({"COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING"})
 
 
-def untried(line: Line, erasure: Erasure, spark: SparkSession) -> str | None:
+def untried(line: TableSpans, erasure: Erasure, spark: SparkSession) -> str | None:
     """Why nobody is erased from a table of this kind; None where it was tried."""
     properties = line.reading.properties
     newest = int(library(spark).common.table.HoodieTableVersion.current().versionCode())
@@ -63,7 +63,7 @@ def cannot_redact(found: TableHandle, theirs: Theirs, spark: SparkSession) -> st
     return None
 
 
-def in_partitions(line: Line, people: People, spark: SparkSession) -> str | None:
+def in_partitions(line: TableSpans, people: People, spark: SparkSession) -> str | None:
     """Why somebody stays in the names of partitions, of the head or of any commit that the timeline knows."""
     from pyspark.sql import functions as F
 

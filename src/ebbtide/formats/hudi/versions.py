@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ebbtide.formats.hudi.timeline import Timeline, read_timeline
-from ebbtide.formats.versions import PART, Look, Stored, decoded
+from ebbtide.formats.versions import PART, VersionLook, VersionRows, decoded
 from ebbtide.formats.warehouse import place_of
 from ebbtide.model.paths import normalise
 
@@ -17,15 +17,15 @@ _OWN = "_hoodie_"
 _DROPPED = "hoodie.datasource.write.drop.partition.columns"
 
 
-class _Hudi:
-    def stored(self, look: Look, /) -> tuple[Stored, ...]:
+class _HudiVersions:
+    def stored(self, look: VersionLook, /) -> tuple[VersionRows, ...]:
         retained, timeline = look.retained, read_timeline(look.retained.found, look.spark)
         held = {path: bits & retained.readable for path, bits in retained.data.items() if bits & retained.readable}
         if not _is_read_as_files(timeline, held):
             return tuple(_version(look, position) for position in retained.positions(retained.readable))
         return (_files(look, held),) if held else ()
 
-    def visible(self, _look: Look, _parts: Collection[str], /) -> tuple[Stored, ...]:
+    def visible(self, _look: VersionLook, _parts: Collection[str], /) -> tuple[VersionRows, ...]:
         """No file hides rows of a base file; what a log does is merged already."""
         return ()
 
@@ -35,7 +35,7 @@ def _is_read_as_files(timeline: Timeline, paths: Collection[str]) -> bool:
     return not timeline.merge_on_read and not dropped and all(path.endswith(".parquet") for path in paths)
 
 
-def _files(look: Look, held: dict[str, int]) -> Stored:
+def _files(look: VersionLook, held: dict[str, int]) -> VersionRows:
     from pyspark.sql import functions as F
     from pyspark.sql.types import StructType
 
@@ -47,16 +47,16 @@ def _files(look: Look, held: dict[str, int]) -> Stored:
     inside = normalise(place)
     named = [escaped(place + path.removeprefix(inside)) for path in sorted(held)]
     frame = look.spark.read.schema(columns).parquet(*named)
-    return Stored(frame.withColumn(PART, F.input_file_name()), held, decoded)
+    return VersionRows(frame.withColumn(PART, F.input_file_name()), held, decoded)
 
 
-def _version(look: Look, position: int) -> Stored:
+def _version(look: VersionLook, position: int) -> VersionRows:
     from pyspark.sql import functions as F
 
     id_, place = look.retained.ids[position], place_of(look.retained.found.id, look.catalog)
     frame = look.spark.read.format("hudi").option("as.of.instant", id_).load(place)
     kept = frame.drop(*(name for name in frame.columns if name.startswith(_OWN)))
-    return Stored(kept.withColumn(PART, F.lit(id_)), {id_: 1 << position}, str)
+    return VersionRows(kept.withColumn(PART, F.lit(id_)), {id_: 1 << position}, str)
 
 
-VERSIONS = _Hudi()
+VERSIONS = _HudiVersions()

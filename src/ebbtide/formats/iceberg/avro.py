@@ -28,7 +28,7 @@ class Status(IntEnum):
     DELETED = 2
 
 
-class Content(IntEnum):
+class ManifestContent(IntEnum):
     DATA = 0
     POSITION_DELETES = 1
     EQUALITY_DELETES = 2
@@ -59,7 +59,7 @@ class ManifestEntry:
 
     status: Status
     by: int | None
-    content: Content
+    content: ManifestContent
     path: str
     raw: str
     format: str
@@ -101,7 +101,7 @@ def entries(content: bytes, manifest: Manifest) -> list[ManifestEntry]:
             ManifestEntry(
                 status=Status(get(0)),
                 by=manifest.added_by if by is None else by,
-                content=Content(file(134, 0)),
+                content=ManifestContent(file(134, 0)),
                 path=normalise(file(100)),
                 raw=file(100),
                 format=str(file(101)).upper(),

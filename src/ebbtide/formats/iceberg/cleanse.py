@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ebbtide.errors import RefusedError
-from ebbtide.formats.iceberg.avro import Content, Status
-from ebbtide.formats.iceberg.edits import FIRST_ROW_ID, Container, Entry, Record, entries_of
+from ebbtide.formats.iceberg.avro import ManifestContent, Status
+from ebbtide.formats.iceberg.edits import FIRST_ROW_ID, AvroRecords, EntryRecord, Record, entries_of
 from ebbtide.formats.iceberg.going import DeleteKey
 from ebbtide.formats.iceberg.metadata import MetadataFiles
 from ebbtide.formats.iceberg.traces import LOWER, UPPER, Traces
@@ -24,12 +24,12 @@ _LIST_PATH, _LENGTH, _SPEC, _PARTITIONS, _KEY, _FIRST = 500, 501, 502, 507, 519,
 _COUNTED = {Status.ADDED: (504, 512), Status.EXISTING: (505, 513), Status.DELETED: (506, 514)}
 """Fields of a manifest list that count entries of a status, and their rows."""
 
-Described = tuple[Container, Record]
+Described = tuple[AvroRecords, Record]
 """A file as some manifest describes it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class VersionChange:
     """What becomes of one version: files by what is left of them, which may be nothing, and deletes that go.
 
     `variants` tells what is left of a file here from what is left of it in another version.
@@ -46,7 +46,7 @@ class _Edited:
 
     path: str
     length: int
-    entries: tuple[Entry, ...]
+    entries: tuple[EntryRecord, ...]
 
 
 @dataclass(slots=True)
@@ -61,11 +61,11 @@ class Cleanser:
     _done: dict[object, _Edited | None] = field(default_factory=dict)
     _paths: dict[str, frozenset[str]] = field(default_factory=dict)
 
-    def version(self, snapshot: Mapping[str, Any], change: Change) -> dict[str, Any] | None:
+    def version(self, snapshot: Mapping[str, Any], change: VersionChange) -> dict[str, Any] | None:
         """A version in the words of a metadata file; None where there is nothing to change."""
-        listed = Container.of(self.files.content(snapshot["manifest-list"]))
+        listed = AvroRecords.of(self.files.content(snapshot["manifest-list"]))
         names, rows, edited = listed.names, list[Record](), False
-        entries: list[Iterable[Entry]] = []
+        entries: list[Iterable[EntryRecord]] = []
         for record in listed.records:
             row = dict(record)
             new = self._manifest(row, names, change)
@@ -90,29 +90,29 @@ class Cleanser:
             )
         return changed
 
-    def _entries(self, path: str, new: _Edited | None) -> Iterator[Entry]:
-        yield from new.entries if new is not None else entries_of(Container.of(self.files.content(path)))
+    def _entries(self, path: str, new: _Edited | None) -> Iterator[EntryRecord]:
+        yield from new.entries if new is not None else entries_of(AvroRecords.of(self.files.content(path)))
 
-    def _manifest(self, row: Record, names: Mapping[int, str], change: Change) -> _Edited | None:
+    def _manifest(self, row: Record, names: Mapping[int, str], change: VersionChange) -> _Edited | None:
         """A manifest as a version has it from now on; None where it stays. Versions share it where they can."""
         if row.get(names.get(_KEY, "")) is not None:
             raise RefusedError("a manifest is encrypted: nothing of it is written anew")
         path = row[names[_LIST_PATH]]
         if path not in self._paths:
-            entries = entries_of(Container.of(self.files.content(path)))
+            entries = entries_of(AvroRecords.of(self.files.content(path)))
             self._paths[path] = frozenset(normalise(entry.get(_PATH)) for entry in entries)
         mine = self._paths[path]
         swapped = frozenset((each, change.variants.get(each)) for each in mine & change.swaps.keys())
         dropped = frozenset(key for key in change.dropped if key[0] in mine)
         if (path, swapped, dropped) not in self._done:
-            container = Container.of(self.files.content(path))
+            container = AvroRecords.of(self.files.content(path))
             first = row.get(names.get(_FIRST, ""))
             self._done[path, swapped, dropped] = self._edit(container, row[names[_SPEC]], first, change)
         return self._done[path, swapped, dropped]
 
-    def _edit(self, container: Container, spec_id: int, first: int | None, change: Change) -> _Edited | None:
+    def _edit(self, container: AvroRecords, spec_id: int, first: int | None, change: VersionChange) -> _Edited | None:
         container = container if first is None else container.knowing_row_ids()
-        kept, changed, next_id = list[Entry](), False, first
+        kept, changed, next_id = list[EntryRecord](), False, first
         for entry in entries_of(container):
             if next_id is not None and entry.status != Status.DELETED and entry.get(FIRST_ROW_ID) is None:
                 # Inherited by counting the rows of entries before it, and those change: said of each from now on.
@@ -127,7 +127,9 @@ class Cleanser:
         path = self._write(f"{uuid.uuid4()}-m0.avro", content) if kept else ""
         return _Edited(path, len(content), tuple(kept))
 
-    def _become(self, entry: Entry, container: Container, spec_id: int, change: Change) -> list[Entry]:
+    def _become(
+        self, entry: EntryRecord, container: AvroRecords, spec_id: int, change: VersionChange
+    ) -> list[EntryRecord]:
         """The entries that there are in place of one; itself where it stays as it is."""
         path = normalise(entry.get(_PATH))
         if entry.status == Status.DELETED:
@@ -136,7 +138,7 @@ class Cleanser:
             if (entry.get(LOWER) or entry.get(UPPER)) and (path in self.hits or self.traces.in_bounds(entry)):
                 return [entry.with_file({**entry.file, **{entry.file_names[id_]: None for id_ in (LOWER, UPPER)}})]
             return [entry]
-        if (entry.get(_CONTENT) or 0) != Content.DATA:
+        if (entry.get(_CONTENT) or 0) != ManifestContent.DATA:
             return [] if (path, entry.get(_OFFSET)) in change.dropped else [entry]
         if path not in change.swaps:
             return [entry]
@@ -164,7 +166,7 @@ def _describe(row: Record, names: Mapping[int, str], new: _Edited) -> None:
             row[names[rows]] = sum(int(entry.get(_ROWS)) for entry in mine)
 
 
-def _totals(manifests: Iterable[Iterable[Entry]]) -> dict[str, str]:
+def _totals(manifests: Iterable[Iterable[EntryRecord]]) -> dict[str, str]:
     """What a version's summary counts, and the next commit counts on from."""
     total = dict.fromkeys(
         ("data-files", "records", "files-size", "delete-files", "position-deletes", "equality-deletes"), 0
@@ -175,10 +177,10 @@ def _totals(manifests: Iterable[Iterable[Entry]]) -> dict[str, str]:
                 continue
             content, rows = int(entry.get(_CONTENT) or 0), int(entry.get(_ROWS))
             total["files-size"] += int(entry.get(_BYTES))
-            if content == Content.DATA:
+            if content == ManifestContent.DATA:
                 total["data-files"] += 1
                 total["records"] += rows
             else:
                 total["delete-files"] += 1
-                total["position-deletes" if content == Content.POSITION_DELETES else "equality-deletes"] += rows
+                total["position-deletes" if content == ManifestContent.POSITION_DELETES else "equality-deletes"] += rows
     return {f"total-{name}": str(count) for name, count in total.items()}

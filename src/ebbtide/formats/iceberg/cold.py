@@ -1,7 +1,7 @@
 """An Iceberg table that a mirror writes, through pyiceberg and without a JVM: one commit a batch, exactly once.
 
-The position of the log that a commit brings the table to is a property of its snapshot: rows and position are there
-together, or neither is. The newest ancestor of the head that has one counts; whoever compacts or expires leaves it.
+The position of the log that a commit brings the table to is a property of its snapshot (`position`): rows and position
+are there together, or neither is.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from uuid import uuid4
 
 from ebbtide.errors import ConflictError, InputError, RefusedError, UnreadableError, kind_of
 from ebbtide.formats.iceberg.discover import sqlalchemy_url
+from ebbtide.formats.iceberg.position import PREFIX, Position, needed_for_position, position_of
 from ebbtide.model.dataset import Catalog
 from ebbtide.model.ids import DatasetId
 
@@ -24,29 +25,12 @@ if TYPE_CHECKING:
     from pyiceberg.expressions import BooleanExpression
     from pyiceberg.table import Table, Transaction
 
-_PREFIX = "ebbtide.hot."
 _DAY = 86_400_000_000
 _CANNOT = "a cold table lies in a catalog of type jdbc, rest, hive or glue"
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
-    """How far a server's log is in the cold table."""
-
-    system: str
-    timeline: int
-    at: int
-    source: str
-
-    def properties(self) -> dict[str, str]:
-        return {
-            f"{_PREFIX}system": self.system, f"{_PREFIX}timeline": str(self.timeline),
-            f"{_PREFIX}position": str(self.at), f"{_PREFIX}source": self.source,
-        }  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
+class ColdRange:
     """A time range of the cold table, `[first, last)`; a missing end is open."""
 
     column: str
@@ -102,22 +86,12 @@ class ColdTable:
         return self.table.schema().as_arrow()
 
     def position(self) -> Position | None:
-        """Of the newest ancestor of the head that has one."""
-        snapshot = self.table.current_snapshot()
-        while snapshot is not None:
-            said = dict(snapshot.summary.additional_properties) if snapshot.summary else {}
-            if f"{_PREFIX}position" in said:
-                return Position(
-                    said[f"{_PREFIX}system"], int(said[f"{_PREFIX}timeline"]), int(said[f"{_PREFIX}position"]),
-                    said[f"{_PREFIX}source"],
-                )  # fmt: skip
-            parent = snapshot.parent_snapshot_id
-            snapshot = None if parent is None else self.table.snapshot_by_id(parent)
-        return None
+        """How far the table is; None where nothing says so any more."""
+        return position_of(self.table.metadata)
 
     def remembered(self) -> Mapping[int, str] | None:
         """The columns of the source by their numbers, as `follow` was told them last."""
-        said = self.table.properties.get(f"{_PREFIX}columns")
+        said = self.table.properties.get(f"{PREFIX}columns")
         return None if said is None else {int(number): name for number, name in json.loads(said).items()}
 
     def differing(self, fields: Iterable[pa.Field]) -> tuple[list[pa.Field], list[str]]:
@@ -130,7 +104,7 @@ class ColdTable:
                 if field.name in days:
                     unfit.append(f"column {field.name} is called like the partition of the cold table")
                 grown.append(field)
-            elif (here := schema.find_type(field.name)) == wanted or _holds(here, wanted):
+            elif _is_same(here := schema.find_type(field.name), wanted) or _holds(here, wanted):
                 continue
             elif _holds(wanted, here):
                 grown.append(field)
@@ -142,7 +116,7 @@ class ColdTable:
     def source(self) -> str | None:
         """Whose rows these are, also where no snapshot says how far they are."""
         position = self.position()
-        return self.table.properties.get(f"{_PREFIX}source") if position is None else position.source
+        return self.table.properties.get(f"{PREFIX}source") if position is None else position.source
 
     def follow(self, grown: Iterable[pa.Field], columns: Mapping[int, str], source: str) -> None:
         """Take new and wider columns over, and remember the source's. No snapshot: rows come with the next commit."""
@@ -155,7 +129,7 @@ class ColdTable:
                 else:
                     update.add_column(field.name, _iceberg_type(field))
         told = json.dumps({str(number): name for number, name in sorted(columns.items())}, ensure_ascii=False)
-        transaction.set_properties({f"{_PREFIX}columns": told, f"{_PREFIX}source": source})
+        transaction.set_properties({f"{PREFIX}columns": told, f"{PREFIX}source": source})
         self._commit(transaction)
 
     def refresh(self) -> None:
@@ -175,13 +149,16 @@ class ColdTable:
         rows: pa.Table,
         position: Position,
         replace: Callable[[Iterator[pa.Table]], tuple[list[int], Iterable[pa.Table]]] | None = None,
-        spans: Iterable[Span] = (),
+        spans: Iterable[ColdRange] = (),
+        properties: Mapping[str, str] | None = None,
     ) -> None:
         """Append rows, and let `replace` look at the files of these spans: it says which of them go, and what comes.
 
         One commit with the position, on exactly the head that was read.
         """
         transaction = self.table.transaction()
+        if properties:
+            transaction.set_properties(dict(properties))
         going: list[Any] = []
         parts: Iterable[pa.Table] = [rows]
         if replace is not None:
@@ -214,22 +191,36 @@ class ColdTable:
         finally:
             self.refresh()
 
-    def delete(self, spans: Iterable[Span], position: Position) -> None:
+    def restate(self, properties: Mapping[str, str] | None = None) -> None:
+        """Let the head say how far it is where somebody compacted, or removed rows, since: what said so may expire.
+        With properties of the table, which go into the same commit.
+        """
+        position = self.position()
+        if position is not None and (properties or needed_for_position(self.table.metadata)):
+            self.commit(self.columns.empty_table(), position, properties=properties)
+
+    def counted(self) -> int:
+        """How many rows the head has, by its own summary."""
+        head = self.table.current_snapshot()
+        said = head.summary.additional_properties.get("total-records") if head and head.summary else None
+        return int(said or 0)
+
+    def delete(self, spans: Iterable[ColdRange], position: Position) -> None:
         """Remove the rows of these spans, and none beside them in the same files: what a person confirmed."""
         spans = list(spans)
         self.commit(self.columns.empty_table(), position, lambda files: outside(files, spans), spans)
 
-    def batches(self, span: Span, *, version: str | None = None) -> Iterator[pa.RecordBatch]:
+    def batches(self, span: ColdRange, *, version: str | None = None) -> Iterator[pa.RecordBatch]:
         """The rows of a span, of a version; the head's with every column, also one that came after it."""
         past = None if version in (None, self.version) else int(version or 0)
         scan = self.table.scan(row_filter=_filter(span), snapshot_id=past)
         yield from scan.to_arrow_batch_reader()
 
-    def rows(self, span: Span) -> int:
+    def rows(self, span: ColdRange) -> int:
         """How many rows of a span the head has."""
         return int(self.table.scan(row_filter=_filter(span)).count())
 
-    def _tasks(self, spans: Iterable[Span]) -> list[Any]:
+    def _tasks(self, spans: Iterable[ColdRange]) -> list[Any]:
         from pyiceberg.expressions import AlwaysFalse, Or
 
         wanted: BooleanExpression = AlwaysFalse()
@@ -303,7 +294,7 @@ def _by_day(rows: pa.Table, time: str) -> Iterator[tuple[int, pa.Table]]:
         yield int(day), rows.filter(pa.array(days == day))
 
 
-def outside(files: Iterator[pa.Table], spans: Sequence[Span]) -> tuple[list[int], list[pa.Table]]:
+def outside(files: Iterator[pa.Table], spans: Sequence[ColdRange]) -> tuple[list[int], list[pa.Table]]:
     """Which files hold rows of these spans, and their other rows."""
     import pyarrow as pa
 
@@ -317,7 +308,7 @@ def outside(files: Iterator[pa.Table], spans: Sequence[Span]) -> tuple[list[int]
     return going, kept
 
 
-def _inside(times: pa.ChunkedArray, spans: Iterable[Span]) -> Any:
+def _inside(times: pa.ChunkedArray, spans: Iterable[ColdRange]) -> Any:
     import numpy as np
     import pyarrow as pa
 
@@ -351,7 +342,7 @@ def _service(catalog: Catalog) -> Service:
     return SqlCatalog(catalog.name, uri=url, warehouse=catalog.warehouse, **more)
 
 
-def _filter(span: Span) -> BooleanExpression:
+def _filter(span: ColdRange) -> BooleanExpression:
     from pyiceberg.expressions import AlwaysTrue, And, GreaterThanOrEqual, LessThan
 
     # How pyiceberg is called does not show in its types.
@@ -371,6 +362,15 @@ def _literal(at: datetime, kind: str) -> str:
     return f"{at:%Y-%m-%dT%H:%M:%S.%f}" + ("+00:00" if kind == "timestamptz" else "")
 
 
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two types are one, whatever ids their elements have."""
+    from pyiceberg.types import ListType
+
+    if isinstance(one, ListType) and isinstance(other, ListType):
+        return bool(one.element_type == other.element_type)
+    return bool(one == other)
+
+
 def _holds(wide: Any, narrow: Any) -> bool:
     """Whether every value of the one is one of the other, by a change of type that Iceberg knows."""
     from pyiceberg.types import DecimalType, DoubleType, FloatType, IntegerType, LongType
@@ -384,5 +384,7 @@ def _iceberg_type(field: pa.Field) -> Any:
     import pyarrow as pa
     from pyiceberg.io.pyarrow import pyarrow_to_schema
 
+    if pa.types.is_list(field.type):
+        field = field.with_type(pa.list_(field.type.value_field.with_metadata({"PARQUET:field_id": "2"})))
     schema = pyarrow_to_schema(pa.schema([field.with_metadata({"PARQUET:field_id": "1"})]))
     return schema.fields[0].field_type

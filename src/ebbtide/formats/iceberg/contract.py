@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ebbtide.model.contract import IS_PII, Contract, Drift, is_pii_drift, statistics_drift, window_drift
+from ebbtide.model.contract import IS_PII, Contract, ContractDrift, is_pii_drift, statistics_drift, window_drift
 from ebbtide.spark.session import quote, quote_text
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def wanted_properties(contract: Contract) -> dict[str, str]:
     return found | {f"{_METRICS}{name}": "none" for name in contract.pii_columns}
 
 
-def drift(contract: Contract, properties: Mapping[str, str], columns: Mapping[str, str]) -> list[Drift]:  # noqa: ARG001
+def drift(contract: Contract, properties: Mapping[str, str], columns: Mapping[str, str]) -> list[ContractDrift]:  # noqa: ARG001
     text = properties.get(_WINDOW, "")
     days = int(text) / _DAY if text.isdigit() else None
     modes = {name: _mode(name, properties) for name in contract.pii_columns}

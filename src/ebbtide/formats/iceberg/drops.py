@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ebbtide.formats.conflicts import retry_on_conflict
 from ebbtide.formats.iceberg.avro import Status
-from ebbtide.formats.iceberg.java import CONFLICTS, Base, JavaTable
-from ebbtide.formats.iceberg.partitions import PartitionNames
+from ebbtide.formats.iceberg.java import CONFLICTS, Base, IcebergJavaTable
+from ebbtide.formats.iceberg.partitions import IcebergPartitionNames
 from ebbtide.model.removal import Drop
 
 
@@ -21,7 +21,7 @@ class _Live:
     partition: str | None
 
 
-def drop_files(table: JavaTable, drops: Sequence[Drop]) -> dict[str, str]:
+def drop_files(table: IcebergJavaTable, drops: Sequence[Drop]) -> dict[str, str]:
     """Commit the drops, branch by branch; gives those that were sent back, by object."""
     by_branch: dict[str, list[Drop]] = {}
     for drop in drops:
@@ -33,7 +33,7 @@ def drop_files(table: JavaTable, drops: Sequence[Drop]) -> dict[str, str]:
     return sent_back
 
 
-def _drop(table: JavaTable, branch: str, drops: Sequence[Drop]) -> dict[str, str]:
+def _drop(table: IcebergJavaTable, branch: str, drops: Sequence[Drop]) -> dict[str, str]:
     base = table.refresh()
     ref = base.files.table.refs.get(branch)
     if ref is None or ref.snapshot_ref_type != "branch":
@@ -60,7 +60,7 @@ def _drop(table: JavaTable, branch: str, drops: Sequence[Drop]) -> dict[str, str
 
 def _live_files(base: Base, head: int) -> dict[str, list[_Live]]:
     """The data files of a head, by their one spelling; a file that was added under two is there twice."""
-    names = PartitionNames(base.files.table)
+    names = IcebergPartitionNames(base.files.table)
     snapshot = base.files.table.snapshot_by_id(head)
     live: dict[str, list[_Live]] = {}
     for manifest in base.files.manifests(snapshot) if snapshot else ():

@@ -25,7 +25,7 @@ _BLOCK = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Container:
+class AvroRecords:
     """One Avro file of Iceberg's: its records as they are stored, its schema, and what its header says beside it."""
 
     records: list[Record]
@@ -34,7 +34,7 @@ class Container:
     codec: str
 
     @classmethod
-    def of(cls, content: bytes) -> Container:
+    def of(cls, content: bytes) -> AvroRecords:
         reader = fastavro.reader(BytesIO(content))
         codec = str(reader.codec)
         reader = fastavro.reader(BytesIO(without_compression(content)))
@@ -63,16 +63,16 @@ class Container:
     def partition_names(self) -> dict[int, str]:
         return _names(_inside(_inside(self.schema, _DATA_FILE), _PARTITION))
 
-    def knowing_row_ids(self) -> Container:
+    def knowing_row_ids(self) -> AvroRecords:
         """The same manifest with a place for the first row id of each file, which old schemas do not have."""
         if FIRST_ROW_ID in self.file_names:
             return self
         schema = json.loads(json.dumps(self.schema))
         field = {"name": "first_row_id", "type": ["null", "long"], "default": None, "field-id": FIRST_ROW_ID}
         _inside(schema, _DATA_FILE)["fields"].append(field)
-        return Container(self.records, schema, self.header, self.codec)
+        return AvroRecords(self.records, schema, self.header, self.codec)
 
-    def file_like(self, other: Container, file: Record) -> Record:
+    def file_like(self, other: AvroRecords, file: Record) -> Record:
         """A file as another manifest describes it, in the words of this one."""
         theirs, found = other.file_names, dict[str, Any]()
         for field in _inside(self.schema, _DATA_FILE)["fields"]:
@@ -117,7 +117,7 @@ def _inside(record: Any, id_: int) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class EntryRecord:
     """One entry of a manifest, by field ids."""
 
     record: Record
@@ -140,15 +140,15 @@ class Entry:
     def put(self, id_: int, value: object) -> None:
         self.file[self.file_names[id_]] = value
 
-    def with_file(self, file: Record) -> Entry:
+    def with_file(self, file: Record) -> EntryRecord:
         """The same of another file, or of what else is to be said of this one."""
-        return Entry({**self.record, self.names[_DATA_FILE]: file}, self.names, self.file_names)
+        return EntryRecord({**self.record, self.names[_DATA_FILE]: file}, self.names, self.file_names)
 
     def map(self, id_: int) -> dict[int, Any]:
         return {int(pair["key"]): pair["value"] for pair in self.get(id_) or ()}
 
 
-def entries_of(container: Container) -> Iterator[Entry]:
+def entries_of(container: AvroRecords) -> Iterator[EntryRecord]:
     names, file_names = container.names, container.file_names
     for record in container.records:
-        yield Entry(record, names, file_names)
+        yield EntryRecord(record, names, file_names)

@@ -13,10 +13,10 @@ from pyiceberg.table.metadata import TableMetadata
 
 from ebbtide.errors import ConflictError, EbbtideError, RefusedError, UnreadableError
 from ebbtide.formats.conflicts import ATTEMPTS, WriterWasFasterError, causes, retry_on_conflict
-from ebbtide.formats.erasing import Erased, Erasing, Erasure, Fate, Foreseen, Intend
+from ebbtide.formats.erasing import Erased, Erasing, Erasure, Fate, ForeseenVersion, Intend
 from ebbtide.formats.iceberg.heads import Heads, Known
-from ebbtide.formats.iceberg.history import History
-from ebbtide.formats.iceberg.java import CONFLICTS, JavaTable, open_table
+from ebbtide.formats.iceberg.history import TableVersions
+from ebbtide.formats.iceberg.java import CONFLICTS, IcebergJavaTable, open_table
 from ebbtide.formats.iceberg.metadata import MetadataFiles
 from ebbtide.formats.iceberg.named_since import refs_now
 from ebbtide.formats.iceberg.referenced import referenced, sizes_in
@@ -38,8 +38,8 @@ _METADATA = (".metadata.json", ".metadata.json.gz")
 _REFUSALS = ("CommitFailedException", "ValidationException")
 
 
-class _Iceberg(Erasing):
-    def foresee(self, erasure: Erasure, catalog: Catalog, spark: SparkSession) -> Mapping[str, Foreseen]:  # noqa: ARG002 - metadata only
+class _IcebergErasing(Erasing):
+    def foresee(self, erasure: Erasure, catalog: Catalog, spark: SparkSession) -> Mapping[str, ForeseenVersion]:  # noqa: ARG002 - metadata only
         files = MetadataFiles(erasure.found, catalog)
         survey = Survey(files, Traces(erasure.people, files.table))
         found = fates(survey, survey.holding(erasure.files), erasure, catalog)
@@ -55,7 +55,7 @@ class _Iceberg(Erasing):
         for _ in range(ATTEMPTS):
             heads.rewrite()
             tags.rewrite()
-            if (found := History(table, erasure, catalog, spark, known, intend, discard).rewrite()) is not None:
+            if (found := TableVersions(table, erasure, catalog, spark, known, intend, discard).rewrite()) is not None:
                 break
         else:
             raise ConflictError(f"{erasure.found.id}: rows of these people came again {ATTEMPTS} times")
@@ -115,7 +115,11 @@ class _Iceberg(Erasing):
 
 
 def _end(
-    table: JavaTable, erasure: Erasure, erased: Erased, catalog: Catalog, tell: Callable[[Mapping[str, int]], None]
+    table: IcebergJavaTable,
+    erasure: Erasure,
+    erased: Erased,
+    catalog: Catalog,
+    tell: Callable[[Mapping[str, int]], None],
 ) -> str | None:
     """Let versions end that hold somebody; or why they cannot, and with them no file."""
     if not erased.ending:
@@ -126,7 +130,7 @@ def _end(
     named = refs_now(base.files.table)
     for id_ in sorted(ending):
         if (kept := erasure.kept.get(str(id_))) is not None:
-            return kept
+            return kept.text
         if id_ in named:
             return f"{', '.join(sorted(named[id_]))} names a version that was to end"
     if ending:
@@ -137,15 +141,19 @@ def _end(
 
 
 def _cleanse(
-    table: JavaTable, erasure: Erasure, catalog: Catalog, spark: SparkSession, tell: Callable[[Mapping[str, int]], None]
+    table: IcebergJavaTable,
+    erasure: Erasure,
+    catalog: Catalog,
+    spark: SparkSession,
+    tell: Callable[[Mapping[str, int]], None],
 ) -> None:
     """Metadata alone: rows that came since are the next erasure's."""
     files = table.refresh().files
     known = Known(set(Survey(files, Traces(erasure.people, files.table)).every - erasure.files), set(erasure.files))
-    History(table, erasure, catalog, spark, known, tell, _discarding(table, erasure, catalog)).rewrite()
+    TableVersions(table, erasure, catalog, spark, known, tell, _discarding(table, erasure, catalog)).rewrite()
 
 
-def _discarding(table: JavaTable, erasure: Erasure, catalog: Catalog) -> Discard:
+def _discarding(table: IcebergJavaTable, erasure: Erasure, catalog: Catalog) -> Discard:
     unknown: list[BaseException] = []
 
     def discard(error: BaseException | None, paths: Collection[str]) -> None:
@@ -181,7 +189,7 @@ def _in_flight(going: Collection[str], erasure: Erasure, catalog: Catalog) -> se
     return {entry.path for entry in there if entry.modified is None or entry.modified > since}
 
 
-def _open(erasure: Erasure, catalog: Catalog, spark: SparkSession) -> JavaTable:
+def _open(erasure: Erasure, catalog: Catalog, spark: SparkSession) -> IcebergJavaTable:
     table = open_table(erasure.found, catalog, spark)
     if table is None:
         raise RefusedError(f"{erasure.found.id}: the catalog has no such table any more", hint="scan again")
@@ -215,8 +223,8 @@ def _nobody() -> None:
     """What is removed was written by this very call: no lease is asked for."""
 
 
-def _of(found: Mapping[int, Foreseen], fate: Fate) -> tuple[str, ...]:
+def _of(found: Mapping[int, ForeseenVersion], fate: Fate) -> tuple[str, ...]:
     return tuple(str(id_) for id_, each in sorted(found.items()) if each.fate is fate)
 
 
-ERASING = _Iceberg()
+ERASING = _IcebergErasing()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from ebbtide.formats.iceberg.avro import Content, Manifest, ManifestEntry, Status
+from ebbtide.formats.iceberg.avro import Manifest, ManifestContent, ManifestEntry, Status
 from ebbtide.formats.iceberg.metadata import MetadataFiles
-from ebbtide.formats.iceberg.partitions import PartitionNames
+from ebbtide.formats.iceberg.partitions import IcebergPartitionNames
 from ebbtide.model.dataset import FileRef, Role
 from ebbtide.model.history import Ref, RefKind, Transaction
 from ebbtide.model.paths import normalise
@@ -20,7 +20,7 @@ def files_of(
     files: MetadataFiles,
     refs: tuple[Ref, ...],
     transactions: tuple[Transaction, ...],
-    names: PartitionNames,
+    names: IcebergPartitionNames,
     store: Store,
 ) -> tuple[FileRef, ...]:
     folder = normalise(files.location).rsplit("/", 1)[0]
@@ -105,7 +105,7 @@ def _manifests(
 
 
 def _content_files(
-    files: MetadataFiles, heads: set[int], names: PartitionNames, masks: dict[int, int]
+    files: MetadataFiles, heads: set[int], names: IcebergPartitionNames, masks: dict[int, int]
 ) -> Iterator[FileRef]:
     """Data files, delete files and deletion vectors, from each distinct manifest once."""
     manifests: dict[str, Manifest] = {}
@@ -153,6 +153,6 @@ def _content_files(
 
 
 def _role(entry: ManifestEntry) -> Role:
-    if entry.content is Content.DATA:
+    if entry.content is ManifestContent.DATA:
         return Role.DATA
     return Role.DELETION_VECTOR if entry.format == "PUFFIN" else Role.DELETE_FILE

@@ -17,8 +17,8 @@ from ebbtide.errors import ConflictError
 from ebbtide.formats.conflicts import ATTEMPTS, retry_on_conflict
 from ebbtide.formats.erasing import Erasure, Intend
 from ebbtide.formats.iceberg.going import going_from, key_of
-from ebbtide.formats.iceberg.java import CONFLICTS, Base, JavaTable
-from ebbtide.formats.iceberg.rewrite import Discard, Rewriter, locations
+from ebbtide.formats.iceberg.java import CONFLICTS, Base, IcebergJavaTable
+from ebbtide.formats.iceberg.rewrite import Discard, IcebergRewriter, locations
 from ebbtide.formats.iceberg.staging import Staging, deletes_of
 from ebbtide.formats.iceberg.survey import Survey
 from ebbtide.formats.iceberg.traces import Traces
@@ -51,7 +51,7 @@ class Known:
         """
         return {each: files for each, files in self.made.items() if survey.every.issuperset(locations(files))}
 
-    def look(self, rewriter: Rewriter, tasks: Mapping[str, Any]) -> None:
+    def look(self, rewriter: IcebergRewriter, tasks: Mapping[str, Any]) -> None:
         """Look through what nobody looked through yet; where rows are redacted, through what the search found, too."""
         fresh = {path: task for path, task in tasks.items() if path not in self.seen}
         found = rewriter.found_in({path: task for path, task in fresh.items() if path not in self.hits})
@@ -66,7 +66,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Heads:
-    table: JavaTable
+    table: IcebergJavaTable
     erasure: Erasure
     spark: SparkSession
     known: Known
@@ -99,7 +99,7 @@ class Heads:
         fresh, hits = survey.beside(head, self.known.seen), survey.among(head, self.known.hits)
         if not fresh and not hits and not survey.deleting(snapshot):
             return False
-        rewriter = Rewriter(self.spark, self.table.java, self.erasure.people)
+        rewriter = IcebergRewriter(self.spark, self.table.java, self.erasure.people)
         with ExitStack() as until:
             tasks = dict(Staging(self.spark, self.table.java, until).tasks(head))
         self.known.look(rewriter, tasks)

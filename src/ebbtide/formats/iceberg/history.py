@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any
 from pyiceberg.table.metadata import TableMetadataUtil
 
 from ebbtide.formats.conflicts import retry_on_conflict
-from ebbtide.formats.erasing import Erasure, Fate, Foreseen, Intend
-from ebbtide.formats.iceberg.cleanse import Change, Cleanser, Described
-from ebbtide.formats.iceberg.edits import Container
+from ebbtide.formats.erasing import Erasure, Fate, ForeseenVersion, Intend
+from ebbtide.formats.iceberg.cleanse import Cleanser, Described, VersionChange
+from ebbtide.formats.iceberg.edits import AvroRecords
 from ebbtide.formats.iceberg.going import DeleteKey, going_from
 from ebbtide.formats.iceberg.heads import Known, Variant
-from ebbtide.formats.iceberg.java import CONFLICTS, Base, JavaTable
+from ebbtide.formats.iceberg.java import CONFLICTS, Base, IcebergJavaTable
 from ebbtide.formats.iceberg.logged import naming_people, with_log
 from ebbtide.formats.iceberg.referenced import referenced, sizes_in
-from ebbtide.formats.iceberg.rewrite import Discard, Rewriter, locations
+from ebbtide.formats.iceberg.rewrite import Discard, IcebergRewriter, locations
 from ebbtide.formats.iceberg.staging import Staging, deletes_of
 from ebbtide.formats.iceberg.survey import IN_PLACE, Survey, fates
 from ebbtide.formats.iceberg.traces import Traces
@@ -44,12 +44,12 @@ class _Wanted:
 
 
 @dataclass(slots=True)
-class History:
+class TableVersions:
     """The versions of one table. `made` are files that were written for it, by what they stand for, and `shared` those
     that a version of now has already: every version with the same deletes for a file has the same rows of it.
     """
 
-    table: JavaTable
+    table: IcebergJavaTable
     erasure: Erasure
     catalog: Catalog
     spark: SparkSession
@@ -60,7 +60,7 @@ class History:
     shared: dict[Variant, list[Any]] = field(default_factory=dict)
     _tries: int = 0
 
-    def rewrite(self) -> Mapping[int, Foreseen] | None:
+    def rewrite(self) -> Mapping[int, ForeseenVersion] | None:
         """Change what is to be changed, and say what became of each version; None, and nothing is changed, where the
         head of a branch holds somebody again: writers build on it, so it is not rewritten under its id.
         """
@@ -78,7 +78,7 @@ class History:
         """What of a commit is not known was said where it was made."""
         self.discard(None, [path for files in self.made.values() for path in locations(files)])
 
-    def _rewrite(self) -> Mapping[int, Foreseen] | None:
+    def _rewrite(self) -> Mapping[int, ForeseenVersion] | None:
         self._tries += 1
         base = self.table.refresh()
         survey = Survey(base.files, Traces(self.erasure.people, base.files.table))
@@ -111,7 +111,7 @@ class History:
 
     def _look(self, survey: Survey) -> dict[tuple[str, tuple[str, ...]], Any]:
         """Look through what came since in any version; gives a bare task for each file of somebody."""
-        rewriter = Rewriter(self.spark, self.table.java, self.erasure.people)
+        rewriter = IcebergRewriter(self.spark, self.table.java, self.erasure.people)
         found: dict[Variant, Any] = {}
         with ExitStack() as until:
             staging = Staging(self.spark, self.table.java, until)
@@ -156,16 +156,18 @@ class History:
             if layer is None:
                 layers.append(layer := {})
             layer[variant[0]] = variant
-        rewriter = Rewriter(self.spark, self.table.java, self.erasure.people)
+        rewriter = IcebergRewriter(self.spark, self.table.java, self.erasure.people)
         for layer in layers:
             made = rewriter.left_of_each({path: tasks[v] for path, v in layer.items()}, self.discard)
             self.made |= {layer[path]: files for path, files in made.items()}
             self.known.seen |= {path for files in made.values() for path in locations(files)}
 
-    def _changes(self, wanted: Mapping[int, _Wanted]) -> dict[int, Change]:
+    def _changes(self, wanted: Mapping[int, _Wanted]) -> dict[int, VersionChange]:
         described = self._described({each for one in wanted.values() for each in one.variants.values()})
         return {
-            id_: Change({path: described[variant] for path, variant in one.variants.items()}, one.variants, one.dropped)
+            id_: VersionChange(
+                {path: described[variant] for path, variant in one.variants.items()}, one.variants, one.dropped
+            )
             for id_, one in wanted.items()
         }
 
@@ -179,7 +181,7 @@ class History:
                 by_spec.setdefault(int(file.specId()), {})[normalise(str(file.location()))] = file
         records: dict[str, Described] = {}
         for spec_id, files in by_spec.items():
-            container = Container.of(self.table.described(spec_id, files.values()))
+            container = AvroRecords.of(self.table.described(spec_id, files.values()))
             names, file_names = container.names, container.file_names
             for record in container.records:
                 records[normalise(record[names[2]][file_names[100]])] = (container, record[names[2]])
@@ -191,8 +193,8 @@ class History:
         self,
         base: Base,
         survey: Survey,
-        found: Mapping[int, Foreseen],
-        changes: Mapping[int, Change],
+        found: Mapping[int, ForeseenVersion],
+        changes: Mapping[int, VersionChange],
         cleanser: Cleanser,
     ) -> dict[str, Any] | None:
         """The table's metadata as it is to be; None where there is nothing to change."""
@@ -204,7 +206,7 @@ class History:
             id_ = snapshot["snapshot-id"]
             if str(id_) in self.erasure.kept or found[id_].fate in (Fate.STAYS, Fate.EXPIRES):
                 continue
-            new = cleanser.version(snapshot, changes.get(id_, Change()))
+            new = cleanser.version(snapshot, changes.get(id_, VersionChange()))
             if new is not None:
                 document["snapshots"][n], changed = new, True
         for kind in ("statistics", "partition-statistics"):

@@ -14,6 +14,7 @@ from pyiceberg.table.metadata import TableMetadata
 
 from ebbtide.errors import RefusedError, UnreadableError
 from ebbtide.formats.iceberg.metadata import MetadataFiles
+from ebbtide.formats.iceberg.position import PREFIX
 from ebbtide.model.dataset import Catalog, TableHandle
 from ebbtide.model.ids import DatasetId
 from ebbtide.model.paths import normalise
@@ -47,7 +48,7 @@ class Base:
         return found
 
 
-class JavaTable:
+class IcebergJavaTable:
     def __init__(self, found: TableHandle, catalog: Catalog, table: Any, jvm: Any) -> None:
         self.found, self._catalog = found, catalog
         self._table, self._jvm = table, jvm
@@ -176,7 +177,22 @@ class JavaTable:
         overwrite.deleteFiles(out, gone)
         for file in new:
             overwrite.addFile(file)
+        for key, value in self._mirrored(head).items():
+            overwrite.set(key, value)
         overwrite.commit()
+
+    def _mirrored(self, head: int) -> dict[str, str]:
+        """How far the mirror of a hot table is in this one: who lets versions end that say it, says it again."""
+        if self._table.properties().get(f"{PREFIX}source") is None:
+            return {}
+        snapshot = self._table.snapshot(head)
+        while snapshot is not None:
+            said = dict(snapshot.summary())
+            if f"{PREFIX}position" in said:
+                return {key: value for key, value in said.items() if key.startswith(PREFIX)}
+            parent = snapshot.parentId()
+            snapshot = None if parent is None else self._table.snapshot(parent)
+        return {}
 
     def delete_files_of(self, base: Base, head: int) -> list[Any]:
         """Every live delete file of a version, those that apply to nothing any more, too."""
@@ -220,10 +236,10 @@ class JavaTable:
         return bytes(out.toByteArray())
 
 
-def open_table(found: TableHandle, catalog: Catalog, spark: SparkSession) -> JavaTable | None:
+def open_table(found: TableHandle, catalog: Catalog, spark: SparkSession) -> IcebergJavaTable | None:
     """The table as its catalog has it now, nothing cached; None where it has none of that name."""
     table = load_table(found.id, spark)
-    return None if table is None else JavaTable(found, catalog, table, spark._jvm)
+    return None if table is None else IcebergJavaTable(found, catalog, table, spark._jvm)
 
 
 def load_table(id_: DatasetId, spark: SparkSession) -> Any:

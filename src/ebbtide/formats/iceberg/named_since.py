@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import SnapshotRef, SnapshotRefType
 
+from ebbtide.formats.iceberg.position import needed_for_position
+
 
 def refs_now(table: TableMetadata) -> dict[int, list[str]]:
     """The snapshots that a branch or tag names, with the names."""
@@ -38,6 +40,8 @@ def kept_now(planned: TableMetadata, now: TableMetadata) -> dict[str, str]:
         staged_as = snapshot.summary.additional_properties.get("wap.id") if snapshot.summary else None
         if str(snapshot.snapshot_id) in picked or staged_as in published:
             kept[str(snapshot.snapshot_id)] = "it was published since the plan"
+    for id_ in needed_for_position(now):
+        kept[str(id_)] = "a mirror knows by it how far the log is in the table"
     for id_, names in refs_now(now).items():
         kept[str(id_)] = f"{', '.join(sorted(names))} names it"
     return kept

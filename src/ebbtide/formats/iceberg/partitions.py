@@ -31,7 +31,7 @@ _NANOS = (TimestampNanoType, TimestamptzNanoType)
 _INSTANTS = (TimestampType, TimestamptzType, *_NANOS)
 
 
-class PartitionNames:
+class IcebergPartitionNames:
     """Turns a partition tuple of any of a table's specs into its id, and remembers what it says of its date."""
 
     def __init__(self, table: TableMetadata) -> None:
@@ -116,7 +116,7 @@ def _day_of_micros(value: int) -> date | None:
 
 
 def partitions_of(
-    files: Iterable[FileRef], names: PartitionNames, transactions: Iterable[Transaction], main: set[str]
+    files: Iterable[FileRef], names: IcebergPartitionNames, transactions: Iterable[Transaction], main: set[str]
 ) -> tuple[Partition, ...]:
     """The partitions of the main branch, from the data files that its head references (their paths in `main`)."""
     times = {t.id: t.committed_at for t in transactions}

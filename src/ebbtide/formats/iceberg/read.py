@@ -12,7 +12,8 @@ from pyiceberg.types import StructType
 from ebbtide.formats.base import Depth
 from ebbtide.formats.iceberg.files import files_of
 from ebbtide.formats.iceberg.metadata import MetadataFiles
-from ebbtide.formats.iceberg.partitions import PartitionNames, partitions_of
+from ebbtide.formats.iceberg.partitions import IcebergPartitionNames, partitions_of
+from ebbtide.formats.iceberg.position import POSITION, needed_for_position
 from ebbtide.formats.iceberg.transactions import refs_of, transactions_of
 from ebbtide.model.dataset import Catalog, Column, FileRef, Reading, Role, TableHandle
 from ebbtide.model.history import Ref, Transaction
@@ -43,7 +44,7 @@ def read(found: TableHandle, catalog: Catalog, depth: Depth) -> Reading:
         )  # fmt: skip
     short = list(_short_lists(files))
     unknown += short
-    names = PartitionNames(table)
+    names = IcebergPartitionNames(table)
     referenced = files_of(files, refs, transactions, names, open_store(files.location, catalog.options))
     partitions = partitions_of(referenced, names, transactions, _of_main(referenced, refs, transactions))
     return Reading(
@@ -87,7 +88,7 @@ def _columns(schema: Schema) -> tuple[Column, ...]:
 
 
 def _floors(files: MetadataFiles) -> dict[str, str]:
-    """Settings that people made and that no cleanup may go below."""
+    """Settings of people that no cleanup may go below, and the versions by which a mirror knows its place."""
     table = files.table
     floors = {key: table.properties[key] for key in _FLOORS if key in table.properties}
     for name, ref in sorted(table.refs.items()):
@@ -97,6 +98,8 @@ def _floors(files: MetadataFiles) -> dict[str, str]:
             "max-ref-age-ms": ref.max_ref_age_ms,
         }
         floors |= {f"ref.{name}.{key}": str(value) for key, value in settings.items() if value is not None}
+    if needed := needed_for_position(table):
+        floors[f"versions:{POSITION}"] = ",".join(map(str, needed))
     return floors
 
 

@@ -14,7 +14,7 @@ from pyiceberg.table.metadata import TableMetadata
 from ebbtide.errors import RefusedError
 from ebbtide.formats.conflicts import retry_on_conflict
 from ebbtide.formats.iceberg.drops import drop_files
-from ebbtide.formats.iceberg.java import CONFLICTS, JavaTable, drop_from_catalog, open_table
+from ebbtide.formats.iceberg.java import CONFLICTS, IcebergJavaTable, drop_from_catalog, open_table
 from ebbtide.formats.iceberg.metadata import MetadataFiles
 from ebbtide.formats.iceberg.named_since import kept_now
 from ebbtide.formats.row_deletes import delete_rows
@@ -38,7 +38,7 @@ def commit(removal: Removal, catalog: Catalog, spark: SparkSession) -> Committed
     if table is None:
         raise RefusedError(f"{removal.found.id}: the catalog has no such table any more", hint="scan again")
     table.refresh()
-    work = _Work(removal, table, MetadataFiles(removal.found, catalog).table, spark)
+    work = _TableRemoval(removal, table, MetadataFiles(removal.found, catalog).table, spark)
     sent_back = work.drop_branches()
     sent_back |= drop_files(table, removal.drops)
     sent_back |= work.delete_rows()
@@ -58,11 +58,11 @@ def commit(removal: Removal, catalog: Catalog, spark: SparkSession) -> Committed
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
+class _TableRemoval:
     """One removal on one table. `planned` is the metadata that the plan looked at."""
 
     removal: Removal
-    table: JavaTable
+    table: IcebergJavaTable
     planned: TableMetadata
     spark: SparkSession
 
@@ -116,7 +116,7 @@ class _Work:
         return sent_back
 
 
-def _drop_table(removal: Removal, table: JavaTable | None, catalog: Catalog, spark: SparkSession) -> Committed:
+def _drop_table(removal: Removal, table: IcebergJavaTable | None, catalog: Catalog, spark: SparkSession) -> Committed:
     """Let the catalog forget the table. In a Hadoop catalog the folder is the table: it goes with its last files.
 
     Never with PURGE, which follows references into files of other tables; and a Hadoop catalog's own drop removes the

@@ -28,7 +28,7 @@ Discard = Callable[[BaseException | None, Collection[str]], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Rewriter:
+class IcebergRewriter:
     """One table in a session, and those who are to leave it."""
 
     spark: SparkSession

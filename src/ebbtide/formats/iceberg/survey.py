@@ -9,9 +9,9 @@ from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.transforms import VoidTransform
 
-from ebbtide.formats.erasing import Erasure, Fate, Foreseen, History
-from ebbtide.formats.iceberg.avro import Content, Manifest, Status
-from ebbtide.formats.iceberg.edits import Container, entries_of
+from ebbtide.formats.erasing import Erasure, Fate, ForeseenVersion, VersionFate
+from ebbtide.formats.iceberg.avro import Manifest, ManifestContent, Status
+from ebbtide.formats.iceberg.edits import AvroRecords, entries_of
 from ebbtide.formats.iceberg.metadata import MetadataFiles
 from ebbtide.formats.iceberg.traces import Traces
 from ebbtide.formats.iceberg.transactions import refs_of, staged_of
@@ -113,9 +113,9 @@ class Survey:
         if manifest.path not in self._deleting:
             live = (
                 entry
-                for entry in entries_of(Container.of(self.files.content(manifest.path)))
+                for entry in entries_of(AvroRecords.of(self.files.content(manifest.path)))
                 if entry.status != Status.DELETED
-                and entry.get(_CONTENT) != Content.DATA
+                and entry.get(_CONTENT) != ManifestContent.DATA
                 and str(entry.get(_FORMAT)).upper() != _VECTORS
             )
             self._deleting[manifest.path] = frozenset(
@@ -124,36 +124,38 @@ class Survey:
         return self._deleting[manifest.path]
 
 
-def fates(survey: Survey, holding: Collection[int], erasure: Erasure, catalog: Catalog) -> Mapping[int, Foreseen]:
+def fates(
+    survey: Survey, holding: Collection[int], erasure: Erasure, catalog: Catalog
+) -> Mapping[int, ForeseenVersion]:
     """What becomes of each version; the head of a branch is a version of before once the branch was rewritten."""
     table, tags = survey.table, set(tags_of(survey.table).values())
     staged = staged_of(table.snapshots, refs_of(survey.files))
-    found: dict[int, Foreseen] = {}
+    found: dict[int, ForeseenVersion] = {}
     for snapshot in table.snapshots:
         id_ = snapshot.snapshot_id
         if id_ not in holding:
-            found[id_] = Foreseen(Fate.CLEAN)
+            found[id_] = ForeseenVersion(Fate.CLEAN)
         elif (why := erasure.kept.get(str(id_))) is not None:
-            found[id_] = Foreseen(Fate.STAYS, why)
+            found[id_] = ForeseenVersion(Fate.STAYS, why.text)
         else:
             found[id_] = _fate(snapshot, survey, erasure.history, id_ in tags, catalog)
             if id_ in staged and found[id_].fate is Fate.EXPIRES:
-                found[id_] = Foreseen(Fate.STAYS, "it is staged: before it is published it may not end")
+                found[id_] = ForeseenVersion(Fate.STAYS, "it is staged: before it is published it may not end")
     return found
 
 
-def _fate(snapshot: Snapshot, survey: Survey, history: History, tagged: bool, catalog: Catalog) -> Foreseen:
-    if history is History.REFUSE:
-        return Foreseen(Fate.STAYS, "its table says that versions stay until retention takes them")
-    wanted = history is History.REWRITE or (history is History.REFS and tagged)
+def _fate(snapshot: Snapshot, survey: Survey, history: VersionFate, tagged: bool, catalog: Catalog) -> ForeseenVersion:
+    if history is VersionFate.REFUSE:
+        return ForeseenVersion(Fate.STAYS, "its table says that versions stay until retention takes them")
+    wanted = history is VersionFate.REWRITE or (history is VersionFate.REFS and tagged)
     why = _not_in_place(snapshot, survey, catalog) if wanted else None
     if wanted and why is None:
-        return Foreseen(Fate.REWRITTEN)
+        return ForeseenVersion(Fate.REWRITTEN)
     if tagged and wanted and _is_as_now(snapshot, survey.table):
-        return Foreseen(Fate.EXPIRES, f"{why}; its tags are put on a version without them")
+        return ForeseenVersion(Fate.EXPIRES, f"{why}; its tags are put on a version without them")
     if tagged:
-        return Foreseen(Fate.STAYS, why or "its table says that tags are not rewritten")
-    return Foreseen(Fate.EXPIRES, why)
+        return ForeseenVersion(Fate.STAYS, why or "its table says that tags are not rewritten")
+    return ForeseenVersion(Fate.EXPIRES, why)
 
 
 def _not_in_place(snapshot: Snapshot, survey: Survey, catalog: Catalog) -> str | None:

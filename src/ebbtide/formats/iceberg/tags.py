@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ebbtide.formats.conflicts import retry_on_conflict
 from ebbtide.formats.erasing import Erasure, Fate
 from ebbtide.formats.iceberg.heads import Heads
-from ebbtide.formats.iceberg.java import CONFLICTS, JavaTable
+from ebbtide.formats.iceberg.java import CONFLICTS, IcebergJavaTable
 from ebbtide.formats.iceberg.survey import Survey, fates, tags_of
 from ebbtide.formats.iceberg.traces import Traces
 from ebbtide.model.dataset import Catalog
@@ -23,7 +23,7 @@ _MADE = "ebbtide_erasing_"
 
 @dataclass(frozen=True, slots=True)
 class Tags:
-    table: JavaTable
+    table: IcebergJavaTable
     erasure: Erasure
     catalog: Catalog
     heads: Heads

@@ -16,7 +16,7 @@ from pyiceberg.transforms import BucketTransform, IdentityTransform, TruncateTra
 from pyiceberg.types import DecimalType, IcebergType, IntegerType, LongType, PrimitiveType, StringType
 
 from ebbtide.formats.erasing import People
-from ebbtide.formats.iceberg.edits import Entry, Record
+from ebbtide.formats.iceberg.edits import EntryRecord, Record
 
 PATH, LOWER, UPPER = 100, 125, 128
 _PARTITION = 102
@@ -48,7 +48,7 @@ class Traces:
         plain = {name for id_, name in self._columns.items() if isinstance(self._types[id_], PrimitiveType)}
         return plain == set(self._people.columns)
 
-    def may_hold(self, entry: Entry) -> bool:
+    def may_hold(self, entry: EntryRecord) -> bool:
         """Whether a data file may hold one of them, where `by_bounds`: without a bound it may."""
         low, high = entry.map(LOWER), entry.map(UPPER)
         return any(
@@ -56,7 +56,7 @@ class Traces:
             for id_, name in self._columns.items()
         )
 
-    def in_bounds(self, entry: Entry) -> bool:
+    def in_bounds(self, entry: EntryRecord) -> bool:
         """Whether a file may hold one of them, by its bounds alone."""
         low, high = entry.map(LOWER), entry.map(UPPER)
         if not low and not high:
@@ -66,7 +66,7 @@ class Traces:
             for id_, name in self._columns.items()
         )
 
-    def in_deleting(self, entry: Entry) -> bool:
+    def in_deleting(self, entry: EntryRecord) -> bool:
         """Whether a file of deletes may hold one of them: those columns count that it has."""
         there = {*entry.map(_SIZES), *entry.map(_COUNTS)}
         known = {*(entry.get(_EQUALITY_IDS) or ()), *there} if there else self._columns.keys()
@@ -77,7 +77,7 @@ class Traces:
             if id_ in known
         )
 
-    def in_partition(self, spec_id: int, entry: Entry, names: Mapping[int, str]) -> bool:
+    def in_partition(self, spec_id: int, entry: EntryRecord, names: Mapping[int, str]) -> bool:
         """Whether the partition of a file may be called by one of them."""
         values = entry.get(_PARTITION) or {}
         return any(

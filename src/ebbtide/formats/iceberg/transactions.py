@@ -9,7 +9,7 @@ from pyiceberg.table.snapshots import Operation, Snapshot
 
 from ebbtide.formats.iceberg.avro import Manifest, Status
 from ebbtide.formats.iceberg.metadata import MetadataFiles
-from ebbtide.model.history import Change, Ref, RefKind, Transaction, kind_of, starts_view
+from ebbtide.model.history import FileChange, Ref, RefKind, Transaction, kind_of, starts_view
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MAIN = "main"
@@ -77,7 +77,7 @@ def _transaction(files: MetadataFiles, snapshot: Snapshot, all_: list[Snapshot],
     )
 
 
-def _change(files: MetadataFiles, snapshot: Snapshot, all_: list[Snapshot]) -> Change:
+def _change(files: MetadataFiles, snapshot: Snapshot, all_: list[Snapshot]) -> FileChange:
     properties = _properties(snapshot)
     if snapshot.summary is None or not any(key in properties for key in _COUNTS):
         added, removed, deletes = _counts_from_manifests(files, snapshot)
@@ -88,7 +88,7 @@ def _change(files: MetadataFiles, snapshot: Snapshot, all_: list[Snapshot]) -> C
     keeps = True if not removed else _keeps(files, snapshot)
     rewrite = snapshot.summary is not None and snapshot.summary.operation == Operation.REPLACE
     revives = bool(removed) and not keeps and _revives(files, snapshot, all_)
-    return Change(added, removed, keeps, bool(deletes), rewrite, revives)
+    return FileChange(added, removed, keeps, bool(deletes), rewrite, revives)
 
 
 _COUNTS = ("added-data-files", "deleted-data-files", "total-data-files", "added-delete-files")

@@ -11,20 +11,20 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from ebbtide.errors import UnreadableError
-from ebbtide.formats.iceberg.edits import Container, Entry, entries_of
+from ebbtide.formats.iceberg.edits import AvroRecords, EntryRecord, entries_of
 from ebbtide.formats.iceberg.java import load_table
 from ebbtide.formats.iceberg.key_deletes import keys_in, may_tell
 from ebbtide.formats.iceberg.metadata import MetadataFiles
 from ebbtide.formats.iceberg.staging import Staging, deletes_of
 from ebbtide.formats.iceberg.traces import PATH, Traces
-from ebbtide.formats.versions import PART, Look, Retained, Stored
+from ebbtide.formats.versions import PART, Retained, VersionLook, VersionRows
 from ebbtide.model.paths import normalise
 
 
-class _Table:
+class _IcebergVersionTable:
     """One table in the session's JVM, and the tasks of its versions."""
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, look: VersionLook) -> None:
         found = load_table(look.retained.found.id, look.spark)
         if found is None:
             id_ = str(look.retained.found.id)
@@ -39,24 +39,24 @@ class _Table:
     def bare(self, task: Any) -> Any:
         return self._staging.bare(task)
 
-    def keys_in(self, deletes: dict[str, Entry]) -> Iterator[Stored]:
+    def keys_in(self, deletes: dict[str, EntryRecord]) -> Iterator[VersionRows]:
         return keys_in(self._staging, self._files, deletes)
 
-    def staged(self, tasks: Collection[Any], held: dict[str, int]) -> Stored:
+    def staged(self, tasks: Collection[Any], held: dict[str, int]) -> VersionRows:
         """The rows of these tasks; of each file no more than one."""
         from pyspark.sql import functions as F
 
         frame = self._staging.read(self._staging.stage(tasks))
-        return Stored(frame.withColumn(PART, F.input_file_name()), held)
+        return VersionRows(frame.withColumn(PART, F.input_file_name()), held)
 
 
-class _Iceberg:
-    def stored(self, look: Look, /) -> tuple[Stored, ...]:
+class _IcebergVersions:
+    def stored(self, look: VersionLook, /) -> tuple[VersionRows, ...]:
         tasks, held = list[Any](), dict[str, int]()
         retained, (clear, keys) = look.retained, _told(look)
         if retained.data and retained.data.keys() <= clear and not keys:
             return ()
-        table = _Table(look)
+        table = _IcebergVersionTable(look)
         for position, mine in retained.covering():
             wanted = mine - clear
             for path, task in table.tasks(retained.ids[position]) if wanted else ():
@@ -70,12 +70,12 @@ class _Iceberg:
         by_key = table.keys_in(keys) if keys else ()
         return (*((table.staged(tasks, held),) if tasks else ()), *by_key)
 
-    def visible(self, look: Look, parts: Collection[str], /) -> tuple[Stored, ...]:
+    def visible(self, look: VersionLook, parts: Collection[str], /) -> tuple[VersionRows, ...]:
         retained = look.retained
         bits = retained.hiding & retained.readable & _any_of(retained, parts)
         if not bits:
             return ()
-        table, found = _Table(look), dict[tuple[str, ...], tuple[str, Any, int]]()
+        table, found = _IcebergVersionTable(look), dict[tuple[str, ...], tuple[str, Any, int]]()
         for position in retained.positions(bits):
             for path, task in table.tasks(retained.ids[position]):
                 deletes = deletes_of(task) if path in parts else ()
@@ -100,7 +100,7 @@ class _Iceberg:
         )
 
 
-def _told(look: Look) -> tuple[frozenset[str], dict[str, Entry]]:
+def _told(look: VersionLook) -> tuple[frozenset[str], dict[str, EntryRecord]]:
     """What metadata says of those who are looked for: the data files that hold none of them, by their bounds in every
     manifest that has them, and deletes that may be by the key of one.
     """
@@ -120,7 +120,7 @@ def _clear(files: MetadataFiles, traces: Traces) -> frozenset[str]:
         for manifest in files.manifests(snapshot):
             if manifest.holds_data and manifest.path not in opened:
                 opened.add(manifest.path)
-                for entry in entries_of(Container.of(files.content(manifest.path))):
+                for entry in entries_of(AvroRecords.of(files.content(manifest.path))):
                     (others if traces.may_hold(entry) else clear).add(normalise(entry.get(PATH)))
     return frozenset(clear - others)
 
@@ -132,4 +132,4 @@ def _any_of(retained: Retained, parts: Collection[str]) -> int:
     return found
 
 
-VERSIONS = _Iceberg()
+VERSIONS = _IcebergVersions()

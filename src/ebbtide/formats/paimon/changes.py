@@ -11,9 +11,9 @@ from itertools import accumulate
 from operator import or_
 
 from ebbtide.errors import UnreadableError
-from ebbtide.formats.paimon.lines import MAIN, Commit, Line, Lines
+from ebbtide.formats.paimon.lines import MAIN, BranchLine, BranchLines, PaimonCommit
 from ebbtide.formats.paimon.manifests import Files, Manifests
-from ebbtide.model.history import Change, Kind, Transaction, kind_of, starts_view
+from ebbtide.model.history import FileChange, Transaction, TransactionKind, kind_of, starts_view
 
 Stay = tuple[str, int, int]
 """A file, the position of the first version that holds it, and that of the first one that does not any more."""
@@ -60,7 +60,7 @@ class Tracks:
         return masks
 
 
-def walk(subject: str, lines: Lines, manifests: Manifests, *, files: bool) -> Tracks:
+def walk(subject: str, lines: BranchLines, manifests: Manifests, *, files: bool) -> Tracks:
     """Walk every line. Without `files` only transactions are found, and only the deltas' entries are needed."""
     tracks = Tracks()
     for line in lines.lines:
@@ -68,13 +68,21 @@ def walk(subject: str, lines: Lines, manifests: Manifests, *, files: bool) -> Tr
             _walk_run(subject, line, run, lines, manifests, tracks, files)
     for id_, commit in lines.changelogs():
         # No branch reaches it: it goes with every policy that selects the table, by its age.
-        found = Transaction(id_, None, Kind.METADATA, commit.committed_at, starts_view=False, operation="CHANGELOG")
+        found = Transaction(
+            id_, None, TransactionKind.METADATA, commit.committed_at, starts_view=False, operation="CHANGELOG"
+        )
         tracks.transactions[id_] = found
     return tracks
 
 
 def _walk_run(
-    subject: str, line: Line, run: list[Commit], lines: Lines, manifests: Manifests, tracks: Tracks, files: bool
+    subject: str,
+    line: BranchLine,
+    run: list[PaimonCommit],
+    lines: BranchLines,
+    manifests: Manifests,
+    tracks: Tracks,
+    files: bool,
 ) -> None:
     live = manifests.net([run[0].base])[0] if files else {}
     vectors: frozenset[str] | None = frozenset() if run[0].number == 1 else None
@@ -120,13 +128,13 @@ def _walk_run(
 class _Step:
     """What one commit changed: data files, and files of deletion vectors that were not there before."""
 
-    commit: Commit
+    commit: PaimonCommit
     added: Files
     removed: Files
     vectors: frozenset[str]
 
 
-def _deletes_rows(commit: Commit, manifests: Manifests) -> bool:
+def _deletes_rows(commit: PaimonCommit, manifests: Manifests) -> bool:
     """Whether what calls itself a compaction is a delete: one by deletion vectors is committed so, and moves no file.
 
     A compaction proper lists files, if only at another level.
@@ -134,7 +142,7 @@ def _deletes_rows(commit: Commit, manifests: Manifests) -> bool:
     return commit.operation == "COMPACT" and not any(True for _ in manifests.mentioned(commit.delta))
 
 
-def _new_vectors(commit: Commit, before: frozenset[str] | None, manifests: Manifests) -> frozenset[str]:
+def _new_vectors(commit: PaimonCommit, before: frozenset[str] | None, manifests: Manifests) -> frozenset[str]:
     vectors = manifests.vectors(commit.index)
     if before is not None:
         return vectors - before
@@ -150,7 +158,7 @@ def _partitions(step: _Step, manifests: Manifests) -> set[int]:
 
 def _transaction(id_: str, parent: str | None, step: _Step, keeps: bool, manifests: Manifests) -> Transaction:
     added, removed = step.added.values(), step.removed.values()
-    change = Change(
+    change = FileChange(
         added=len(added),
         removed=len(removed),
         keeps=keeps,
@@ -178,7 +186,7 @@ def _check_count(subject: str, id_: str, said: int, walked: int) -> None:
         raise _not_a_sum(subject, id_, said, walked)
 
 
-def _check_head(subject: str, id_: str, commit: Commit, live: Files, manifests: Manifests) -> None:
+def _check_head(subject: str, id_: str, commit: PaimonCommit, live: Files, manifests: Manifests) -> None:
     """The sum of all changes must be what a reader of the head sees: whatever differs was not understood."""
     whole, _ = manifests.net([commit.base, commit.delta])
     if whole.keys() != live.keys():

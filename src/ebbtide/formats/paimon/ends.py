@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from ebbtide.formats.erasing import Fate, Foreseen, History
-from ebbtide.formats.paimon.lines import MAIN, Line, Lines
-from ebbtide.model.reasons import Code, code_of
+from ebbtide.formats.erasing import Fate, ForeseenVersion, VersionFate
+from ebbtide.formats.paimon.lines import MAIN, BranchLine, BranchLines
+from ebbtide.model.reasons import Code, Reason, code_of
 
 ERASER = "ebbtide-erasure-"
 """How the commit user of an erasure's own commits begins (`Rewriting.java`)."""
@@ -20,15 +20,15 @@ _HEADS_ONLY = "only heads are rewritten (history: refuse)"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class EndingRules:
     """What decides: `holding` are the ids of versions that hold a file in which somebody is. Where a reader `merges`
     files nobody can say so of a version, and any may.
     """
 
     holding: Collection[str]
     merges: bool
-    history: History = History.REWRITE
-    kept: Mapping[str, str] = field(default_factory=dict)
+    history: VersionFate = VersionFate.REWRITE
+    kept: Mapping[str, Reason] = field(default_factory=dict)
     ahead: bool = False
     """Whether heads are still to be rewritten, and end with what is before them."""
 
@@ -43,10 +43,10 @@ class Ends:
     """Versions that should end and stay, each with why."""
 
 
-def ends_of(lines: Lines, asked: Asked) -> Ends:
+def ends_of(lines: BranchLines, asked: EndingRules) -> Ends:
     """What ends on every line. What a branch has to keep, main keeps, too: they are one version."""
     found = Ends()
-    left: dict[str, str] = dict(asked.kept)
+    left: dict[str, str] = {id_: why.text for id_, why in asked.kept.items()}
     unsure = not any(_of_eraser(line) for line in lines.lines) and not asked.holding
     for line in sorted(lines.lines, key=lambda line: line.name == MAIN):
         below = _below(line, lines, asked, unsure=unsure)
@@ -73,20 +73,20 @@ def _after(first: str, why: str) -> str:
     return why if code_of(why) is Code.FLOOR else _ORDER.format(first, why)
 
 
-def _remaining(line: Line, found: Ends) -> Collection[int]:
+def _remaining(line: BranchLine, found: Ends) -> Collection[int]:
     return [number for number in line.snapshots if number not in found.numbers[line.name]]
 
 
-def _kept_by_tags(lines: Lines) -> set[str]:
+def _kept_by_tags(lines: BranchLines) -> set[str]:
     return {lines.id_of(line.name, tag.number) for line in lines.lines for tag in line.tags.values() if not tag.apart}
 
 
-def _of_eraser(line: Line) -> int:
+def _of_eraser(line: BranchLine) -> int:
     """The last snapshot of a line that an erasure made."""
     return max((number for number, commit in line.snapshots.items() if commit.user.startswith(ERASER)), default=0)
 
 
-def _below(line: Line, lines: Lines, asked: Asked, *, unsure: bool) -> int:
+def _below(line: BranchLine, lines: BranchLines, asked: EndingRules, *, unsure: bool) -> int:
     if line.head is None:
         return 0
     holding = [number + 1 for number in line.snapshots if lines.id_of(line.name, number) in asked.holding]
@@ -99,9 +99,11 @@ def _below(line: Line, lines: Lines, asked: Asked, *, unsure: bool) -> int:
     return min(max([clean, *holding]), end)
 
 
-def _stays(line: Line, lines: Lines, number: int, left: Mapping[str, str], history: History) -> str | None:
+def _stays(
+    line: BranchLine, lines: BranchLines, number: int, left: Mapping[str, str], history: VersionFate
+) -> str | None:
     """Why a snapshot cannot end."""
-    if history is History.REFUSE:
+    if history is VersionFate.REFUSE:
         return _HEADS_ONLY
     if number not in line.snapshots:
         return f"snapshot {number} of branch {line.name} is missing: expiry cannot pass a hole"
@@ -111,37 +113,37 @@ def _stays(line: Line, lines: Lines, number: int, left: Mapping[str, str], histo
                   if n <= number), None)  # fmt: skip
 
 
-def foreseen(lines: Lines, asked: Asked, ids: Collection[str]) -> dict[str, Foreseen]:
+def foreseen(lines: BranchLines, asked: EndingRules, ids: Collection[str]) -> dict[str, ForeseenVersion]:
     """What becomes of each of these versions."""
     ends = ends_of(lines, asked)
     heads = set(lines.heads().values())
     tags = {lines.id_of_commit(line.name, tag) for line in lines.lines for tag in line.tags.values()}
-    found: dict[str, Foreseen] = {}
+    found: dict[str, ForeseenVersion] = {}
     for id_ in ids:
         holds = id_ in asked.holding or (asked.merges and id_ not in asked.kept)
         if id_ in asked.kept:
-            found[id_] = Foreseen(Fate.STAYS, asked.kept[id_])
+            found[id_] = ForeseenVersion(Fate.STAYS, asked.kept[id_].text)
         elif id_ in heads:
-            found[id_] = Foreseen(Fate.REWRITTEN if holds else Fate.CLEAN)
+            found[id_] = ForeseenVersion(Fate.REWRITTEN if holds else Fate.CLEAN)
         elif id_ in tags:
-            found[id_] = _of_tag(asked.history) if holds else Foreseen(Fate.CLEAN)
+            found[id_] = _of_tag(asked.history) if holds else ForeseenVersion(Fate.CLEAN)
         elif id_ in ends.ids:
-            found[id_] = Foreseen(Fate.EXPIRES, "Paimon expires the oldest first; none of them can be rewritten")
+            found[id_] = ForeseenVersion(Fate.EXPIRES, "Paimon expires the oldest first; none of them can be rewritten")
         elif id_ in ends.stays:
-            found[id_] = Foreseen(Fate.STAYS, ends.stays[id_])
+            found[id_] = ForeseenVersion(Fate.STAYS, ends.stays[id_])
         else:
-            found[id_] = Foreseen(Fate.CLEAN)
+            found[id_] = ForeseenVersion(Fate.CLEAN)
     return found
 
 
-def _of_tag(history: History) -> Foreseen:
+def _of_tag(history: VersionFate) -> ForeseenVersion:
     if tag_stays(history):
-        return Foreseen(Fate.STAYS, tag_stays(history))
-    return Foreseen(Fate.REWRITTEN)
+        return ForeseenVersion(Fate.STAYS, tag_stays(history))
+    return ForeseenVersion(Fate.REWRITTEN)
 
 
-def tag_stays(history: History) -> str | None:
+def tag_stays(history: VersionFate) -> str | None:
     """Why no tag is rewritten."""
-    if history is History.REFUSE:
+    if history is VersionFate.REFUSE:
         return _HEADS_ONLY
-    return "tags are kept as they are (history: expire)" if history is History.EXPIRE else None
+    return "tags are kept as they are (history: expire)" if history is VersionFate.EXPIRE else None

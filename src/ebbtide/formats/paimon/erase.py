@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from ebbtide.errors import RefusedError
 from ebbtide.formats.base import Depth
-from ebbtide.formats.erasing import Erased, Erasing, Erasure, Fate, Foreseen, Intend
-from ebbtide.formats.paimon.ends import Asked, Ends, ends_of, foreseen, tag_stays
+from ebbtide.formats.erasing import Erased, Erasing, Erasure, Fate, ForeseenVersion, Intend
+from ebbtide.formats.paimon.ends import EndingRules, Ends, ends_of, foreseen, tag_stays
 from ebbtide.formats.paimon.expire import Range, expire
 from ebbtide.formats.paimon.java import open_changer, open_library, open_rewriter
-from ebbtide.formats.paimon.lines import MAIN, Commit, Lines, parse_lines
+from ebbtide.formats.paimon.lines import MAIN, BranchLines, PaimonCommit, parse_lines
 from ebbtide.formats.paimon.read import read
-from ebbtide.formats.paimon.rewrite import Opened, Rewriting, Target
+from ebbtide.formats.paimon.rewrite import OpenedTarget, Rewriting, Target
 from ebbtide.model.dataset import Catalog, Reading, TableHandle
 from ebbtide.model.removal import FileDeletion
 from ebbtide.storage.remove import remove_empty_folders, remove_files
@@ -39,7 +39,7 @@ class _Now:
     """The table as it is: its reading, its lines, and why nothing of it can be rewritten."""
 
     reading: Reading
-    lines: Lines
+    lines: BranchLines
     refusal: str | None
     has_key: bool
 
@@ -86,14 +86,14 @@ def _now(found: TableHandle, catalog: Catalog, spark: SparkSession) -> _Now:
     return _Now(reading, lines, refusal, bool(json.loads(answer["schema"])["primaryKeys"]))
 
 
-class _Erasing(Erasing):
-    def foresee(self, erasure: Erasure, catalog: Catalog, spark: SparkSession) -> Mapping[str, Foreseen]:
+class _PaimonErasing(Erasing):
+    def foresee(self, erasure: Erasure, catalog: Catalog, spark: SparkSession) -> Mapping[str, ForeseenVersion]:
         now = _now(erasure.found, catalog, spark)
         ids = [transaction.id for transaction in now.reading.transactions]
         if now.refusal is not None:
-            return dict.fromkeys(ids, Foreseen(Fate.STAYS, now.refusal))
+            return dict.fromkeys(ids, ForeseenVersion(Fate.STAYS, now.refusal))
         holding = now.holding(erasure.files) | erasure.versions
-        return foreseen(now.lines, Asked(holding, now.merges, erasure.history, erasure.kept, ahead=True), ids)
+        return foreseen(now.lines, EndingRules(holding, now.merges, erasure.history, erasure.kept, ahead=True), ids)
 
     def erase(self, erasure: Erasure, catalog: Catalog, spark: SparkSession, intend: Intend) -> Erased:
         found = erasure.found
@@ -107,7 +107,7 @@ class _Erasing(Erasing):
         retained = _rewrite(work, before, erasure)
         after = _now(found, catalog, spark)
         dirty = erasure.files | work.paths
-        asked = Asked(after.holding(dirty) | erasure.versions, after.merges, erasure.history, erasure.kept)
+        asked = EndingRules(after.holding(dirty) | erasure.versions, after.merges, erasure.history, erasure.kept)
         ends = ends_of(after.lines, asked)
         intend(after.only_in(ends.ids))
         return Erased(
@@ -167,7 +167,11 @@ def _rewrite(work: Rewriting, now: _Now, erasure: Erasure) -> dict[str, str]:
 
 
 def _rewrite_tags(
-    work: Rewriting, now: _Now, erasure: Erasure, opened: Mapping[Target, Opened], tags: Mapping[Target, Commit]
+    work: Rewriting,
+    now: _Now,
+    erasure: Erasure,
+    opened: Mapping[Target, OpenedTarget],
+    tags: Mapping[Target, PaimonCommit],
 ) -> dict[str, str]:
     retained: dict[str, str] = {}
     todo: list[Target] = []
@@ -178,7 +182,9 @@ def _rewrite_tags(
                 work.like.setdefault(
                     (commit.number, commit.committed_at), work.rewriter.ask("text", opened[target].state)
                 )
-        elif (why := erasure.kept.get(id_, tag_stays(erasure.history)) or work.unfit(opened[target])) is not None:
+        elif (held := erasure.kept.get(id_)) is not None:
+            retained[_named(target)] = held.text
+        elif (why := tag_stays(erasure.history) or work.unfit(opened[target])) is not None:
             retained[_named(target)] = why
         elif not opened[target].fixed and work.theirs(opened[target]):
             retained[_named(target)] = "only the head has an index of its dynamic buckets"
@@ -198,11 +204,11 @@ def _named(target: Target) -> str:
     return f"tag:{target.tag}" if target.branch == MAIN else f"tag:{target.branch}/{target.tag}"
 
 
-def _rewritten(lines: Lines) -> set[str]:
+def _rewritten(lines: BranchLines) -> set[str]:
     return {lines.id_of_commit(line.name, commit) for line in lines.lines for commit in line.rewritten.values()}
 
 
-def _stays(lines: Lines, ends: Ends) -> dict[str, str]:
+def _stays(lines: BranchLines, ends: Ends) -> dict[str, str]:
     heads = {id_: f"branch:{name}" for name, id_ in lines.heads().items()}
     return {heads.get(id_, f"version:{id_}"): why for id_, why in sorted(ends.stays.items())}
 
@@ -263,4 +269,4 @@ def _end_on_main(
     )
 
 
-ERASING = _Erasing()
+ERASING = _PaimonErasing()

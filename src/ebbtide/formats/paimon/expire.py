@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 
 from ebbtide.formats.paimon.java import Changer
-from ebbtide.formats.paimon.lines import MAIN, Line, Lines, changelog_id
+from ebbtide.formats.paimon.lines import MAIN, BranchLine, BranchLines, changelog_id
 from ebbtide.model.removal import FileDeletion
 
 BATCH = 10
@@ -32,7 +32,7 @@ class Range:
     changelogs: bool = False
     """Whether these are the branch's changelogs, not its snapshots."""
 
-    def id_of(self, lines: Lines, number: int) -> str:
+    def id_of(self, lines: BranchLines, number: int) -> str:
         return changelog_id(self.branch, number) if self.changelogs else lines.id_of(self.branch, number)
 
     def snapshots(self) -> list[str]:
@@ -50,7 +50,7 @@ class Expirable:
     sent_back: dict[str, str] = field(default_factory=dict)
 
 
-def expirable(lines: Lines, versions: Collection[str], earliest: Callable[[Line], int | None]) -> Expirable:
+def expirable(lines: BranchLines, versions: Collection[str], earliest: Callable[[BranchLine], int | None]) -> Expirable:
     """What of the wanted versions can go now. `earliest` is where a line begins for Paimon: files below it are left
     over from an expiry that was cut off, and a hole there means nothing.
     """
@@ -83,11 +83,11 @@ def expirable(lines: Lines, versions: Collection[str], earliest: Callable[[Line]
     return found
 
 
-def _inside(range_: Range, lines: Lines, id_: str) -> bool:
+def _inside(range_: Range, lines: BranchLines, id_: str) -> bool:
     return any(range_.id_of(lines, n) == id_ for n in range(range_.begin, range_.end) if n not in range_.tagged)
 
 
-def _add_changelogs(found: Expirable, line: Line, wanted: set[int]) -> None:
+def _add_changelogs(found: Expirable, line: BranchLine, wanted: set[int]) -> None:
     """The changelogs of a line that can go: from its earliest up to the first that stays."""
     if not wanted:
         return
@@ -110,7 +110,9 @@ def _add_changelogs(found: Expirable, line: Line, wanted: set[int]) -> None:
         found.ranges.append(Range(line.name, begin, end, changelogs=True))
 
 
-def _reach(line: Line, lines: Lines, begin: int, wanted: set[int], holders: dict[str, list[str]]) -> tuple[int, str]:
+def _reach(
+    line: BranchLine, lines: BranchLines, begin: int, wanted: set[int], holders: dict[str, list[str]]
+) -> tuple[int, str]:
     """How far expiry can go, and why no further."""
     tagged = {commit.number for commit in line.tags.values() if not commit.apart}
     for number in range(begin, max(wanted) + 1):

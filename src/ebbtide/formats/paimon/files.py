@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from ebbtide.errors import UnreadableError
 from ebbtide.formats.paimon.changes import Tracks
-from ebbtide.formats.paimon.lines import MAIN, Commit, Lines, changelog_id
-from ebbtide.formats.paimon.manifests import VECTORS, DataFile, Manifests
+from ebbtide.formats.paimon.lines import MAIN, BranchLines, PaimonCommit, changelog_id
+from ebbtide.formats.paimon.manifests import VECTORS, Manifests, PaimonDataFile
 from ebbtide.formats.paimon.partitions import Keys
 from ebbtide.model.dataset import FileRef, Role
 from ebbtide.model.paths import normalise
@@ -25,7 +25,7 @@ class Wanted:
     indexes: frozenset[str]
 
 
-def wanted_of(lines: Lines, *, files: bool) -> Wanted:
+def wanted_of(lines: BranchLines, *, files: bool) -> Wanted:
     """Which lists must be there, which may be gone, and whose manifests are opened.
 
     When a snapshot expires and a tag or a branch keeps it, its changelog goes all the same; when a changelog outlives
@@ -86,7 +86,7 @@ class _Found:
 def references(
     subject: str,
     location: str,
-    lines: Lines,
+    lines: BranchLines,
     manifests: Manifests,
     tracks: Tracks,
     keys: Keys,
@@ -97,31 +97,31 @@ def references(
     """All references, sorted by path. `listed` are the folders `manifest` and `statistics` as the store has them,
     `decoupled` the branches whose snapshots leave a changelog when they expire: true where that is read from data.
     """
-    found = _Found(location, {entry.path: entry.bytes for entry in listed})
+    handle = _Found(location, {entry.path: entry.bytes for entry in listed})
     heads = set(lines.heads().values())
     bits = tracks.bits()
     for line in lines.lines:
         for run in line.runs():
             for commit in run:
                 id_ = lines.id_of_commit(line.name, commit)
-                found.at = bits[id_]
+                handle.at = bits[id_]
                 first = commit is run[0] and commit.number > 1
-                _add_commit(found, commit, id_, manifests, inherits=first, live=id_ in heads)
+                _add_commit(handle, commit, id_, manifests, inherits=first, live=id_ in heads)
         for number, commit in line.changelogs.items():
             id_ = changelog_id(line.name, number)
-            found.at = bits[id_]
-            _add_lists(found, [commit.base, commit.delta, commit.changelog], id_, manifests, live=False)
-        found.at = None
+            handle.at = bits[id_]
+            _add_lists(handle, [commit.base, commit.delta, commit.changelog], id_, manifests, live=False)
+        handle.at = None
         for commit in line.snapshots.values() if line.name in decoupled else ():
             lists = [commit.base, commit.delta] if decoupled[line.name] else [commit.changelog]
-            _add_lists(found, lists, None, manifests, live=False)
-    missing = sorted(uri for uri in found.refs if uri not in found.sizes and uri.startswith(f"{location}/manifest/"))
+            _add_lists(handle, lists, None, manifests, live=False)
+    missing = sorted(uri for uri in handle.refs if uri not in handle.sizes and uri.startswith(f"{location}/manifest/"))
     if missing:
         raise UnreadableError(
             subject, f"{missing[0]} is missing ({len(missing)} in all)", hint="restore it, or drop what needs it"
         )
     refs = [
-        *found.refs.values(),
+        *handle.refs.values(),
         *_data(lines, manifests, tracks, keys, decoupled),
         *_vectors(lines, manifests, keys, heads, bits),
     ]
@@ -129,7 +129,9 @@ def references(
     return tuple(sorted(refs, key=lambda ref: ref.path))
 
 
-def _add_commit(found: _Found, commit: Commit, id_: str, manifests: Manifests, *, inherits: bool, live: bool) -> None:
+def _add_commit(
+    found: _Found, commit: PaimonCommit, id_: str, manifests: Manifests, *, inherits: bool, live: bool
+) -> None:
     # A commit's own additions come first: what only its base names was there before, or was merged by it.
     _add_lists(found, [commit.delta, commit.changelog], id_, manifests, live=live)
     found.add(f"{found.location}/manifest/{commit.base}", Role.MANIFEST_LIST, None, id_, live=live)
@@ -155,7 +157,7 @@ def _add_lists(found: _Found, names: Iterable[str | None], by: str | None, manif
 
 
 def _data(
-    lines: Lines, manifests: Manifests, tracks: Tracks, keys: Keys, decoupled: Mapping[str, bool]
+    lines: BranchLines, manifests: Manifests, tracks: Tracks, keys: Keys, decoupled: Mapping[str, bool]
 ) -> Iterator[FileRef]:
     """Data files of versions, then what only changelogs hold, each with the extra files that belong to it."""
     versions, bits = tracks.versions(), tracks.bits()
@@ -175,7 +177,7 @@ def _data(
             yield from (replace(ref, versions=logged[file.path], outlives=file.path in kept) for ref in made)
 
 
-def _left_to_changelogs(lines: Lines, manifests: Manifests, decoupled: Mapping[str, bool]) -> Iterator[str]:
+def _left_to_changelogs(lines: BranchLines, manifests: Manifests, decoupled: Mapping[str, bool]) -> Iterator[str]:
     """What the expiry of snapshots will leave to the changelogs that it makes of them.
 
     Those are changelog files; where no producer writes any, what a commit removed and no compaction had written.
@@ -188,7 +190,7 @@ def _left_to_changelogs(lines: Lines, manifests: Manifests, decoupled: Mapping[s
                 yield from (path for path, file in manifests.net([commit.delta])[1].items() if not file.compacted)
 
 
-def _changelog_files(lines: Lines, manifests: Manifests) -> Iterator[tuple[DataFile, Role, str, bool]]:
+def _changelog_files(lines: BranchLines, manifests: Manifests) -> Iterator[tuple[PaimonDataFile, Role, str, bool]]:
     for line in lines.lines:
         for number, commit in line.commits.items():
             if commit.changelog is not None:
@@ -209,7 +211,7 @@ def _changelog_files(lines: Lines, manifests: Manifests) -> Iterator[tuple[DataF
 
 
 def _file(
-    file: DataFile, role: Role, by: str | None, live: bool, removed_by: tuple[str, ...], keys: Keys
+    file: PaimonDataFile, role: Role, by: str | None, live: bool, removed_by: tuple[str, ...], keys: Keys
 ) -> Iterator[FileRef]:
     partition = keys.id_of(file.partition)
     yield FileRef(normalise(file.path), role, file.bytes, by, live, removed_by, partition, file.rows)
@@ -219,7 +221,7 @@ def _file(
 
 
 def _vectors(
-    lines: Lines, manifests: Manifests, keys: Keys, heads: set[str], bits: Mapping[str, int]
+    lines: BranchLines, manifests: Manifests, keys: Keys, heads: set[str], bits: Mapping[str, int]
 ) -> Iterator[FileRef]:
     """Index files: deletion vectors, and the hash indexes of dynamic buckets."""
     refs: dict[str, FileRef] = {}
@@ -244,7 +246,7 @@ def _vectors(
 
 
 def _metadata(
-    location: str, lines: Lines, entries: Sequence[StoredObject], heads: set[str], bits: Mapping[str, int]
+    location: str, lines: BranchLines, entries: Sequence[StoredObject], heads: set[str], bits: Mapping[str, int]
 ) -> Iterator[FileRef]:
     """What is kept by name. A snapshot's file and a changelog's go with it; the rest belongs to the table."""
     logs = {id_ for id_, _ in lines.changelogs()}

@@ -91,7 +91,7 @@ class Changer:
 
 
 @dataclass(frozen=True, slots=True)
-class Rewriter:
+class PaimonRewriter:
     """What puts other files in the place of a table's files. A state is Java's own: a head or a tag that was opened."""
 
     subject: str
@@ -163,8 +163,8 @@ def open_changer(found: TableHandle, catalog: Catalog, spark: SparkSession) -> C
     return Changer(str(found.id), found.handle, catalog.options, *_java(spark, "Removal"))
 
 
-def open_rewriter(found: TableHandle, catalog: Catalog, spark: SparkSession) -> Rewriter:
-    return Rewriter(str(found.id), found.handle, catalog.options, *_java(spark, "Rewriting"))
+def open_rewriter(found: TableHandle, catalog: Catalog, spark: SparkSession) -> PaimonRewriter:
+    return PaimonRewriter(str(found.id), found.handle, catalog.options, *_java(spark, "Rewriting"))
 
 
 def _java(spark: SparkSession, name: str) -> tuple[Any, Any]:

@@ -30,7 +30,7 @@ _NEWEST = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class PaimonCommit:
     """One snapshot, as its own file, a tag or a changelog keeps it."""
 
     number: int
@@ -47,29 +47,29 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class BranchLine:
     """What one branch's folder holds. `commits` are all that can be read: snapshots, and tags of expired ones."""
 
     name: str
-    snapshots: Mapping[int, Commit]
-    tags: Mapping[str, Commit]
-    changelogs: Mapping[int, Commit]
+    snapshots: Mapping[int, PaimonCommit]
+    tags: Mapping[str, PaimonCommit]
+    changelogs: Mapping[int, PaimonCommit]
     consumers: Mapping[str, int]
     kept_for: Mapping[str, str]
     """How long a tag asks to be kept, for tags that say so."""
 
-    commits: Mapping[int, Commit] = field(default_factory=dict)
-    rewritten: Mapping[int, Commit] = field(default_factory=dict)
+    commits: Mapping[int, PaimonCommit] = field(default_factory=dict)
+    rewritten: Mapping[int, PaimonCommit] = field(default_factory=dict)
     """What tags hold that were rewritten, by the number of the snapshot that they were made of."""
 
     @property
     def head(self) -> int | None:
         return max(self.snapshots, default=None)
 
-    def runs(self) -> Iterator[list[Commit]]:
+    def runs(self) -> Iterator[list[PaimonCommit]]:
         """The commits, oldest first, in stretches without a gap; what was rewritten, each by itself."""
         yield from ([commit] for _, commit in sorted(self.rewritten.items()))
-        run: list[Commit] = []
+        run: list[PaimonCommit] = []
         for number in sorted(self.commits):
             if run and run[-1].number != number - 1:
                 yield run
@@ -80,10 +80,10 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class BranchLines:
     """All branches of a table, main first, with the native id of each commit."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[BranchLine, ...]
     ids: Mapping[tuple[str, int], str]
     unknown: tuple[str, ...]
     newer: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ class Lines:
     def id_of(self, branch: str, number: int) -> str:
         return self.ids.get((branch, number), f"{branch}/{number}")
 
-    def id_of_commit(self, branch: str, commit: Commit) -> str:
+    def id_of_commit(self, branch: str, commit: PaimonCommit) -> str:
         """The same, also of what a tag holds that was rewritten: a branch's copy of main's is the same one."""
         if not commit.apart:
             return self.id_of(branch, commit.number)
@@ -100,7 +100,7 @@ class Lines:
         owner = MAIN if mains is not None and mains.delta == commit.delta else branch
         return f"{owner}/rewritten/{commit.number}"
 
-    def changelogs(self) -> Iterator[tuple[str, Commit]]:
+    def changelogs(self) -> Iterator[tuple[str, PaimonCommit]]:
         """The changelogs that outlived their snapshots, with their native ids: a line beside each branch's own."""
         for line in self.lines:
             for number, commit in line.changelogs.items():
@@ -136,7 +136,7 @@ def changelog_id(branch: str, number: int) -> str:
     return f"{branch}/changelog/{number}"
 
 
-def parse_lines(subject: str, branches: Mapping[str, Mapping[str, Mapping[str, str]]]) -> Lines:
+def parse_lines(subject: str, branches: Mapping[str, Mapping[str, Mapping[str, str]]]) -> BranchLines:
     """The lines of a table from the texts of its files."""
     unknown: set[str] = set()
     lines = [_line(subject, name, folder, unknown) for name, folder in branches.items()]
@@ -147,18 +147,18 @@ def parse_lines(subject: str, branches: Mapping[str, Mapping[str, Mapping[str, s
         for before, after in pairwise(numbers):
             if after != before + 1:
                 unknown.add(f"branch {line.name}: snapshots between {before} and {after} are missing")
-    return Lines(tuple(lines), _identities(lines), tuple(sorted(unknown)), newer)
+    return BranchLines(tuple(lines), _identities(lines), tuple(sorted(unknown)), newer)
 
 
-def _line(subject: str, name: str, folder: Mapping[str, Mapping[str, str]], unknown: set[str]) -> Line:
+def _line(subject: str, name: str, folder: Mapping[str, Mapping[str, str]], unknown: set[str]) -> BranchLine:
     place = "" if name == MAIN else f"branch/branch-{name}/"
 
-    def commits(kind: str) -> dict[str, Commit]:
+    def commits(kind: str) -> dict[str, PaimonCommit]:
         return {
             key: _commit(subject, f"{place}{kind}/{kind}-{key}", text, unknown) for key, text in folder[kind].items()
         }
 
-    def numbered(kind: str) -> dict[int, Commit]:
+    def numbered(kind: str) -> dict[int, PaimonCommit]:
         found = commits(kind)
         for key, commit in found.items():
             if key != str(commit.number):
@@ -166,8 +166,8 @@ def _line(subject: str, name: str, folder: Mapping[str, Mapping[str, str]], unkn
         return {commit.number: commit for commit in found.values()}
 
     snapshots, tags, changelogs = numbered("snapshot"), commits("tag"), numbered("changelog")
-    together: dict[int, Commit] = dict(snapshots)
-    rewritten: dict[int, Commit] = {}
+    together: dict[int, PaimonCommit] = dict(snapshots)
+    rewritten: dict[int, PaimonCommit] = {}
     for tag, commit in tags.items():
         known = together
         if commit.user.startswith(REWRITTEN) and not _is(snapshots.get(commit.number), commit):
@@ -175,7 +175,7 @@ def _line(subject: str, name: str, folder: Mapping[str, Mapping[str, str]], unkn
             known = rewritten
         if not _is(known.setdefault(commit.number, commit), commit):
             raise _broken(subject, f"{place}tag/tag-{tag}", f"snapshot {commit.number} is another commit by now")
-    return Line(
+    return BranchLine(
         name,
         snapshots,
         tags,
@@ -194,19 +194,19 @@ def _line(subject: str, name: str, folder: Mapping[str, Mapping[str, str]], unkn
     )
 
 
-def _is(one: Commit | None, other: Commit) -> bool:
+def _is(one: PaimonCommit | None, other: PaimonCommit) -> bool:
     """Whether both are the same commit: its delta list has a name that no other one has."""
     return one is not None and one.delta == other.delta
 
 
-def _commit(subject: str, path: str, text: str, unknown: set[str]) -> Commit:
+def _commit(subject: str, path: str, text: str, unknown: set[str]) -> PaimonCommit:
     said = _json(subject, path, text)
     if more := sorted(said.keys() - _FIELDS):
         unknown.add(f"{path} was written by a newer Paimon: {', '.join(more)}")
     if (version := said.get("version") or 1) > _NEWEST:
         unknown.add(f"{path} has format version {version}, known is up to {_NEWEST}")
     try:
-        return Commit(
+        return PaimonCommit(
             int(said["id"]),
             _text(said, "baseManifestList"),
             _text(said, "deltaManifestList"),
@@ -256,7 +256,7 @@ def _broken(subject: str, path: str, reason: str) -> UnreadableError:
     return UnreadableError(subject, f"{path} cannot be read: {reason}", hint="restore the file from a copy")
 
 
-def _identities(lines: list[Line]) -> dict[tuple[str, int], str]:
+def _identities(lines: list[BranchLine]) -> dict[tuple[str, int], str]:
     """The native id of every commit that a branch holds.
 
     Copies are known by their delta list, whose name no other commit has.

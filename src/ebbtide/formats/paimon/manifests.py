@@ -12,7 +12,7 @@ VECTORS = "DELETION_VECTORS"
 
 
 @dataclass(frozen=True, slots=True)
-class DataFile:
+class PaimonDataFile:
     """One file of a bucket. `rows` are those that it brings, `deletes` says that it also holds deletions of keys."""
 
     path: str
@@ -42,7 +42,7 @@ class IndexFile:
     partition: int
 
 
-Files = dict[str, DataFile]
+Files = dict[str, PaimonDataFile]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Manifests:
     """Lists, manifests and index manifests by name; lists that were optional and are gone are not among them."""
 
     lists: Mapping[str, tuple[ListedManifest, ...]]
-    entries: Mapping[str, tuple[tuple[bool, DataFile], ...]]
+    entries: Mapping[str, tuple[tuple[bool, PaimonDataFile], ...]]
     indexes: Mapping[str, tuple[IndexFile, ...]]
     partitions: tuple[tuple[str | None, ...], ...]
 
@@ -69,7 +69,7 @@ class Manifests:
         added = {path: files[path] for path, count in balance.items() if count > 0}
         return added, {path: files[path] for path, count in balance.items() if count < 0}
 
-    def mentioned(self, list_: str) -> Iterable[DataFile]:
+    def mentioned(self, list_: str) -> Iterable[PaimonDataFile]:
         """Every file that a list says anything of."""
         return (file for listed in self.lists.get(list_, ()) for _, file in self.entries[listed.name])
 
@@ -93,12 +93,12 @@ def parse_manifests(subject: str, answer: Mapping[str, Any]) -> Manifests:
         beside = extras.setdefault(f"{folder}/{entry[2]}", {})
         beside.update(dict.fromkeys(f"{folder}/{extra}" for extra in entry[7]))
 
-    def data_file(entry: list[Any]) -> DataFile:
+    def data_file(entry: list[Any]) -> PaimonDataFile:
         folder, partition = folders[entry[1]]
         path = f"{folder}/{entry[2]}"
         if path not in known:
             deleted = entry[5] or 0
-            known[path] = DataFile(
+            known[path] = PaimonDataFile(
                 path,
                 entry[3],
                 entry[4] - deleted,

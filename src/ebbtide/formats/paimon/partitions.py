@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ebbtide.formats.paimon.changes import Tracks
-from ebbtide.formats.paimon.manifests import DataFile
+from ebbtide.formats.paimon.manifests import PaimonDataFile
 from ebbtide.model.dataset import Partition
 from ebbtide.model.ids import partition_id
 from ebbtide.model.partition_dates import Candidate, DateSource, Days, date_source, parse_day
@@ -57,7 +57,7 @@ def partitions_of(keys: Keys, tracks: Tracks) -> tuple[Partition, ...]:
     """The partitions that have live files on main, by id."""
     if not keys.columns:
         return ()
-    members: dict[int, list[DataFile]] = {}
+    members: dict[int, list[PaimonDataFile]] = {}
     for file in tracks.current.values():
         members.setdefault(file.partition, []).append(file)
     source = keys.date_source()
@@ -65,7 +65,7 @@ def partitions_of(keys: Keys, tracks: Tracks) -> tuple[Partition, ...]:
     return tuple(sorted(found, key=lambda partition: partition.id))
 
 
-def _partition(keys: Keys, source: DateSource, index: int, files: list[DataFile], tracks: Tracks) -> Partition:
+def _partition(keys: Keys, source: DateSource, index: int, files: list[PaimonDataFile], tracks: Tracks) -> Partition:
     candidates = keys.candidates(index)
     first_day, last_day = source.days(candidates) or (None, None)
     adders = [tracks.transactions[by] for file in files if (by := tracks.added_by.get(file.path)) is not None]

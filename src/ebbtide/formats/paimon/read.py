@@ -13,7 +13,7 @@ from ebbtide.formats.paimon.discover import metadata_files
 from ebbtide.formats.paimon.files import references, wanted_of
 from ebbtide.formats.paimon.identity import identity_at
 from ebbtide.formats.paimon.java import Library, open_library
-from ebbtide.formats.paimon.lines import MAIN, Line, Lines, changelog_id, parse_lines
+from ebbtide.formats.paimon.lines import MAIN, BranchLine, BranchLines, changelog_id, parse_lines
 from ebbtide.formats.paimon.manifests import parse_manifests
 from ebbtide.formats.paimon.partitions import Keys, partitions_of
 from ebbtide.formats.warehouse import token_of
@@ -88,7 +88,7 @@ def _read(found: TableHandle, library: Library, store: Store, entries: list[Stor
     )
 
 
-def _floors(properties: Mapping[str, str], own: Mapping[str, Mapping[str, str]], lines: Lines) -> dict[str, str]:
+def _floors(properties: Mapping[str, str], own: Mapping[str, Mapping[str, str]], lines: BranchLines) -> dict[str, str]:
     """What limits cleanup: settings that somebody made, on a branch of its `own` too, consumers by the snapshot they
     read next, tags' own times.
     """
@@ -107,7 +107,9 @@ def _floors(properties: Mapping[str, str], own: Mapping[str, Mapping[str, str]],
     return floors
 
 
-def _floors_of_changelogs(line: Line, place: str, own: Mapping[str, str], mains: Mapping[str, str]) -> dict[str, str]:
+def _floors_of_changelogs(
+    line: BranchLine, place: str, own: Mapping[str, str], mains: Mapping[str, str]
+) -> dict[str, str]:
     """The first changelog of a line that each rule keeps: by consumers, by number, and the newest, as Paimon does."""
     if not line.changelogs:
         return {}

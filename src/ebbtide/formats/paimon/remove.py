@@ -18,7 +18,7 @@ from ebbtide.formats.conflicts import WriterWasFasterError, retry_on_conflict
 from ebbtide.formats.paimon.discover import stands_as_found
 from ebbtide.formats.paimon.expire import Expirable, expirable, expire
 from ebbtide.formats.paimon.java import Changer, Library, open_changer, open_library
-from ebbtide.formats.paimon.lines import MAIN, Line, Lines, parse_lines
+from ebbtide.formats.paimon.lines import MAIN, BranchLine, BranchLines, parse_lines
 from ebbtide.formats.row_deletes import rows_of
 from ebbtide.model.dataset import Catalog, TableHandle
 from ebbtide.model.paths import normalise
@@ -90,16 +90,16 @@ def delete_files(
     )
 
 
-def _lines(found: TableHandle, library: Library) -> Lines:
+def _lines(found: TableHandle, library: Library) -> BranchLines:
     return parse_lines(str(found.id), library.history()["branches"])
 
 
-def _expirable(removal: Removal, catalog: Catalog, lines: Lines) -> Expirable:
+def _expirable(removal: Removal, catalog: Catalog, lines: BranchLines) -> Expirable:
     store = open_store(removal.found.location, catalog.options)
     return expirable(lines, removal.versions, lambda line: _earliest(removal.found, store, line))
 
 
-def _earliest(found: TableHandle, store: Store, line: Line) -> int | None:
+def _earliest(found: TableHandle, store: Store, line: BranchLine) -> int | None:
     """Where a line begins: at its hint while that snapshot is there, else at the lowest one, as for Paimon itself."""
     place = "" if line.name == MAIN else f"branch/branch-{line.name}/"
     hint = f"{found.location}/{place}snapshot/EARLIEST"

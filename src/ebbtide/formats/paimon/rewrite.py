@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from ebbtide.errors import RefusedError
 from ebbtide.formats.conflicts import WriterWasFasterError, retry_on_conflict
 from ebbtide.formats.erasing import Intend, People
-from ebbtide.formats.paimon.java import Rewriter
+from ebbtide.formats.paimon.java import PaimonRewriter
 from ebbtide.formats.paimon.old_days import would_move
 from ebbtide.model.dataset import TableHandle
 from ebbtide.model.paths import normalise
@@ -53,7 +53,7 @@ class LiveFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedTarget:
     """A target as it was when it was looked at. `more` are the bounds of what its manifests say of other files."""
 
     target: Target
@@ -85,7 +85,7 @@ class Rewriting:
 
     found: TableHandle
     people: People
-    rewriter: Rewriter
+    rewriter: PaimonRewriter
     spark: SparkSession
     intend: Intend
     hits: dict[str, bool] = field(default_factory=dict)
@@ -96,31 +96,31 @@ class Rewriting:
     like: dict[tuple[int, datetime], str] = field(default_factory=dict)
     """The texts of tags that were rewritten, by the number and the time of their snapshot."""
 
-    def open(self, target: Target) -> Opened:
+    def open(self, target: Target) -> OpenedTarget:
         state = self.rewriter.open(target.branch, target.tag)
         said = self.rewriter.told("describe", state, self._columns())
         files = {name: LiveFile(*rest) for name, *rest in said["files"]}
-        return Opened(
+        return OpenedTarget(
             target, state, said["id"], said["key"], files, said["hiding"], said["more"],
             frozenset(said["statistics"]), said["fixed"],
         )  # fmt: skip
 
-    def shape(self, opened: Opened) -> str:
+    def shape(self, opened: OpenedTarget) -> str:
         """The columns that may hold somebody, as a target's schema has them: a name may have been another column's."""
         shape: str = self.rewriter.ask("shape", opened.state, "\n".join(sorted(self.people.columns)))
         return shape
 
-    def unfit(self, opened: Opened) -> str | None:
+    def unfit(self, opened: OpenedTarget) -> str | None:
         """Why rows of a target cannot be written anew."""
         reason: str | None = self.rewriter.ask("unfit", opened.state)
         return reason
 
-    def holds_nobody(self, opened: Opened) -> bool:
+    def holds_nobody(self, opened: OpenedTarget) -> bool:
         """Whether files that were all looked through for others are all that a target has."""
         says_more = bool(opened.more) or bool(opened.statistics)
         return not says_more and all(self.hits.get(name) is False for name in opened.files)
 
-    def look(self, opened: Collection[Opened]) -> None:
+    def look(self, opened: Collection[OpenedTarget]) -> None:
         """Find out which files of theirs hold somebody: one job for all of them."""
         from pyspark.sql import functions as F
 
@@ -142,7 +142,7 @@ class Rewriting:
         for each in opened:
             self._look_at_keys(each)
 
-    def _look_at_keys(self, opened: Opened) -> None:
+    def _look_at_keys(self, opened: OpenedTarget) -> None:
         """A file that holds nobody may still be said to begin or end with somebody's key."""
         columns = set(opened.key).intersection(self.people.columns)
         asked = [
@@ -159,20 +159,20 @@ class Rewriting:
         low_and_high = [_typed(*pair) for pair in bounds.get(column, ())]
         return any(self.people.may_lie(column, bound, bound) for pair in low_and_high for bound in pair)
 
-    def theirs(self, opened: Opened) -> frozenset[str]:
+    def theirs(self, opened: OpenedTarget) -> frozenset[str]:
         """The files of a target that hold somebody."""
         return frozenset(name for name in opened.files if self.hits.get(name))
 
-    def says_more(self, opened: Opened) -> bool:
+    def says_more(self, opened: OpenedTarget) -> bool:
         """Whether its metadata may say something of one of them, beside the files that hold them."""
         columns = {column.partition(".")[0] for column in self.people.columns}
         return not columns.isdisjoint(opened.statistics) or any(map(self._may_hold, opened.more))
 
-    def head(self, opened: Opened, *, anyway: bool = False) -> bool:
+    def head(self, opened: OpenedTarget, *, anyway: bool = False) -> bool:
         """Rewrite a branch's head, and cleanse its manifests; with `anyway` cleanse them in any case. Whether either
         was done.
         """
-        first: list[Opened] = [opened]
+        first: list[OpenedTarget] = [opened]
         branch = opened.target.branch
         done = False
 
@@ -203,7 +203,7 @@ class Rewriting:
             return retry_on_conflict(subject, (), cleanse)
         return False
 
-    def tag(self, opened: Opened, number: int, at: datetime) -> None:
+    def tag(self, opened: OpenedTarget, number: int, at: datetime) -> None:
         """Rewrite a tag; one of a snapshot of which another tag was rewritten before gets what that one has."""
 
         def attempt() -> bool:
@@ -230,12 +230,12 @@ class Rewriting:
         """The columns that may hold somebody, or hold what may; one a line."""
         return "\n".join(sorted({column.partition(".")[0] for column in self.people.columns}))
 
-    def _again(self, target: Target) -> Opened:
+    def _again(self, target: Target) -> OpenedTarget:
         now = self.open(target)
         self.look([now])
         return now
 
-    def _replace(self, now: Opened, names: frozenset[str]) -> None:
+    def _replace(self, now: OpenedTarget, names: frozenset[str]) -> None:
         gone = now.with_others(names)
         self.intend({self.path_of(now.files[name]): now.files[name].bytes for name in sorted(gone)})
         messages = self._written(now, gone)
@@ -244,7 +244,7 @@ class Rewriting:
             raise WriterWasFasterError
         self._count(now, names, messages)
 
-    def _count(self, now: Opened, names: frozenset[str], messages: Any) -> None:
+    def _count(self, now: OpenedTarget, names: frozenset[str], messages: Any) -> None:
         self.paths |= {self.path_of(now.files[name]) for name in names}
         said = self.rewriter.told("written", messages)
         self.files += len(names)
@@ -253,7 +253,7 @@ class Rewriting:
     def path_of(self, file: LiveFile) -> str:
         return normalise(f"{self.found.location}/{file.path}")
 
-    def _written(self, now: Opened, gone: frozenset[str]) -> Any:
+    def _written(self, now: OpenedTarget, gone: frozenset[str]) -> Any:
         """What is left of the rows of these files, in files that nothing names yet."""
         jvm: Any = self.spark._jvm
         if not gone:
@@ -281,7 +281,7 @@ class Rewriting:
             )
         return messages
 
-    def _seen(self, now: Opened, gone: frozenset[str]) -> Any:
+    def _seen(self, now: OpenedTarget, gone: frozenset[str]) -> Any:
         return self.rewriter.ask("seen", now.state, "\n".join(sorted(gone)))
 
     def _scan(self, table: Any, splits: Any) -> DataFrame:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from ebbtide.formats.paimon.appended import read_branch
 from ebbtide.formats.paimon.java import open_library
-from ebbtide.formats.paimon.lines import Lines, parse_lines
-from ebbtide.formats.versions import PART, Look, Retained, Stored
+from ebbtide.formats.paimon.lines import BranchLines, parse_lines
+from ebbtide.formats.versions import PART, Retained, VersionLook, VersionRows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -23,12 +23,12 @@ _FILE = "__paimon_file_path"
 
 
 class _Paimon:
-    def stored(self, look: Look, /) -> tuple[Stored, ...]:
+    def stored(self, look: VersionLook, /) -> tuple[VersionRows, ...]:
         retained = look.retained
         answer = open_library(retained.found, look.catalog, look.spark).history()
         merges = bool(json.loads(answer["schema"])["primaryKeys"]) or bool(retained.hiding)
         readers = _readers(parse_lines(str(retained.found.id), answer["branches"]))
-        made: list[Stored] = []
+        made: list[VersionRows] = []
         for position, files in _wanted(retained, merges=merges):
             if (reader := readers.get(retained.ids[position])) is None:
                 look.untold[retained.ids[position]] = "no branch and no tag has its snapshot any more"
@@ -36,7 +36,7 @@ class _Paimon:
             made.append(_stored(retained, read_branch(retained.found, look.spark, *reader), position, files))
         return tuple(made)
 
-    def visible(self, _look: Look, _parts: Collection[str], /) -> tuple[Stored, ...]:
+    def visible(self, _look: VersionLook, _parts: Collection[str], /) -> tuple[VersionRows, ...]:
         """What hides rows is merged already."""
         return ()
 
@@ -49,17 +49,17 @@ def _wanted(retained: Retained, *, merges: bool) -> Iterator[tuple[int, set[str]
         yield from retained.covering()
 
 
-def _stored(retained: Retained, frame: DataFrame, position: int, files: set[str] | None) -> Stored:
+def _stored(retained: Retained, frame: DataFrame, position: int, files: set[str] | None) -> VersionRows:
     from pyspark.sql import functions as F
 
     if files is None:
         id_ = retained.ids[position]
-        return Stored(frame.withColumn(PART, F.lit(id_)), {id_: 1 << position}, str)
+        return VersionRows(frame.withColumn(PART, F.lit(id_)), {id_: 1 << position}, str)
     held = {path: retained.data[path] & retained.readable for path in files}
-    return Stored(frame.withColumn(PART, F.col(_FILE)), held)
+    return VersionRows(frame.withColumn(PART, F.col(_FILE)), held)
 
 
-def _readers(lines: Lines) -> dict[str, tuple[str, Mapping[str, str]]]:
+def _readers(lines: BranchLines) -> dict[str, tuple[str, Mapping[str, str]]]:
     """For each version a branch whose folder has it, and how to ask for it there."""
     found: dict[str, tuple[str, Mapping[str, str]]] = {}
     for line in lines.lines:

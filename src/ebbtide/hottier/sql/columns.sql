@@ -1,5 +1,5 @@
--- One row a column of a table, in the order of its attributes: its base type behind domains, its place in the key, and
--- whether rows of a partition have a value of it that nobody wrote (ADD COLUMN with a default rewrites none of them).
+-- One row a column of a table, in the order of its attributes: its base type behind domains, or that of its elements
+-- where it is an array, its place in the key, and whether rows of a partition have a value of it that nobody wrote (ADD COLUMN with a default rewrites none of them).
 WITH RECURSIVE attribute AS (
     SELECT a.attname, a.attnum, a.attnotnull, a.attgenerated, a.atttypid AS type, a.atttypmod AS modifier
     FROM pg_attribute a
@@ -14,7 +14,7 @@ WITH RECURSIVE attribute AS (
     SELECT unnest(i.indkey::int2[]) AS attnum FROM pg_index i WHERE i.indrelid = %(oid)s AND i.indisprimary
 )
 SELECT a.attname::text, a.attnum::int, a.attnum IN (SELECT attnum FROM key), a.attgenerated <> '',
-       y.typname::text, y.typtype::text, b.modifier, format_type(a.type, a.modifier),
+       coalesce(e.typname, y.typname)::text, coalesce(e.typtype, y.typtype)::text, e.oid IS NOT NULL, b.modifier, format_type(a.type, a.modifier),
        EXISTS (
            SELECT FROM pg_inherits i JOIN pg_attribute l ON l.attrelid = i.inhrelid
            WHERE i.inhparent = %(oid)s AND l.attname = a.attname AND l.atthasmissing
@@ -22,4 +22,5 @@ SELECT a.attname::text, a.attnum::int, a.attnum IN (SELECT attnum FROM key), a.a
 FROM attribute a
 JOIN base b ON b.attnum = a.attnum
 JOIN pg_type y ON y.oid = b.type AND y.typtype <> 'd'
+LEFT JOIN pg_type e ON e.typarray = y.oid
 ORDER BY a.attnum

@@ -17,7 +17,7 @@ from fastavro import parse_schema, schemaless_reader
 from ebbtide.storage.unpack import unpack_block
 from ebbtide.verify.read.gather import Gathered
 from ebbtide.verify.read.pieces import Pieces
-from ebbtide.verify.read.stored import Stored, UnknownContentError, as_bytes, bytes_of, exactly, failed
+from ebbtide.verify.read.stored import ObjectSource, UnknownContentError, as_bytes, bytes_of, exactly, failed
 
 MAGIC = b"Obj\x01"
 _SYNC = 16
@@ -29,7 +29,7 @@ _KEPT = ("decimal", "uuid", "date", "time-millis", "time-micros")
 
 
 @dataclass(frozen=True, slots=True)
-class Container:
+class AvroHeader:
     """What the head of a file says: its own metadata, its schema as JSON, and where its blocks begin."""
 
     facts: Mapping[str, bytes]
@@ -42,7 +42,7 @@ Record = Callable[[Gathered, Any], None]
 """Takes a record apart into values."""
 
 
-def read_head(stored: Stored) -> Container:
+def read_head(stored: ObjectSource) -> AvroHeader:
     with stored.open() as file:
         if exactly(file, 4) != MAGIC:
             raise UnknownContentError("it is no Avro file")
@@ -55,12 +55,14 @@ def read_head(stored: Stored) -> Container:
                 raise UnknownContentError("its head counts more than it holds")
             for _ in range(count):
                 key = exactly(file, number(file), "its head").decode("utf-8", "replace")
+                if key in facts:
+                    raise UnknownContentError("its head says a thing twice")
                 facts[key] = exactly(file, number(file), "its head")
         sync = exactly(file, _SYNC, "its head")
-        return Container(facts, json.loads(facts.get("avro.schema", b"null")), file.tell(), sync)
+        return AvroHeader(facts, json.loads(facts.get("avro.schema", b"null")), file.tell(), sync)
 
 
-def read_container(stored: Stored, head: Container, record: Record) -> Pieces:
+def read_container(stored: ObjectSource, head: AvroHeader, record: Record) -> Pieces:
     """All blocks of a file. One that cannot be decoded comes as bytes, unpacked where it can be."""
     codec = head.facts.get("avro.codec", b"null").decode("ascii", "replace")
     try:
@@ -71,7 +73,7 @@ def read_container(stored: Stored, head: Container, record: Record) -> Pieces:
         return
     gathered = Gathered()
     for key, fact in head.facts.items():
-        if not key.startswith("avro."):
+        if key not in ("avro.schema", "avro.codec"):
             gathered.add("metadata of the file", key)
             gathered.add("metadata of the file", _text(fact))
     gathered.add("schema of the file", _text(head.facts.get("avro.schema", b"")))
@@ -83,7 +85,7 @@ def read_container(stored: Stored, head: Container, record: Record) -> Pieces:
     yield from gathered.take()
 
 
-def _blocks(stored: Stored, head: Container, codec: str, read: Callable[[bytes, int], Pieces]) -> Pieces:
+def _blocks(stored: ObjectSource, head: AvroHeader, codec: str, read: Callable[[bytes, int], Pieces]) -> Pieces:
     with stored.open() as file:
         file.seek(head.blocks)
         while file.tell() < stored.size:

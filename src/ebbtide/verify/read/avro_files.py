@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from ebbtide.verify.read.avro import Everything, Record, read_container, read_head
 from ebbtide.verify.read.hudi_records import HudiRecord, is_metadata
-from ebbtide.verify.read.iceberg import Manifest, ManifestList, is_manifest, is_manifest_list
+from ebbtide.verify.read.iceberg import ManifestDecoder, ManifestList, is_manifest, is_manifest_list
 from ebbtide.verify.read.paimon import PaimonEntry, is_paimon
 from ebbtide.verify.read.pieces import Pieces
-from ebbtide.verify.read.stored import Stored
+from ebbtide.verify.read.stored import ObjectSource
 
 
-def read_avro(stored: Stored) -> Pieces:
+def read_avro(stored: ObjectSource) -> Pieces:
     head = read_head(stored)
     record: Record
     if is_manifest(head):
-        record = Manifest(head)
+        record = ManifestDecoder(head)
     elif is_manifest_list(head):
         record = ManifestList(head)
     elif is_paimon(head):

@@ -22,7 +22,7 @@ from ebbtide.verify.read.delta import gather_stats
 from ebbtide.verify.read.gather import Gathered
 from ebbtide.verify.read.pieces import CannotTell, Cells, Pieces
 from ebbtide.verify.read.repeated import all_values
-from ebbtide.verify.read.stored import Stored, UnknownContentError, bytes_of, whole
+from ebbtide.verify.read.stored import ObjectSource, UnknownContentError, bytes_of, whole
 from ebbtide.verify.read.text import is_plain, parts_of, read_text
 
 _MOST = 32 << 20
@@ -85,10 +85,21 @@ _COUNTED = frozenset(
     """.split()  # noqa: SIM905 - as above
 )
 """Below these there is nothing but counts, whatever the keys are."""
+_TOTALS = frozenset(
+    """
+    added-data-files added-delete-files added-dvs added-equality-delete-files added-equality-deletes added-files-size
+    added-position-delete-files added-position-deletes added-records changed-partition-count deleted-data-files
+    deleted-records entries-processed manifests-created manifests-kept manifests-replaced removed-delete-files
+    removed-dvs removed-equality-delete-files removed-equality-deletes removed-files-size
+    removed-position-delete-files removed-position-deletes total-data-files total-delete-files
+    total-equality-deletes total-files-size total-position-deletes total-records
+    """.split()  # noqa: SIM905 - as above
+)
+"""What Iceberg says of a snapshot's files, and writes as text; Delta does so with metrics."""
 _FILE_ACTIONS = ("add", "remove", "cdc")
 
 
-def read_json(stored: Stored) -> Pieces:
+def read_json(stored: ObjectSource) -> Pieces:
     """A document, or one per line; what is neither is text."""
     kind = _kind_of(stored)
     with io.BufferedReader(stored.open()) as file:  # type: ignore[type-var] # Arrow's files know no lines
@@ -109,7 +120,7 @@ def read_json(stored: Stored) -> Pieces:
     yield from gathered.take()
 
 
-def read_json_stream(stored: Stored) -> Pieces:
+def read_json_stream(stored: ObjectSource) -> Pieces:
     """What is too large to be held, and can be read once: documents a line, or a text that looks like one."""
     with stored.open() as stream, io.BufferedReader(_Once(stream), 1 << 20) as file:
         first = file.readline(_MOST)
@@ -118,7 +129,7 @@ def read_json_stream(stored: Stored) -> Pieces:
             yield from _lines(lines, _kind_of(stored))  # type: ignore[arg-type]
             return
         told = False
-        text = Stored(stored.name, stored.size, lambda: lines, stored.depth)  # type: ignore[arg-type, return-value]
+        text = ObjectSource(stored.name, stored.size, lambda: lines, stored.depth)  # type: ignore[arg-type, return-value]
         for piece in read_text(text):
             yield piece
             if not told and isinstance(piece, Cells) and pc.any(pc.match_substring(piece.values, "\\")).as_py():
@@ -126,7 +137,7 @@ def read_json_stream(stored: Stored) -> Pieces:
                 yield CannotTell(_ESCAPES)
 
 
-def _kind_of(stored: Stored) -> str | None:
+def _kind_of(stored: ObjectSource) -> str | None:
     return next((label for part, label in _KINDS if part in f"/{stored.name}"), None)
 
 
@@ -169,7 +180,7 @@ class _Before:
         pass
 
 
-def _as_text(stored: Stored) -> Pieces:
+def _as_text(stored: ObjectSource) -> Pieces:
     """No JSON, or too large for it. A text can be searched as it stands, unless it has escapes."""
     with stored.open() as file:
         escapes = any(b"\\" in chunk for chunk in iter(lambda: file.read(1 << 20), b""))
@@ -257,7 +268,7 @@ def _walk(into: Gathered, document: object, kind: str | None) -> None:
         elif not isinstance(value, str):
             if not _is_count(kind, place, key):
                 into.add(f"{kind or 'JSON'}: {place}" if place else kind or "JSON", value)
-        else:
+        elif not _is_total(kind, place, key, value):
             into.add(f"{kind or 'JSON'}: {place}" if place else kind or "JSON", value)
             # JSON within JSON: only its escapes are in the way of who looks for a text in it.
             if "\\" in value and texts < 3 and (inner := _parsed(value.encode("utf-8", "replace"))) is not None:
@@ -266,6 +277,16 @@ def _walk(into: Gathered, document: object, kind: str | None) -> None:
 
 def _is_count(kind: str | None, place: str, key: str) -> bool:
     return kind is not None and (key in _COUNTS[kind] or not _COUNTED.isdisjoint(place.split(".")))
+
+
+def _is_total(kind: str | None, place: str, key: str, value: str) -> bool:
+    """Whether a text is a count all the same: of a table's millions, one is soon what somebody is known by."""
+    if not (value.isascii() and value.isdigit()):
+        return False
+    words = place.split(".")
+    if kind == "Iceberg metadata":
+        return (key in _TOTALS and "summary" in words) or (key == "ndv" and "blob-metadata" in words)
+    return kind == "Delta log" and "operationMetrics" in words
 
 
 def _place(kind: str | None, place: str, parent: str, name: str) -> str:

@@ -21,7 +21,7 @@ from ebbtide.verify.read.gather import Gathered
 from ebbtide.verify.read.hudi_records import HudiRecord, is_metadata
 from ebbtide.verify.read.packed import hadoop_blocks, is_hadoop
 from ebbtide.verify.read.pieces import CannotTell, Cells, Pieces
-from ebbtide.verify.read.stored import HELD, Stored, UnknownContentError, as_bytes, bytes_of, exactly, failed
+from ebbtide.verify.read.stored import HELD, ObjectSource, UnknownContentError, as_bytes, bytes_of, exactly, failed
 
 _DATA, _INFO, _TRAILER = b"DATABLK*", b"FILEINF2", b'TRABLK"$'
 _KINDS = (_DATA, _INFO, b"METABLKc", b"IDXROOT2", b"IDXLEAF2", b"IDXINTE2", b"BLMFBLK2", b"BLMFMET2", b"DELFABL2")
@@ -46,7 +46,7 @@ def is_hfile(head: bytes, _: str) -> bool:
     return head[:8] in (*_KINDS, _TRAILER)
 
 
-def read_hfile(stored: Stored, schema: str = "") -> Pieces:
+def read_hfile(stored: ObjectSource, schema: str = "") -> Pieces:
     with stored.open() as file:
         blocks, end = _blocks(file, stored.size)
         codec = _codec(file, end, stored.size - end)
@@ -74,7 +74,7 @@ def read_hfile(stored: Stored, schema: str = "") -> Pieces:
     yield from _trailer(stored, end, stored.size - end)
 
 
-def _trailer(stored: Stored, start: int, size: int) -> Pieces:
+def _trailer(stored: ObjectSource, start: int, size: int) -> Pieces:
     """Places, counts and the name of a class, in what is mostly empty."""
     if size in _TRAILER_SIZES:
         with stored.open() as file:

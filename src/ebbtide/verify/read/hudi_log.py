@@ -13,7 +13,7 @@ from ebbtide.verify.read.hfile import read_hfile
 from ebbtide.verify.read.hudi_records import HudiRecord, is_metadata
 from ebbtide.verify.read.parquet import read_parquet
 from ebbtide.verify.read.pieces import CannotTell, Pieces
-from ebbtide.verify.read.stored import Stored, UnknownContentError, as_bytes, exactly, failed
+from ebbtide.verify.read.stored import ObjectSource, UnknownContentError, as_bytes, exactly, failed
 
 MAGIC = b"#HUDI#"
 _SCHEMA = 2
@@ -22,7 +22,7 @@ _MOST_HEADERS = 1_000
 _RECORD = 32 << 20
 
 
-def read_log(stored: Stored) -> Pieces:
+def read_log(stored: ObjectSource) -> Pieces:
     """Block by block. One that cannot be read comes as bytes; what follows something that is no block, too."""
     at = 0
     with stored.open() as file:
@@ -45,17 +45,18 @@ def read_log(stored: Stored) -> Pieces:
                 yield from as_bytes(stored, "block that cannot be read", start, at)
 
 
-def _block(stored: Stored, file: BinaryIO, end: int) -> Pieces:
+def _block(stored: ObjectSource, file: BinaryIO, end: int) -> Pieces:
     if _int(file) > 1:
         raise UnknownContentError("it is of a newer version")
     kind = _int(file)
-    headers = dict(_headers(file))
+    said = list(_headers(file))
+    headers = dict(said)
     size = int.from_bytes(exactly(file, 8, "a block"), "big", signed=True)
     content = file.tell()
     if content + size > end:
         raise UnknownContentError("its content is longer than the block")
     gathered = Gathered()
-    for header in headers.values():
+    for _, header in said:
         gathered.add("header of a log block", header)
     yield from gathered.take()
     part = stored.part(content, size)
@@ -88,7 +89,7 @@ def _headers(file: BinaryIO) -> Iterator[tuple[int, str]]:
         yield key, exactly(file, _int(file), "a header").decode("utf-8", "replace")
 
 
-def _records(part: Stored, schema: str) -> Pieces:
+def _records(part: ObjectSource, schema: str) -> Pieces:
     parsed = json.loads(schema)
     decode = decoder(parsed)
     take: Callable[[Gathered, Any], None] = HudiRecord(parsed) if is_metadata(part.name) else Everything(parsed)
@@ -99,7 +100,7 @@ def _records(part: Stored, schema: str) -> Pieces:
             size = _int(file)
             if size > _RECORD:
                 raise UnknownContentError("a record of it is too large")
-            take(gathered, decode(io.BytesIO(exactly(file, size, "a record"))))
+            take(gathered, _whole(decode, exactly(file, size, "a record")))
             if gathered.full:
                 yield from gathered.take()
         yield from gathered.take()
@@ -107,13 +108,21 @@ def _records(part: Stored, schema: str) -> Pieces:
             raise UnknownContentError("it has bytes behind its records")
 
 
-def _deletions(part: Stored) -> Pieces:
+def _whole(decode: Callable[[BinaryIO], Any], content: bytes) -> Any:
+    stream = io.BytesIO(content)
+    record = decode(stream)
+    if stream.tell() != len(content):
+        raise UnknownContentError("it has bytes behind a record")
+    return record
+
+
+def _deletions(part: ObjectSource) -> Pieces:
     """The keys that a block deletes. Before log version 3 they were written by Kryo, which is not read."""
     with part.open() as file:
         version, size = _int(file), _int(file)
         if version < 3 or size + 8 != part.size:
             raise UnknownContentError("its deletions are of a version that is not known")
-        record = decoder(_DELETIONS)(io.BytesIO(exactly(file, size, "deletions")))
+        record = _whole(decoder(_DELETIONS), exactly(file, size, "deletions"))
     gathered, take = Gathered(), Everything(_DELETIONS)
     for deletion in record["deleteRecordList"]:
         gathered.add("record key", deletion["recordKey"])

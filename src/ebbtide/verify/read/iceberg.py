@@ -11,7 +11,7 @@ from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
 
-from ebbtide.verify.read.avro import Container, Everything, fields_of
+from ebbtide.verify.read.avro import AvroHeader, Everything, fields_of
 from ebbtide.verify.read.gather import Gathered, Unscaled
 
 _CUT = 16
@@ -39,18 +39,18 @@ _MANIFEST = frozenset(
 _NUMBERS = {"int": "<i", "long": "<q", "float": "<f", "double": "<d"}
 
 
-def is_manifest(head: Container) -> bool:
+def is_manifest(head: AvroHeader) -> bool:
     return {"status", "data_file"} <= set(fields_of(head.schema))
 
 
-def is_manifest_list(head: Container) -> bool:
+def is_manifest_list(head: AvroHeader) -> bool:
     return {"manifest_path", "partition_spec_id"} <= set(fields_of(head.schema))
 
 
-class Manifest:
+class ManifestDecoder:
     """Takes the entries of one manifest apart."""
 
-    def __init__(self, head: Container) -> None:
+    def __init__(self, head: AvroHeader) -> None:
         self._texts, self._values = Everything(head.schema, numbers=False), Everything(head.schema)
         self._columns: dict[int, tuple[str, str]] = {}
         _columns(json.loads(head.facts.get("schema", b"{}")), "", self._columns)
@@ -86,7 +86,7 @@ class Manifest:
 class ManifestList:
     """Takes the entries of one list apart. Which type a partition field has, only the table's metadata says."""
 
-    def __init__(self, head: Container) -> None:
+    def __init__(self, head: AvroHeader) -> None:
         self._texts, self._values = Everything(head.schema, numbers=False), Everything(head.schema)
 
     def __call__(self, into: Gathered, entry: Any) -> None:

@@ -19,8 +19,8 @@ from ebbtide.verify.read.documents import read_json
 from ebbtide.verify.read.gather import decoded
 from ebbtide.verify.read.orc import read_orc
 from ebbtide.verify.read.parquet import read_parquet
-from ebbtide.verify.read.pieces import CannotTell, Cells, Open, Pieces
-from ebbtide.verify.read.stored import Reader, Stored, UnknownContentError, as_bytes, failed
+from ebbtide.verify.read.pieces import CannotTell, Cells, Open, Pieces, Unsearched
+from ebbtide.verify.read.stored import ObjectSource, Reader, UnknownContentError, as_bytes, failed
 
 _HEAD = 4096
 _EXPECTED = {
@@ -46,10 +46,10 @@ def read_object(name: str, size: int, open_: Open) -> Pieces:
         return
     if held != size:
         yield CannotTell("it has another size than it was listed with")
-    yield from read_content(Stored(name, held, open_))
+    yield from read_content(ObjectSource(name, held, open_))
 
 
-def read_content(stored: Stored) -> Pieces:
+def read_content(stored: ObjectSource) -> Pieces:
     """What an object holds, or what was unpacked from one."""
     if stored.size == 0:
         return
@@ -79,13 +79,13 @@ def _path(name: str) -> Pieces:
     yield Cells("path", "path", pa.array(values, pa.string()))
 
 
-def _unknown(stored: Stored) -> Pieces:
-    yield CannotTell("its format is not known")
+def _unknown(stored: ObjectSource) -> Pieces:
+    yield CannotTell(Unsearched.NO_FORMAT)
     yield from as_bytes(stored)
 
 
 def _other(expected: str) -> Reader:
-    def read(_: Stored) -> Pieces:
+    def read(_: ObjectSource) -> Pieces:
         raise UnknownContentError(f"it is no {expected}")
         yield
 
@@ -100,7 +100,7 @@ def _named(prefix: str, ending: str) -> Is:
     return lambda _, name: name.startswith(prefix) and name.endswith(ending)
 
 
-def _reader(head: bytes, stored: Stored) -> Reader:
+def _reader(head: bytes, stored: ObjectSource) -> Reader:
     name = stored.file_name
     for fits, reader in _READERS:
         if fits(head, name):
@@ -119,7 +119,7 @@ def _is_shared_memory(head: bytes, name: str) -> bool:
     return name.endswith("-shm") and head[:4] in _INDEX_VERSION
 
 
-def _nothing(_: Stored) -> Pieces:
+def _nothing(_: ObjectSource) -> Pieces:
     yield from ()
 
 

@@ -10,29 +10,28 @@ import pyarrow as pa
 from pyarrow import orc
 
 from ebbtide.verify.read.flat import leaves, names_in
-from ebbtide.verify.read.pieces import Cells, Pieces
-from ebbtide.verify.read.stored import HELD, Stored, as_bytes, failed
-
-_LETTERS = len(b"ORC")
-
-
-def _between(stored: Stored, read: orc.ORCFile) -> Pieces:
-    """Bytes behind the stripes that belong to no footer. Some writers count the three letters before the stripes as
-    content, and some do not.
-    """
-    tail = read.stripe_statistics_length + read.file_footer_length + read.file_postscript_length + 1
-    start, end = read.content_length, stored.size - tail
-    if end - start <= _LETTERS:
-        return
-    for piece in as_bytes(stored, "bytes between the stripes and the footer", start, end):
-        if piece.data[_LETTERS if piece.offset == start else 0 :].strip(b"\0"):
-            yield piece
+from ebbtide.verify.read.orc_places import gaps
+from ebbtide.verify.read.pieces import COLUMN_NAMES, Cells, Pieces
+from ebbtide.verify.read.stored import HELD, ObjectSource, as_bytes, failed
 
 
-def read_orc(stored: Stored) -> Pieces:
+def _between(stored: ObjectSource) -> Pieces:
+    """Bytes before, between and within the stripes that belong to none of them, and to no footer."""
+    try:
+        places = list(gaps(stored))
+    except Exception as error:
+        yield failed("where its stripes lie cannot be told", error)
+        places = [(0, stored.size)]
+    for start, end in places:
+        for piece in as_bytes(stored, "bytes between the stripes", start, end):
+            if piece.data.strip(b"\0"):
+                yield piece
+
+
+def read_orc(stored: ObjectSource) -> Pieces:
     with stored.open() as file:
         read = orc.ORCFile(file)
-        yield Cells("names of columns", "row", pa.array(list(names_in(read.schema)), pa.string()))
+        yield Cells(COLUMN_NAMES, "row", pa.array(list(names_in(read.schema)), pa.string()))
         for key, value in (read.metadata or {}).items():
             yield Cells("key-value footer", "row", pa.array([key, value], pa.large_binary()))
         stripes = read.nstripes
@@ -49,6 +48,6 @@ def read_orc(stored: Stored) -> Pieces:
                 for field, column in zip(batch.schema, batch.columns, strict=True):
                     for path, values in leaves(field.name, column):
                         yield Cells(f"column {path}", "row", values)
-        yield from _between(stored, read)
+        yield from _between(stored)
         if not whole:
             yield from as_bytes(stored)

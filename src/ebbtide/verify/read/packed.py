@@ -24,8 +24,8 @@ from ebbtide.verify.read.stored import (
     CHUNK,
     DEEPEST,
     HELD,
+    ObjectSource,
     Reader,
-    Stored,
     UnknownContentError,
     as_bytes,
     bytes_of,
@@ -50,7 +50,7 @@ def is_packed(head: bytes, name: str) -> bool:
     return head.startswith(_ZIP) or _codec(head, name) is not None
 
 
-def read_packed(stored: Stored, inner: Reader) -> Pieces:
+def read_packed(stored: ObjectSource, inner: Reader) -> Pieces:
     """Reads what is in a container by `inner`, which takes anything."""
     if stored.depth >= DEEPEST:
         yield CannotTell(f"containers lie in each other more than {DEEPEST} deep")
@@ -69,13 +69,13 @@ def read_packed(stored: Stored, inner: Reader) -> Pieces:
     if name == stored.name:  # 00001-….gz.metadata.json
         name = name.replace(".gz.", ".")
     if codec[0] == "gzip":
-        yield from beside.gzip_names(head)
+        yield from beside.gzip_names(stored)
     elif codec[0] in ("zstd", "lz4"):
         yield from beside.skippable_frames(stored)
     yield from _stream(stored, lambda: codec[1](stored), name, most_unpacked(stored.size), inner)
 
 
-def _stream(stored: Stored, open_: Callable[[], Any], name: str, most: int, inner: Reader) -> Pieces:
+def _stream(stored: ObjectSource, open_: Callable[[], Any], name: str, most: int, inner: Reader) -> Pieces:
     """What a stream unpacks to: as an object where it can be held, else part by part."""
     with closing(open_()) as stream:
         content = _read(stream, min(most, HELD) + 1)
@@ -85,7 +85,7 @@ def _stream(stored: Stored, open_: Callable[[], Any], name: str, most: int, inne
     with closing(open_()) as stream:
         counted = _Counted(stream, most)
         if is_text(content[:4096]):
-            large = Stored(name, most, lambda: counted, stored.depth + 1)  # type: ignore[arg-type, return-value]
+            large = ObjectSource(name, most, lambda: counted, stored.depth + 1)  # type: ignore[arg-type, return-value]
             yield from (read_json_stream if content.lstrip()[:1] in (b"{", b"[") else read_text)(large)
         else:
             yield CannotTell(f"it unpacks to more than {HELD >> 20} MiB, and cannot be read in parts")
@@ -134,21 +134,23 @@ def _read(stream: Any, most: int) -> bytes:
     return bytes(content)
 
 
-def _codec(head: bytes, name: str) -> tuple[str, Callable[[Stored], Any]] | None:
+def _codec(head: bytes, name: str) -> tuple[str, Callable[[ObjectSource], Any]] | None:
     for magic, codec, _ in _STREAMS:
         if head.startswith(magic):
             return codec, _OPEN[codec]
     if name.endswith((".snappy", ".lz4")) and _is_blocks(head):
         codec = "snappy" if name.endswith(".snappy") else "lz4_raw"
-        return ("snappy" if codec == "snappy" else "lz4"), lambda stored: _Parts(hadoop_blocks(stored.open(), codec))
+        return ("snappy" if codec == "snappy" else "lz4"), lambda stored: _PartStream(
+            hadoop_blocks(stored.open(), codec)
+        )
     return None
 
 
-def _arrow(codec: str) -> Callable[[Stored], Any]:
+def _arrow(codec: str) -> Callable[[ObjectSource], Any]:
     return lambda stored: pa.CompressedInputStream(stored.open(), codec)
 
 
-class _Parts:
+class _PartStream:
     """Parts that come one after another, as a stream."""
 
     def __init__(self, parts: Iterator[bytes]) -> None:
@@ -173,11 +175,11 @@ def _frames(file: BinaryIO) -> Iterator[bytes]:
         size = int.from_bytes(head[1:], "little")
         content = exactly(file, size, "a frame")
         if head[0] == 0:
-            yield _unpacked(content[4:], _snappy_size(content[4:]), "snappy")
+            yield _unpacked(content[4:], snappy_size(content[4:]), "snappy")
         elif head[0] == 1:
             yield content[4:]
-        elif head[0] < 0x80:
-            raise UnknownContentError("it has a frame of a kind that is not known")
+        elif content.strip(b"\0") and content != _SNAPPY[4:]:
+            raise UnknownContentError("it has a frame that is passed over, or is of a kind that is not known")
 
 
 def is_hadoop(packed: bytes, size: int) -> bool:
@@ -197,14 +199,15 @@ def hadoop_blocks(file: BinaryIO, codec: str) -> Iterator[bytes]:
         left = int.from_bytes(head, "big")
         while left > 0:
             packed = exactly(file, int.from_bytes(exactly(file, 4, "a block"), "big"), "a block")
-            part = _unpacked(packed, _snappy_size(packed) if codec == "snappy" else left, codec)
+            part = _unpacked(packed, snappy_size(packed) if codec == "snappy" else left, codec)
             if not part:
                 raise UnknownContentError("a block of it is empty")
             left -= len(part)
             yield part
 
 
-def _snappy_size(packed: bytes) -> int:
+def snappy_size(packed: bytes) -> int:
+    """What a block of snappy unpacks to, as it says first."""
     size = 0
     for n, byte in enumerate(packed[:5]):
         size |= (byte & 0x7F) << 7 * n
@@ -219,17 +222,17 @@ def _unpacked(packed: bytes, size: int, codec: str) -> bytes:
     return bytes(pa.decompress(packed, decompressed_size=size, codec=codec, asbytes=True))
 
 
-_OPEN: dict[str, Callable[[Stored], Any]] = {
+_OPEN: dict[str, Callable[[ObjectSource], Any]] = {
     "gzip": _arrow("gzip"),
     "zstd": _arrow("zstd"),
     "lz4": _arrow("lz4"),
-    "bz2": lambda stored: _Parts(beside.streams(stored.open(), bz2.BZ2Decompressor)),
-    "xz": lambda stored: _Parts(beside.streams(stored.open(), lzma.LZMADecompressor)),
-    "snappy": lambda stored: _Parts(_frames(stored.open())),
+    "bz2": lambda stored: _PartStream(beside.streams(stored.open(), bz2.BZ2Decompressor)),
+    "xz": lambda stored: _PartStream(beside.streams(stored.open(), lzma.LZMADecompressor)),
+    "snappy": lambda stored: _PartStream(_frames(stored.open())),
 }
 
 
-def _zip(stored: Stored, inner: Reader) -> Pieces:
+def _zip(stored: ObjectSource, inner: Reader) -> Pieces:
     with stored.open() as file, zipfile.ZipFile(file) as archive:
         entries = archive.infolist()
         if len(entries) > _MOST_ENTRIES:

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ebbtide.verify.read.avro import Container, Everything, fields_of
+from ebbtide.verify.read.avro import AvroHeader, Everything, fields_of
 from ebbtide.verify.read.gather import Gathered, Unscaled
 
 _CUT = 16
@@ -31,7 +31,7 @@ _WHOLE = ("_PARTITION_STATS",)
 _MOST_FIELDS = 10_000
 
 
-def is_paimon(head: Container) -> bool:
+def is_paimon(head: AvroHeader) -> bool:
     names = set(fields_of(head.schema))
     return {"_PARTITION", "_FILE"} <= names or "_PARTITION_STATS" in names or {"_INDEX_TYPE", "_FILE_NAME"} <= names
 
@@ -39,7 +39,7 @@ def is_paimon(head: Container) -> bool:
 class PaimonEntry:
     """Takes the entries of manifests, of their lists and of index manifests apart."""
 
-    def __init__(self, head: Container) -> None:
+    def __init__(self, head: AvroHeader) -> None:
         self._texts = Everything(head.schema, numbers=False)
 
     def __call__(self, into: Gathered, entry: Any) -> None:

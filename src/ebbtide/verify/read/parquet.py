@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 from ebbtide.errors import keep_trace
 from ebbtide.verify.read.delta import bounds_of_checkpoint
 from ebbtide.verify.read.flat import is_variant, leaves
-from ebbtide.verify.read.parquet_bounds import statistics
-from ebbtide.verify.read.parquet_footer import BOOLEAN, BYTE_ARRAY, INT32, INT64, Chunk, Footer, read_footer
-from ebbtide.verify.read.pieces import CannotTell, Cells, Piece, Pieces
-from ebbtide.verify.read.stored import HELD, Stored, arrow_file, as_bytes, exactly, failed
+from ebbtide.verify.read.parquet_bounds import is_time, statistics
+from ebbtide.verify.read.parquet_footer import BOOLEAN, BYTE_ARRAY, INT32, INT64, ColumnChunk, Footer, read_footer
+from ebbtide.verify.read.pieces import COLUMN_NAMES, CannotTell, Cells, Piece, Pieces
+from ebbtide.verify.read.stored import HELD, ObjectSource, arrow_file, as_bytes, exactly, failed
 from ebbtide.verify.read.structural import is_checkpoint, is_fact_of_checkpoint, is_place
 from ebbtide.verify.read.thrift import Compact
 
@@ -33,14 +33,14 @@ _STREAM = 1 << 20
 """Of a column that is read alone, so much is fetched at a time."""
 
 
-def read_parquet(stored: Stored) -> Pieces:
+def read_parquet(stored: ObjectSource) -> Pieces:
     footer = read_footer(stored)
     if footer.encrypted:
         yield CannotTell("columns of it are encrypted")
-    for key, value in footer.facts:
+    for key, value in (*footer.facts, (b"created_by", footer.writer)):
         yield from _fact(key, value)
     names = pa.array([leaf.name for leaf in footer.leaves], pa.string())
-    yield Cells("names of columns", "row", names)
+    yield Cells(COLUMN_NAMES, "row", names)
     skipped = _skipped(stored, footer)
     texts = {n for n, leaf in enumerate(footer.leaves) if leaf.name in _STATS}
     yield from statistics(stored, footer, skipped | (texts if _is_checkpoint(stored, footer) else set()))
@@ -57,11 +57,11 @@ def _fact(key: bytes, value: bytes) -> Iterator[Piece]:
         yield Cells("key-value footer", "row", pa.array([value], pa.large_binary()))
 
 
-def _is_checkpoint(stored: Stored, footer: Footer) -> bool:
+def _is_checkpoint(stored: ObjectSource, footer: Footer) -> bool:
     return is_checkpoint(stored.name, {leaf.path[0] for leaf in footer.leaves})
 
 
-def _skipped(stored: Stored, footer: Footer) -> frozenset[int]:
+def _skipped(stored: ObjectSource, footer: Footer) -> frozenset[int]:
     """The leaves, by number, that can hold no value of a person."""
     tops = {leaf.path[0] for leaf in footer.leaves}
     checkpoint = _is_checkpoint(stored, footer)
@@ -69,7 +69,7 @@ def _skipped(stored: Stored, footer: Footer) -> frozenset[int]:
     for n, leaf in enumerate(footer.leaves):
         whole_number = leaf.physical in (INT32, INT64)
         structural = is_fact_of_checkpoint(leaf.path) if checkpoint else is_place(leaf.path, leaf.field_id, tops)
-        if leaf.physical == BOOLEAN or (whole_number and structural):
+        if leaf.physical == BOOLEAN or is_time(leaf) or (whole_number and structural):
             skipped.add(n)
     return frozenset(skipped)
 
@@ -77,7 +77,7 @@ def _skipped(stored: Stored, footer: Footer) -> frozenset[int]:
 class _Rows:
     """The rows of one file. What came out last of each column is remembered for the length of a row group."""
 
-    def __init__(self, stored: Stored, footer: Footer, skipped: frozenset[int]) -> None:
+    def __init__(self, stored: ObjectSource, footer: Footer, skipped: frozenset[int]) -> None:
         self._stored, self._footer = stored, footer
         self._wanted = [n for n in range(len(footer.leaves)) if n not in skipped]
         self._checkpoint = _is_checkpoint(stored, footer)
@@ -123,23 +123,23 @@ class _Rows:
                 for n in alone:
                     yield from self._one(streamed, group, rows, n, chunks)
 
-    def _weight(self, n: int, chunk: Chunk) -> int:
+    def _weight(self, n: int, chunk: ColumnChunk) -> int:
         """What the values of a chunk take in memory, at the least."""
         leaf = self._footer.leaves[n]
         decoded = 0 if leaf.name in self._with_dictionary else chunk.decoded or 0
         return max(chunk.unpacked, leaf.width * int(chunk.meta.get(5, 0)), decoded)
 
-    def _is_small(self, chunks: Sequence[Chunk]) -> bool:
+    def _is_small(self, chunks: Sequence[ColumnChunk]) -> bool:
         return sum(max(self._weight(n, chunk), chunk.packed) for n, chunk in enumerate(chunks)) <= HELD
 
-    def _may_swell(self, n: int, chunk: Chunk) -> bool:
+    def _may_swell(self, n: int, chunk: ColumnChunk) -> bool:
         """Whether its values may take far more room than their pages, each of them standing in a dictionary once."""
         leaf = self._footer.leaves[n]
         plain = leaf.physical == BYTE_ARRAY and leaf.name not in self._with_dictionary
         is_known = chunk.decoded is not None and chunk.decoded <= HELD
         return plain and chunk.has_dictionary and not is_known and not self._checkpoint
 
-    def _one(self, parquet: pq.ParquetFile, group: int, rows: int, n: int, chunks: Sequence[Chunk]) -> Pieces:
+    def _one(self, parquet: pq.ParquetFile, group: int, rows: int, n: int, chunks: Sequence[ColumnChunk]) -> Pieces:
         """One column of one row group, or its bytes with the reason why they are no more than that."""
         size, chunk = self._size(rows, [n], chunks), chunks[n]
         try:
@@ -150,7 +150,7 @@ class _Rows:
             yield failed(f"column {self._footer.leaves[n].name} cannot be read", error)
             yield from as_bytes(self._stored, "column that cannot be read", chunk.start, chunk.start + chunk.packed)
 
-    def _size(self, rows: int, columns: Sequence[int], chunks: Sequence[Chunk]) -> int:
+    def _size(self, rows: int, columns: Sequence[int], chunks: Sequence[ColumnChunk]) -> int:
         """The rows of a batch, by what one takes on average."""
         most = _CHECKPOINT_ROWS if self._checkpoint else _ROWS
         return int(max(1, min(most, _BATCH * rows // max(1, sum(self._weight(n, chunks[n]) for n in columns)))))
@@ -186,7 +186,7 @@ class _Rows:
         return last is not None and len(last) == len(values) and bool(last.equals(values))
 
 
-def _held_by_none(stored: Stored, name: str, chunk: Chunk) -> Pieces:
+def _held_by_none(stored: ObjectSource, name: str, chunk: ColumnChunk) -> Pieces:
     """What a chunk of no rows keeps. As a rule it is the head of a page with nothing in it."""
     if chunk.packed <= 0:
         return
@@ -198,9 +198,9 @@ def _held_by_none(stored: Stored, name: str, chunk: Chunk) -> Pieces:
         yield from as_bytes(stored, "dictionary without rows", chunk.start, chunk.start + chunk.packed)
 
 
-def _between(stored: Stored, footer: Footer) -> Pieces:
+def _between(stored: ObjectSource, footer: Footer) -> Pieces:
     """Bytes that belong to no column, no index and no footer: nothing has to be there, but something may."""
-    known = [(0, 4), (footer.start, stored.size)]
+    known = [(0, 4), (footer.start, footer.end), (stored.size - 8, stored.size)]
     for _, chunks in footer.groups:
         for chunk in chunks:
             known.append((chunk.start, chunk.start + chunk.packed))
@@ -217,7 +217,7 @@ def _between(stored: Stored, footer: Footer) -> Pieces:
         at = max(at, end)
 
 
-def _bloom_size(stored: Stored, at: int) -> int:
+def _bloom_size(stored: ObjectSource, at: int) -> int:
     """A bloom filter with its header, where the footer does not say how long they are."""
     with stored.open() as file:
         file.seek(at)

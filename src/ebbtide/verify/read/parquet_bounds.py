@@ -11,9 +11,9 @@ from decimal import Decimal, localcontext
 
 import pyarrow as pa
 
-from ebbtide.verify.read.parquet_footer import BYTE_ARRAY, DOUBLE, FIXED, FLOAT, INT32, INT64, Footer, Leaf
+from ebbtide.verify.read.parquet_footer import BYTE_ARRAY, DOUBLE, FIXED, FLOAT, INT32, INT64, INT96, Footer, LeafColumn
 from ebbtide.verify.read.pieces import Cells, Piece
-from ebbtide.verify.read.stored import HELD, Stored, UnknownContentError, exactly, failed
+from ebbtide.verify.read.stored import HELD, ObjectSource, UnknownContentError, exactly, failed
 from ebbtide.verify.read.thrift import Compact
 
 _SHORTEST_CUT = 16
@@ -21,10 +21,10 @@ _SHORTEST_CUT = 16
 _TEXTS, _LOGICAL_TEXTS = (0, 4, 19), {1, 4, 12}
 """UTF8, ENUM and JSON, as converted and as logical types."""
 _DATE, _DECIMAL, _MILLIS, _MICROS = 6, 5, 9, 10
-_TIME, _OLD_TIMES = 7, (7, 8)
+_DATE_TYPE, _TIME, _INSTANT, _OLD_TIMES = 6, 7, 8, (7, 8)
 
 
-def statistics(stored: Stored, footer: Footer, skipped: frozenset[int]) -> Iterator[Piece]:
+def statistics(stored: ObjectSource, footer: Footer, skipped: frozenset[int]) -> Iterator[Piece]:
     """Least and greatest values: of the chunks, by the footer, and of the pages, by their indexes."""
     for n, leaf in enumerate(footer.leaves):
         if n in skipped:
@@ -43,7 +43,7 @@ def statistics(stored: Stored, footer: Footer, skipped: frozenset[int]) -> Itera
         yield failed("its page index cannot be read", error)
 
 
-def _page_indexes(stored: Stored, footer: Footer, skipped: frozenset[int]) -> Iterator[Cells]:
+def _page_indexes(stored: ObjectSource, footer: Footer, skipped: frozenset[int]) -> Iterator[Cells]:
     places = [
         (n, chunk.outer[6], chunk.outer[7])
         for _, chunks in footer.groups
@@ -69,7 +69,9 @@ def _page_indexes(stored: Stored, footer: Footer, skipped: frozenset[int]) -> It
         yield from _cells("page index", footer.leaves[n], values, stored.name, upper=upper, whole=False)
 
 
-def _cells(what: str, leaf: Leaf, values: list[bytes], describes: str, *, upper: bool, whole: bool) -> Iterator[Cells]:
+def _cells(
+    what: str, leaf: LeafColumn, values: list[bytes], describes: str, *, upper: bool, whole: bool
+) -> Iterator[Cells]:
     array = typed(leaf, values)
     text = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
     cut = None if whole or not text else _SHORTEST_CUT
@@ -77,7 +79,7 @@ def _cells(what: str, leaf: Leaf, values: list[bytes], describes: str, *, upper:
         yield Cells(f"{what} of column {leaf.name}", "bound", array, cut, upper and cut is not None, describes)
 
 
-def typed(leaf: Leaf, values: Iterable[bytes]) -> pa.Array:
+def typed(leaf: LeafColumn, values: Iterable[bytes]) -> pa.Array:
     """Bounds as values of the column's type; as bytes where they are not of its length, or the type is not known."""
     values = list(values)
     numbers = {INT32: pa.int32(), INT64: pa.int64(), FLOAT: pa.float32(), DOUBLE: pa.float64()}
@@ -91,7 +93,8 @@ def typed(leaf: Leaf, values: Iterable[bytes]) -> pa.Array:
             return pa.array(exact, pa.decimal256(76, scale))
     if kind is not None and all(len(each) == kind.bit_width // 8 for each in values):
         plain = pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(b"".join(values))])
-        return _times(leaf, plain)
+        is_date = kind == pa.int32() and (_DATE_TYPE in (leaf.element.get(10) or {}) or leaf.element.get(6) == _DATE)
+        return plain.cast(pa.date32()) if is_date else plain
     if leaf.physical == BYTE_ARRAY and _is_text(leaf):
         try:
             return pa.array([each.decode() for each in values], pa.large_string())
@@ -100,11 +103,11 @@ def typed(leaf: Leaf, values: Iterable[bytes]) -> pa.Array:
     return pa.array(values, pa.large_binary())
 
 
-def _is_text(leaf: Leaf) -> bool:
+def _is_text(leaf: LeafColumn) -> bool:
     return leaf.element.get(6) in _TEXTS or bool(_LOGICAL_TEXTS & set(leaf.element.get(10) or {}))
 
 
-def _scale(leaf: Leaf) -> int | None:
+def _scale(leaf: LeafColumn) -> int | None:
     logical = (leaf.element.get(10) or {}).get(5)
     if logical is None and leaf.element.get(6) != _DECIMAL:
         return None
@@ -112,13 +115,7 @@ def _scale(leaf: Leaf) -> int | None:
     return scale if 0 <= scale <= 76 else None
 
 
-def _times(leaf: Leaf, numbers: pa.Array) -> pa.Array:
+def is_time(leaf: LeafColumn) -> bool:
+    """Whether its values are instants or times of a day: no value of a person is one."""
     logical, old = leaf.element.get(10) or {}, leaf.element.get(6)
-    if _TIME in logical or old in _OLD_TIMES:  # a time of a day is no number of a person, whatever its unit
-        return numbers.cast(pa.time32("ms") if pa.types.is_int32(numbers.type) else pa.time64("us"))
-    if pa.types.is_int32(numbers.type) and (6 in logical or old == _DATE):
-        return numbers.cast(pa.date32())
-    if pa.types.is_int64(numbers.type) and (8 in logical or old in (_MILLIS, _MICROS)):
-        unit = next(iter((logical.get(8) or {}).get(2) or {1 if old == _MILLIS else 2: None}))
-        return numbers.cast(pa.timestamp({1: "ms", 2: "us", 3: "ns"}.get(unit, "us")))
-    return numbers
+    return leaf.physical == INT96 or _TIME in logical or _INSTANT in logical or old in (*_OLD_TIMES, _MILLIS, _MICROS)

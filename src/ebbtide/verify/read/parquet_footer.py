@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ebbtide.verify.read.stored import HELD, Stored, UnknownContentError, exactly
+from ebbtide.verify.read.stored import HELD, ObjectSource, UnknownContentError, exactly
 from ebbtide.verify.read.thrift import Compact, Fields
 
 BOOLEAN, INT32, INT64, INT96, FLOAT, DOUBLE, BYTE_ARRAY, FIXED = range(8)
@@ -20,7 +20,7 @@ _DEEPEST = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class LeafColumn:
     """One leaf column. `element` is the schema's own entry, with the types' parameters."""
 
     path: tuple[str, ...]
@@ -35,7 +35,7 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class ColumnChunk:
     """One column of one row group: `meta` is its `ColumnMetaData`, `outer` its `ColumnChunk`."""
 
     meta: Fields
@@ -74,16 +74,20 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """`groups` are the row groups, each with a chunk per leaf; `start` is where the footer begins in the file."""
+    """`groups` are the row groups, each with a chunk per leaf; the footer lies between `start` and `end` in the file.
+    `facts` are the key-values of the file and of its chunks.
+    """
 
-    leaves: tuple[Leaf, ...]
-    groups: tuple[tuple[int, tuple[Chunk, ...]], ...]
+    leaves: tuple[LeafColumn, ...]
+    groups: tuple[tuple[int, tuple[ColumnChunk, ...]], ...]
     facts: tuple[tuple[bytes, bytes], ...]
     encrypted: bool
+    writer: bytes
     start: int
+    end: int
 
 
-def read_footer(stored: Stored) -> Footer:
+def read_footer(stored: ObjectSource) -> Footer:
     with stored.open() as file:
         file.seek(max(0, stored.size - 8))
         tail = exactly(file, 8, "its footer")
@@ -93,29 +97,32 @@ def read_footer(stored: Stored) -> Footer:
         if tail[4:] != b"PAR1" or size + 12 > stored.size or size > HELD:
             raise UnknownContentError("it has no Parquet footer")
         file.seek(stored.size - 8 - size)
-        fields = Compact(exactly(file, size, "its footer")).struct()
+        content = Compact(exactly(file, size, "its footer"))
+        fields = content.struct()
     try:
-        return _footer(fields, stored.size - 8 - size)
+        return _footer(fields, stored.size - 8 - size, content.at)
     except (AttributeError, TypeError, LookupError, ValueError) as error:
         raise UnknownContentError(f"its footer is damaged ({type(error).__name__})") from error
 
 
-def _footer(fields: Fields, start: int) -> Footer:
+def _footer(fields: Fields, start: int, size: int) -> Footer:
     leaves = _leaves(fields[2])
     groups = []
     for group in fields.get(4, []):
-        chunks = tuple(Chunk(chunk.get(3) or {}, chunk) for chunk in group[1])
+        chunks = tuple(ColumnChunk(chunk.get(3) or {}, chunk) for chunk in group[1])
         if len(chunks) != len(leaves):
             raise UnknownContentError("a row group has not all of the columns")
         groups.append((int(group[3]), chunks))
-    facts = tuple((bytes(fact[1]), bytes(fact.get(2, b""))) for fact in fields.get(5, []))
+    said = [*fields.get(5, []), *(fact for _, chunks in groups for chunk in chunks for fact in chunk.meta.get(8, []))]
+    facts = tuple(dict.fromkeys((bytes(fact[1]), bytes(fact.get(2, b""))) for fact in said))
     hidden = any(chunk.outer.get(8) or chunk.outer.get(9) for _, chunks in groups for chunk in chunks)
-    return Footer(leaves, tuple(groups), facts, bool(fields.get(8)) or hidden, start)
+    encrypted = bool(fields.get(8)) or hidden
+    return Footer(leaves, tuple(groups), facts, encrypted, bytes(fields.get(6, b"")), start, start + size)
 
 
-def _leaves(elements: Sequence[dict[int, Any]]) -> tuple[Leaf, ...]:
+def _leaves(elements: Sequence[dict[int, Any]]) -> tuple[LeafColumn, ...]:
     """The leaves of the schema, which lists its tree from the root, every node before its children."""
-    found: list[Leaf] = []
+    found: list[LeafColumn] = []
     open_: list[tuple[str, int]] = [("", elements[0].get(5, 0))]
     for element in elements[1:]:
         while open_ and open_[-1][1] == 0:
@@ -129,5 +136,5 @@ def _leaves(elements: Sequence[dict[int, Any]]) -> tuple[Leaf, ...]:
             open_.append((own, children))
         else:
             path = (*(each for each, _ in open_[1:]), own)
-            found.append(Leaf(path, element.get(1, -1), element.get(2, 0), element.get(9), element))
+            found.append(LeafColumn(path, element.get(1, -1), element.get(2, 0), element.get(9), element))
     return tuple(found)

@@ -24,7 +24,7 @@ class UnknownContentError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class ObjectSource:
     """One object, or what was unpacked from one. `name` is for recognition alone, and quoted nowhere."""
 
     name: str
@@ -36,20 +36,22 @@ class Stored:
     def file_name(self) -> str:
         return self.name.rsplit("/", 1)[-1]
 
-    def inner(self, content: bytes, name: str | None = None) -> Stored:
+    def inner(self, content: bytes, name: str | None = None) -> ObjectSource:
         """Content that was unpacked from this, and fits the memory."""
-        return Stored(self.name if name is None else name, len(content), lambda: io.BytesIO(content), self.depth + 1)
+        return ObjectSource(
+            self.name if name is None else name, len(content), lambda: io.BytesIO(content), self.depth + 1
+        )
 
-    def part(self, start: int, size: int) -> Stored:
+    def part(self, start: int, size: int) -> ObjectSource:
         """A range of this that is an object of its own."""
         if start < 0 or size < 0 or start + size > self.size:
             raise UnknownContentError("a part of it lies outside of it")
-        return Stored(
+        return ObjectSource(
             self.name, size, lambda: io.BufferedReader(_Range(self.open(), start, size), 1 << 20), self.depth + 1
         )
 
 
-Reader = Callable[[Stored], Pieces]
+Reader = Callable[[ObjectSource], Pieces]
 
 
 class _Range(io.RawIOBase):
@@ -84,7 +86,7 @@ class _Range(io.RawIOBase):
         super().close()
 
 
-def whole(stored: Stored, most: int = HELD) -> bytes:
+def whole(stored: ObjectSource, most: int = HELD) -> bytes:
     """All bytes, where they are no more than what may be held."""
     if stored.size > most:
         raise UnknownContentError(f"it has more than {most >> 20} MiB, and its format cannot be read in parts")
@@ -111,7 +113,7 @@ def exactly(file: BinaryIO, size: int, what: str = "something") -> bytes:
     return content
 
 
-def as_bytes(stored: Stored, where: str = "content", start: int = 0, end: int | None = None) -> Iterator[Raw]:
+def as_bytes(stored: ObjectSource, where: str = "content", start: int = 0, end: int | None = None) -> Iterator[Raw]:
     """The bytes of a range, chunk by chunk."""
     at, end = start, stored.size if end is None else min(end, stored.size)
     with stored.open() as file:

@@ -10,8 +10,9 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ebbtide.verify.read.broken import unbroken
 from ebbtide.verify.read.pieces import CannotTell, Cells, Pieces
-from ebbtide.verify.read.stored import Stored, as_bytes
+from ebbtide.verify.read.stored import ObjectSource, as_bytes
 
 _CHUNK = 4 << 20
 _OVERLAP = 64 << 10
@@ -37,7 +38,7 @@ def is_text(head: bytes) -> bool:
     return True
 
 
-def read_text(stored: Stored, where: str = "text") -> Pieces:
+def read_text(stored: ObjectSource, where: str = "text") -> Pieces:
     """Where it stops being text, the rest comes as bytes."""
     with stored.open() as file:
         head = file.read(4)
@@ -49,7 +50,11 @@ def read_text(stored: Stored, where: str = "text") -> Pieces:
                 yield CannotTell("it begins as text and goes on as something else")
                 yield from as_bytes(stored)
                 return
-            yield Cells(where, "row", pc.list_flatten(pc.split_pattern(pa.array([part], pa.large_string()), "\n")))
+            whole = pa.array([part], pa.large_string())
+            yield Cells(where, "row", pc.list_flatten(pc.split_pattern(whole, "\n")))
+            runs = [run.decode("utf-8", "replace") for run in unbroken(memoryview(whole.buffers()[2] or b""))]
+            if runs:
+                yield Cells(where, "row", pa.array(runs, pa.large_string()))
 
 
 def is_plain(line: bytes) -> bool:
@@ -60,7 +65,7 @@ def is_plain(line: bytes) -> bool:
         return False
 
 
-def read_properties(stored: Stored) -> Pieces:
+def read_properties(stored: ObjectSource) -> Pieces:
     """Java's properties: what is special in them has a backslash before it, also within a value (`a\\#b`)."""
     for piece in read_text(stored):
         yield piece

@@ -39,6 +39,7 @@ SELECT o.did, o.table_id, o.format, o.any_order, o.tid, o.position, o.branches, 
                rule.line = regexp_extract(o.tid, '(?s)^(.*)/([0-9]+)$', 1)
                AND coalesce(rule.number <= whole(regexp_extract(o.tid, '(?s)^(.*)/([0-9]+)$', 2)), true)),
                lambda rule: rule.text),
+           list_transform(list_filter(o.floor_named, lambda rule: list_contains(rule.ids, o.tid)), lambda rule: rule.text),
            o.floor_gc)) AS kept_by_format,
        list_transform(list_filter(o.statutes, lambda s: NOT is_older(o.instant, s.months, s.micros, m.now_us)),
                       lambda s: s.text) AS statutes_t,

@@ -19,6 +19,7 @@ WITH pinned AS (
            coalesce(p.tb_own_label AND NOT list_has_any(d.own_labels, p.tb_labels), false) AS nameless,
            joined(list_concat(
                texts(n.tags), texts(o.others), list_transform(d.floor_consumers, lambda rule: rule.text),
+               list_transform(d.floor_named, lambda rule: rule.text),
                list_transform(list_filter(d.statutes, lambda s: NOT is_older(w.instant, s.months, s.micros, now_us)),
                               lambda s: s.text),
                d.floor_gc)) AS kept

@@ -27,6 +27,9 @@ WITH found AS (
 )
 SELECT d.table_id, found.* FROM found JOIN datasets d USING (did)
 UNION ALL
+SELECT table_id, NULL, 'chunks', object_id, [], NULL, fingerprint, NULL, decision, because, waits_for, protected_by, []
+FROM chunk_objects
+UNION ALL
 SELECT m.table_id, m.did, m.target, m.object_id, [], NULL, m.mark.fingerprint, m.mark.cutoff,
        CASE WHEN m.target IN ('transactions', 'versions', 'partitions', 'tables') THEN 'wait' ELSE 'unmarked' END,
        CASE WHEN m.target IN ('transactions', 'versions', 'partitions', 'tables') 

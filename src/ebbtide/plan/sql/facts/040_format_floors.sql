@@ -41,6 +41,9 @@ SELECT s.did,
        coalesce(list({'text': 'floor:' || key, 'line': regexp_extract(value, '(?s)^(.*)/([0-9]+)$', 1),
                       'number': whole(regexp_extract(value, '(?s)^(.*)/([0-9]+)$', 2))} ORDER BY key)
            FILTER (starts_with(key, 'consumer:') OR starts_with(key, 'changelog:')), []) AS consumers,
+       -- Versions by their ids (`versions:` and what needs them).
+       coalesce(list({'text': 'floor:' || key, 'ids': string_split(value, ',')} ORDER BY key)
+           FILTER (starts_with(key, 'versions:')), []) AS named,
        only_if(coalesce(bool_or(key = 'gc.enabled' AND lower(value) = 'false'), false),
                ['floor:gc.enabled=false']) AS gc,
        -- Delta refuses every commit that takes rows out of the head of such a table; older versions may go.

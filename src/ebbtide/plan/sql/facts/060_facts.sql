@@ -17,5 +17,6 @@ SELECT d.* EXCLUDE (floors, scan_error, unknown, locked_by),
        joined(list_transform(list_filter(coalesce(held.holds, []), lambda h: h.first IS NULL AND h.last IS NULL),
                              lambda h: h.text)) AS whole_holds,
        coalesce(f.counts, []) AS floor_counts, coalesce(f.times, []) AS floor_times,
-       coalesce(f.consumers, []) AS floor_consumers, texts(f.gc) AS floor_gc, texts(f.append) AS floor_append
+       coalesce(f.consumers, []) AS floor_consumers, coalesce(f.named, []) AS floor_named,
+       texts(f.gc) AS floor_gc, texts(f.append) AS floor_append
 FROM datasets d LEFT JOIN lost USING (did) LEFT JOIN held USING (table_id) LEFT JOIN format_floors f USING (did);

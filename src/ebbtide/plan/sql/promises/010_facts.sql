@@ -20,7 +20,8 @@ SELECT d.table_id, t.labels, coalesce(p.promised, []) AS promised, d.floor_numbe
        list_transform(list_filter(d.floor_counts, lambda rule: coalesce(rule.count > 1, true)), lambda rule: rule.text)
            AS counts,
        list_transform(d.floor_times, lambda rule: {'text': rule.text, 'micros': rule.micros}) AS floor_times,
-       list_transform(d.floor_consumers, lambda rule: rule.text) AS consumers
+       list_transform(d.floor_consumers, lambda rule: rule.text)
+           || list_transform(d.floor_named, lambda rule: rule.text) AS consumers
 FROM facts d JOIN in_tables t USING (table_id) CROSS JOIN refused_on_main r
 LEFT JOIN promised p USING (table_id) LEFT JOIN spans s USING (did) LEFT JOIN plain USING (table_id)
 LEFT JOIN named n USING (did)
