@@ -6,7 +6,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from ebbtide.app.ledger import open_ledger
 from ebbtide.formats.erasing import WAS
+from ebbtide.state.values import RequestState
 from tests.tide import Tide
 
 SETTING = "deletedFileRetentionDuration"
@@ -28,3 +30,13 @@ def test_a_run_about_others_puts_a_setting_back(spark: SparkSession, tmp_path: P
         f"delta.{SETTING}": "interval 3 days"
     }
     assert [row["id"] for row in driver.rows(table)] == [1]
+
+    ledger = open_ledger(tide.project)
+    with ledger.database.writer() as state:
+        state.move_request(request, RequestState.WITHDRAWN, at=tide.at(1))
+    ledger.database.close()
+    tide.spark.sql(f"ALTER TABLE {table.sql} SET TBLPROPERTIES ({given})")
+    tide.app.scan()
+    assert tide.app.erase.run(as_of=tide.at(2)).exit_code == 0
+    rows = tide.spark.sql(f"SHOW TBLPROPERTIES {table.sql}").collect()
+    assert [row["value"] for row in rows if SETTING in row["key"]] == ["interval 3 days"], "nobody asks any more"

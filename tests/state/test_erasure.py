@@ -48,7 +48,9 @@ def test_the_list_of_an_erasure_is_kept_until_its_files_are_gone(tmp_path: Path)
             rows.add_files(state.connection, "a", {"two": 2})
         with database.sweeper(lease) as state:
             state.forget_files()
-            rows.put_off(state.connection, "a", free_from=NOW + timedelta(hours=1))
+            assert rows.erased_by(state.connection, "a") is None
+            rows.put_off(state.connection, "a", free_from=NOW + timedelta(hours=1), erased="what was done")
+            assert rows.erased_by(state.connection, "a") == "what was done"
         with database.sweeper(lease) as state:
             (found,) = rows.open_erasures(state.connection)
             assert (found.files, found.free_from) == ({"one": 1, "two": 2}, NOW + timedelta(hours=1))

@@ -34,7 +34,7 @@ from ebbtide.erasure.copies import places_of_copies
 from ebbtide.erasure.eraser import Eraser
 from ebbtide.erasure.hot_log import is_planned
 from ebbtide.erasure.keyring import keep_resolved
-from ebbtide.erasure.mending import mend_tables
+from ebbtide.erasure.mending import left_behind, mend_tables
 from ebbtide.erasure.owner import DATASET, HOT, Requests
 from ebbtide.erasure.plan import Decision, ErasurePlan, PlaceStep
 from ebbtide.erasure.progress import ELSEWHERE, LINEAGE, advance, put_places, say_planned
@@ -116,7 +116,7 @@ def _run_erasure(
         return look_for(project, ledger, found, context, now=now, at_once=at_once, most_share=most_share,
                         again=bool(requests), mirrors=mirrors)  # fmt: skip
 
-    if dry_run or not asked:
+    if dry_run or not (asked or left_behind(ledger, project.inventory)):
         tried = look(context)
         acts = [] if tried is None else _acts(project, ledger, tried, now)[0].acts
         stages = [] if tried is None else stages_of(hot_asked(tried))
@@ -137,7 +137,10 @@ def _run_erasure(
         close_unfinished(ledger, lease)
         hot.bring_up()
         first = look(run.context)
-        if first is not None and mend_tables(first.inventory, project.catalogs, first.gathering.session):
+        if first is None:
+            run_scan(project, now=datetime.now(UTC), context=run.context)
+            mend_tables(Inventory.open(project.inventory), project.catalogs, lambda: start_session(project))
+        elif mend_tables(first.inventory, project.catalogs, first.gathering.session):
             first = look(run.context)  # what a table keeps is others by now
         if first is not None and carried.begin_in_hot(first) and hot.carry_out(first):
             first = look(run.context)  # mirrors have brought it to the lake
@@ -242,7 +245,9 @@ class _Run:
             look.gathering, self.ledger, self.lease, self.context.run, self._check, window.exact, acts.asked
         )
         redacted = {name for name, terms in look.gathering.terms.items() if terms.method == "redact"}
-        owner = Requests(acts.by_act, redacted, frozenset(hold.id for hold in look.holds), eraser.done, acts.taken_over)
+        owner = Requests(
+            acts.by_act, redacted, frozenset(hold.id for hold in look.holds), eraser.done, acts.taken_over, eraser.came
+        )
         before = marked_partitions(self.project, self.ledger, look.inventory, {act.dataset for act in acts.acts})
         engine = Engine(self._lake(), self.ledger, self.lease, self.context, {KIND: eraser})
         carried = engine.carry_out(owner, acts.acts)

@@ -42,7 +42,9 @@ class Acts:
     def go_on(self, earlier: OpenErasure, requests: Collection[str]) -> None:
         """The rest of an act that waited for readers."""
         known = tuple(sorted(each for each in requests if each in self.people))
-        self._add(earlier.act, earlier.dataset, known, earlier.files, earlier.free_from, paused=True)
+        # What it did was for all of its people: where one of them is not to be erased any more, it is looked at anew.
+        heads = self._heads(earlier.dataset, known) if earlier.requests == set(known) else frozenset[str]()
+        self._add(earlier.act, earlier.dataset, known, earlier.files, earlier.free_from, paused=True, heads=heads)
 
     def _add(
         self,
@@ -53,6 +55,7 @@ class Acts:
         free_from: datetime,
         *,
         paused: bool,
+        heads: frozenset[str] = frozenset(),
     ) -> Act:
         found = self._found(dataset, requests)
         act = act_of(
@@ -61,9 +64,8 @@ class Acts:
         )  # fmt: skip
         self.acts.append(act)
         self.by_act[act_id] = requests
-        self.asked[act_id] = ErasureOrder(
-            tuple(self.people[each] for each in requests), found, self._versions(dataset, requests)
-        )
+        people, versions = tuple(self.people[each] for each in requests), self._versions(dataset, requests)
+        self.asked[act_id] = ErasureOrder(people, found, versions, heads)
         return act
 
     def _found(self, dataset: str, requests: Collection[str]) -> frozenset[str]:
@@ -79,6 +81,11 @@ class Acts:
         if hits is None:
             return frozenset()
         return frozenset(id_ for id_ in hits.versions if hits.parts[id_] & numbers)
+
+    def _heads(self, dataset: str, requests: Collection[str]) -> frozenset[str]:
+        """The branches that show rows of one of these people."""
+        held = (each for request in requests for each in self.search.held.get(self.numbers[request], ()))
+        return frozenset(each.ref for each in held if each.dataset == dataset and each.ref.startswith("branch:"))
 
     def _sizes(self, dataset: str, paths: Collection[str]) -> dict[str, int]:
         if not paths:

@@ -6,16 +6,17 @@ further list of an act is an intent of its own in the ledger, with its own outco
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ebbtide.acts.act import Act, ActResult, Phase
 from ebbtide.erasure.gather import Gathering
 from ebbtide.errors import RefusedError
-from ebbtide.formats.erasing import Erased, Erasure
+from ebbtide.formats.erasing import Erased, Erasure, Fate
 from ebbtide.formats.registry import load_erasing
 from ebbtide.formats.same_table import same_table
 from ebbtide.ledger.commitment import Identifier
@@ -34,18 +35,22 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ErasureOrder:
-    """Whom an act is about, and the data files, and whole versions, in which they were found."""
+    """Whom an act is about, and the data files, and whole versions, in which they were found. `heads` are the branches
+    that show them though an earlier run of the act, which was for all of them, took them out.
+    """
 
     people: tuple[tuple[Identifier, ...], ...]
     files: frozenset[str]
     versions: frozenset[str] = frozenset()
+    heads: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
 class Eraser:
     """Carries out erasures. `check` raises before a commit or a batch once the lease is lost, or the run is to stop.
 
-    `done` is what the format said of each act's rewriting.
+    `done` is what the format said of each act's rewriting, `came` are acts of which that was an earlier run's, as rows
+    came since.
     """
 
     gathering: Gathering
@@ -56,6 +61,7 @@ class Eraser:
     window: timedelta
     asked: Mapping[str, ErasureOrder]
     done: dict[str, Erased] = field(default_factory=dict)
+    came: set[str] = field(default_factory=set)
 
     @property
     def session(self) -> Callable[[], SparkSession]:
@@ -70,6 +76,13 @@ class Eraser:
             raise RefusedError(f"{place} is another folder than when the run began: nothing was changed")
         self.check()
         erasure, spark = self._erasure(act), self.session()
+        if (before := self._done_before(act, erasure)) is not None:
+            # Rows that came since are another act's, or whoever comes day by day would keep old bytes for good.
+            self.came.add(act.id)
+            self.done[act.id], stage = before, act.stage(Phase.FILES)
+            assert stage is not None
+            freeing = act.freeing(self._files(act), not_before=stage.not_before)
+            return replace(result, act=freeing, committed=Committed(version=before.version), ending=before.ending)
         named = _Named(self, act, "erase")
         with same_table(erasure.found, act.catalog, spark), named:
             erased = load_erasing(act.catalog.format).erase(erasure, act.catalog, spark, named.intend)
@@ -108,6 +121,30 @@ class Eraser:
         with self.ledger.database.reader() as state:
             return {**act.paths, **state.files_of_act(act.id)}
 
+    def _done_before(self, act: Act, erasure: Erasure) -> Erased | None:
+        """What an earlier run of the act did, as far as it may still be gone on with; None where nobody came since to a
+        head that it rewrote, and where that is not known.
+        """
+        heads = self.asked[act.id].heads if act.paused else frozenset[str]()
+        if not heads:
+            return None
+        with self.ledger.database.reader() as state:
+            kept = rows.erased_by(state.connection, act.id)
+        if kept is None:
+            return None
+        said: dict[str, Any] = {
+            key: tuple(each) if isinstance(each, list) else each for key, each in json.loads(kept).items()
+        }
+        before = Erased(**said)
+        if not before.rewritten_files or heads <= before.retained.keys():
+            return None
+        fates = load_erasing(act.catalog.format).foresee(erasure, act.catalog, self.session())
+        # Those that a floor kept may end by now; of those that were to end something may keep one.
+        named = {*before.ending, *(ref.removeprefix("version:") for ref in before.retained)}
+        ending = tuple(id_ for id_ in fates if id_ in named and fates[id_].fate is Fate.EXPIRES)
+        left = {ref: why for ref, why in before.retained.items() if ref.removeprefix("version:") not in ending}
+        return replace(before, ending=ending, retained=left)
+
     def _free_from(self, act: Act, erased: Erased) -> datetime | None:
         """Until then readers in flight may need what was let go of."""
         stage = act.stage(Phase.FILES)
@@ -116,7 +153,7 @@ class Eraser:
             return stage.not_before
         free_from = self.ledger.clock.now() + self.window
         with self.ledger.sweeping(self.lease) as step:
-            rows.put_off(step.state.connection, act.id, free_from=free_from)
+            rows.put_off(step.state.connection, act.id, free_from=free_from, erased=json.dumps(asdict(erased)))
         return free_from
 
 

@@ -61,7 +61,7 @@ class Ended:
 @dataclass(slots=True)
 class Requests:
     """The requests of one run, by act. `known_holds` are those that its plan read, `taken_over` earlier acts whose
-    files a new act names, `done` what formats said of rewriting.
+    files a new act names, `done` what formats said of rewriting, `came` acts whose people came again since they were.
     """
 
     by_act: Mapping[str, tuple[str, ...]]
@@ -69,6 +69,7 @@ class Requests:
     known_holds: Collection[str]
     done: Mapping[str, Erased]
     taken_over: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    came: Collection[str] = ()
     verb: str = "erase"
 
     def still_wanted(self, step: Step[SweepWriter], act: Act, at: datetime) -> Act | None:
@@ -133,6 +134,8 @@ class Requests:
             who = sorted({str(result.needed[path].text) for path in there if path in result.needed})
             why = f"{len(there)} files stay for {who[0]}" if who else f"{len(there)} files are still there"
             return PlaceState.WAITING, why, there
+        if result.act.id in self.came:
+            return PlaceState.WAITING, "what was replaced is gone; rows that came since are taken out next", {}
         if erased.retained:
             ref, why = min(erased.retained.items())
             more = f" and {len(erased.retained) - 1} more" if len(erased.retained) > 1 else ""

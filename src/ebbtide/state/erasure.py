@@ -117,9 +117,15 @@ def open_erasure(
     insert_rows(connection, erasure_act_requests, [(act, request) for request in sorted(requests)])
 
 
-def put_off(connection: Connection, act: str, *, free_from: datetime) -> None:
-    """It let go of more files, which readers may need for longer."""
-    connection.execute(update(erasure_acts).where(erasure_acts.c.act == act).values(free_from=free_from))
+def put_off(connection: Connection, act: str, *, free_from: datetime, erased: str) -> None:
+    """It let go of more files, which readers may need for longer; `erased` is what its format said of that."""
+    mine = erasure_acts.c.act == act
+    connection.execute(update(erasure_acts).where(mine).values(free_from=free_from, erased=erased))
+
+
+def erased_by(connection: Connection, act: str) -> str | None:
+    """What came of an act so far; None where it ended before anything did, or began before that was kept."""
+    return connection.execute(select(erasure_acts.c.erased).where(erasure_acts.c.act == act)).scalar()
 
 
 def move_erasure(connection: Connection, act: str, dataset: str) -> None:

@@ -188,6 +188,7 @@ erasure_acts = Table(
     Column("act", Text, primary_key=True),
     Column("dataset", Text, nullable=False),
     Column("free_from", Instant, nullable=False),
+    Column("erased", Text),
 )
 
 # Whom they are about: places may be said otherwise by a search or a hold while an act waits for readers.

@@ -25,6 +25,7 @@ from ebbtide.state.migrations import (
     m0009_requests,
     m0010_hottier,
     m0011_erasure,
+    m0012_erased,
 )
 
 Statement: TypeAlias = str | Callable[[Connection], None]
@@ -41,6 +42,7 @@ MIGRATIONS: tuple[tuple[Statement, ...], ...] = (
     m0009_requests.STATEMENTS,
     m0010_hottier.STATEMENTS,
     m0011_erasure.STATEMENTS,
+    m0012_erased.STATEMENTS,
 )
 LATEST = len(MIGRATIONS)
 
