@@ -73,7 +73,6 @@ def test_no_value_of_a_person_is_printed_logged_or_left_behind(tmp_path: Path) -
     for told in (
         "lake.db.users is decided erase for 1 requests",
         "lake.db.users begins (erase)",
-        "lake.db.users ends, done",
     ):
         assert told in erased.stderr, "who is on call sees what goes on"
     states = {each["dataset"]: each["state"] for each in json.loads(erased.stdout)["datasets"]}
