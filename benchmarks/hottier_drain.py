@@ -97,17 +97,25 @@ def _added(root: Path, dsn: str) -> psycopg.Connection[Any]:
 
 def _measured(root: Path, sql: psycopg.Connection[Any], rows: int) -> Iterator[Result]:
     with Ebbtide(root) as tide:
-        for transactions, bar in ((_TRANSACTIONS, 0.8), (1, 0.5)):
-            _write(sql, rows, transactions)
-            ours, peak = _synced(tide), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-            name = f"drain {rows:,} inserts of {transactions} transactions (peak {peak:,} MiB)"
-            yield Result(name, ours, _AGAINST, _copied(sql, rows, root), bar)
-        for name, statement in _CHANGES.items():
+        name, ours, copied = _drained(tide, sql, root, rows, _TRANSACTIONS)
+        yield Result(name, ours, _AGAINST, copied, 0.8)
+        name, ours, copied = _drained(tide, sql, root, rows, 1)
+        yield Result(name, ours, _AGAINST, copied, 0.5)
+        for each, statement in _CHANGES.items():
             changed = sql.execute(statement).rowcount
-            yield Result(f"drain {name} of {changed:,} rows", _synced(tide), _AGAINST, _copied(sql, changed, root), 0)
+            yield Result(f"drain {each} of {changed:,} rows", _synced(tide), _AGAINST, _copied(sql, changed, root), 0)
         table = hot_tables(tide.project)["public.m"]
         with connect(table.server) as session:
             yield from _digests(tide, table, session)
+
+
+def _drained(
+    tide: Ebbtide, sql: psycopg.Connection[Any], root: Path, rows: int, transactions: int
+) -> tuple[str, float, float]:
+    _write(sql, rows, transactions)
+    ours, peak = _synced(tide), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    name = f"drain {rows:,} inserts of {transactions} transactions (peak {peak:,} MiB)"
+    return name, ours, _copied(sql, rows, root)
 
 
 def _synced(tide: Ebbtide) -> float:

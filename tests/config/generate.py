@@ -160,7 +160,7 @@ def _section(said: dict[str, Any], parts: dict[str, Any]) -> tuple[dict[str, Any
 
 def _kind(said: dict[str, Any]) -> str:
     if "$ref" in said:
-        said = {"enum": ["table", "column"]} if said["$ref"].endswith("/Kind") else {}
+        said = {"enum": ["table", "column"]} if said["$ref"].endswith("/ClassifierKind") else {}
     if ways := [each for each in said.get("anyOf", []) if each.get("type") != "null"]:
         return " or ".join(dict.fromkeys(_kind(each) for each in ways))
     if values := said.get("enum", [said["const"]] if "const" in said else []):

@@ -90,3 +90,22 @@ def test_the_command_says_the_new_deadline(tide: Ebbtide) -> None:
     done = ebbtide(*told, "--json", cwd=root)
     assert (done.returncode, json.loads(done.stdout)["deadline"][:10]) == (0, "2026-04-01"), done.stderr
     assert ebbtide(*told, cwd=root).returncode == 3, "no later day than it has"
+
+
+def test_where_nothing_tells_people_apart_nobody_is_filed_found_or_held(tide: Ebbtide) -> None:
+    """No identity column anywhere: told with what to write, and no hold or request is half there."""
+    root = Path(tide.project.root)
+    aside = (root / "subjects.yml").rename(root / "subjects.aside")
+    before = tide.erase.list()
+    try:
+        for asked in (
+            lambda: tide.erase.request({"user_id": "1"}, law="gdpr", as_of=at(2, 2)),
+            lambda: tide.erase.find(subject={"user_id": "1"}),
+            lambda: tide.hold(owner="counsel", reason="a suit", subject={"user_id": "1"}, as_of=at(2, 2)),
+        ):
+            with pytest.raises(InputError, match="nothing tells people apart") as error:
+                asked()
+            assert "subjects.yml" in (error.value.hint or "")
+    finally:
+        aside.rename(root / "subjects.yml")
+    assert (tide.erase.list(), tide.holds()) == (before, ())

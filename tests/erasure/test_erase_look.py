@@ -18,6 +18,8 @@ from ebbtide.config.subjects import Identities, IdentityColumn, Subject
 from ebbtide.config.tables import ErasureTerms
 from ebbtide.erasure import gather
 from ebbtide.erasure.found import DatasetSearch
+from ebbtide.erasure.hot import HotSearch
+from ebbtide.erasure.hot_plan import HotLook
 from ebbtide.erasure.owner import DATASET
 from ebbtide.erasure.places import NotReachable, Places
 from ebbtide.erasure.plan import ErasurePlan
@@ -173,7 +175,7 @@ def test_a_place_that_was_missed_for_several_reasons_is_said_once_and_can_be_tri
     begun = OpenErasure(act="a", dataset="lake.db.t", requests=frozenset({"r1"}), free_from=NOW, files={})
     look = ErasureLook(
         gathering, {"r1": ()}, {"r1": 0}, DatasetSearch({}, missed), ErasurePlan(NOW, (), (), missed), (), (begun,),
-        frozenset({"a"}),
+        frozenset({"a"}), HotLook((), HotSearch(), {}, {}),
     )  # fmt: skip
     places = _unacted(look, ["r1"], NOW)
     found = {(each.request, each.place): (each.kind, each.state) for each in places}

@@ -191,7 +191,7 @@ def test_what_comes_between_is_told_per_place(lake: Lake) -> None:
 
 
 def test_a_table_that_could_not_be_looked_through_now_is_gone_on_with_later(lake: Lake) -> None:
-    tide, person = lake.tide, 99887766553
+    tide, person = lake.tide, 77887766553  # between others, so that bounds do not tell who is in their files
     lake.tide.drivers["iceberg"].append(lake.tables["users"], [(person, "late", "2026-01-05")])
     request = tide.app.erase.request({"user": str(person)}, law="gdpr").id or ""
     tide.app.erase.run(request, at_once=True, as_of=tide.at(9.2))

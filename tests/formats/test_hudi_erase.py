@@ -43,6 +43,10 @@ class OnePerson:
     redact: Mapping[str, str] = field(default_factory=dict)
     columns: Collection[str] = ("name",)
 
+    @property
+    def redacts(self) -> bool:
+        return bool(self.redact)
+
     def among(self, rows: DataFrame) -> DataFrame:
         return rows.where("name = '" + PERSON + "'")
 

@@ -50,6 +50,10 @@ class One:
     def columns(self) -> Collection[str]:
         return ("id",)
 
+    @property
+    def redacts(self) -> bool:
+        return self.redact
+
     def among(self, rows: DataFrame) -> DataFrame:
         return rows.where(rows["id"] == self.id)
 
@@ -419,13 +423,13 @@ def test_files_by_a_column_that_is_gone_are_rewritten_and_their_versions_are_not
     jdbc.spark.sql(f"INSERT INTO {table.sql} VALUES (2, 'b')")
     jdbc.create_tag(table, "kept")
     erasing = asked(jdbc, table)
+    (foreseen,) = {each.because for each in ERASING.foresee(erasing.erasure, jdbc.catalog, jdbc.spark).values()
+                   if "tags" in (each.because or "")}  # fmt: skip
+    assert "partition" in (foreseen or "")
     erased = erasing.both()
     assert {row["id"] for row in rows(jdbc, table)} == {1, 2}
-    assert erased.retained.keys() == {"tag:kept"}
-    assert "partition" in erased.retained["tag:kept"]
-    assert {row["id"] for row in rows(jdbc, table, ".tag_kept")} == {1, 2, PERSON}
-    jdbc.drop_tag(table, "kept")
-    asked(jdbc, table).both()
+    assert (erased.retained, erased.rewritten_versions) == ({}, ())
+    assert {row["id"] for row in rows(jdbc, table, ".tag_kept")} == {1, 2}, "it is put on another version"
     assert left(table) == set()
 
 
@@ -521,12 +525,12 @@ def test_a_catalog_that_is_sent_changes_only_loses_versions_and_says_what_stays(
     driver = IcebergDriver(jdbc.spark, replace(jdbc.catalog, type="rest"))
     erasing = asked(jdbc, table)
     foreseen = ERASING.foresee(erasing.erasure, driver.catalog, driver.spark)
-    assert (foreseen[tagged].fate, foreseen[head].fate) == (Fate.STAYS, Fate.EXPIRES)
+    assert (foreseen[tagged].fate, foreseen[head].fate) == (Fate.EXPIRES, Fate.EXPIRES)
     erased = ERASING.erase(erasing.erasure, driver.catalog, driver.spark, erasing.told.update)
-    assert (erased.ending, erased.rewritten_versions) == ((head,), ())
-    assert erased.retained.keys() == {"tag:kept", "branch:main"}
+    assert (set(erased.ending), erased.rewritten_versions) == ({tagged, head}, ())
+    assert erased.retained.keys() == {"manifests"}
     assert {row["id"] for row in rows(jdbc, table)} == {1, 2, 3, OTHER}
-    assert PERSON in {row["id"] for row in rows(jdbc, table, ".tag_kept")}
+    assert {row["id"] for row in rows(jdbc, table, ".tag_kept")} == {1, 2, OTHER}
 
 
 @pytest.mark.deep

@@ -38,6 +38,10 @@ class Gone:
     meanwhile: list[Callable[[], object]] = field(default_factory=list)
     columns: Collection[str] = ("name",)
 
+    @property
+    def redacts(self) -> bool:
+        return bool(self.redacted)
+
     def among(self, rows: DataFrame) -> DataFrame:
         (column,) = self.columns
         return rows.where(F.col(column) == self.name if column in rows.columns else F.expr("false"))

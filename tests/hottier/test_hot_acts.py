@@ -26,7 +26,6 @@ from ebbtide.erasure.hot_plan import behind, hot_facts, look_of, waiting
 from ebbtide.erasure.places import Places
 from ebbtide.erasure.plan import Asking, plan_erasure
 from ebbtide.inventory.information_schema import Inventory
-from ebbtide.ledger.commitment import Identifier
 from ebbtide.ledger.ledger import Ledger
 from ebbtide.plan.held_back import HeldBack, Statute
 from ebbtide.run import RunContext, quiet
@@ -80,7 +79,7 @@ def _look(
     stated = _stated(ledger, requests)
     with ledger.database.reader() as state:
         holds, records = state.holds(), {each.id: each for each in HotReader(state.connection).tables()}
-    there = look_of(found, search, back or {}, terms or {}, holds, {})
+    there = look_of(found, search, back or {}, terms or {}, holds)
     facts = waiting(hot_facts(there, requests, stated), behind(found, search, records, mirrors or {}), there, stated)
     due = NOW + timedelta(days=30)
     asking = [Asking(id=each, number=n, due_at=due, ready_from=NOW) for n, each in enumerate(requests)]
@@ -212,18 +211,3 @@ def test_the_cold_table_waits_for_a_mirror_that_stopped(asked: Hot) -> None:
     plan = _look(asked, ledger, requests, mirrors=failed).plan
     (cold,) = [step for step in plan.places if step.dataset == COLD]
     assert (cold.decision, cold.left, "may bring people back" in cold.because) == ("wait", True, True)
-
-
-def test_a_table_in_which_somebody_is_held_is_kept_whoever_asks(asked: Hot) -> None:
-    with asked.tide as tide:
-        tide.hold("lake.hot.m", owner="legal", reason="case 1", as_of=NOW)
-    ledger, _ = open_for_writing(asked.tide.project, quiet(None, as_of=NOW))
-    with ledger.database.reader() as state:
-        (hold,) = state.holds()
-    project = asked.tide.project
-    identities, inventory = load_identities(project.root), Inventory.open(project.inventory)
-    who = [[Identifier("user_id", "1003")], [Identifier("user_id", "2004")]]
-    found, search = look_in_hot(project, ledger.database, who, ["user_id"], identities, Places({}, ()), inventory)
-    there = look_of(found, search, {}, {}, (), {1: hold})
-    assert (there.back[TABLE].holds, there.search.people_in(TABLE)) == ((f"hold {hold.id}",), {0})
-    assert look_of(found, search, {}, {}, (), {2: hold}).back[TABLE].holds == ()

@@ -189,7 +189,7 @@ def _rounds(kind: str, every: int, tmp_path: Path) -> Iterator[tuple[int, str, P
         yield number, f"sqlite:///{folder}/db/state.db" if kind == "sqlite" else server().new_url(), folder
 
 
-@pytest.mark.parametrize(("kind", "every"), deep_after_first(("sqlite", 7), ("sqlite", 1), ("postgresql", 1)))
+@pytest.mark.parametrize(("kind", "every"), deep_after_first(("sqlite", 14), ("sqlite", 1), ("postgresql", 1)))
 def test_a_kill_between_any_two_writes_loses_and_doubles_nothing(kind: str, every: int, tmp_path: Path) -> None:
     resumed: set[str] = set()
     for number, url, folder in _rounds(kind, every, tmp_path):

@@ -17,6 +17,7 @@ from ebbtide.plan.choice import Choice
 from ebbtide.plan.explain import explain_chunk
 from ebbtide.plan.summary import summarise
 from ebbtide.plan.world import CHUNKS, Orders, World
+from ebbtide.sweep.act_planning import decided as decided_for_acts
 from tests.plan.worlds import NOW, world
 
 HOT, COLD = "public.m", "lake.hot.m"
@@ -112,3 +113,9 @@ def test_explain_names_the_file_of_the_hot_table_as_the_owner() -> None:
     assert found.planned is not None
     assert found.planned["decision"] == "sweep"
     assert [(c.policy, c.outcome) for c in found.considered] == [("hottier/m.yml", "owns")]
+
+
+def test_no_mark_and_no_sweep_takes_a_chunk() -> None:
+    with made(chunk("a", 31), chunk("b", 31, shut=["gate:it is not sealed"])) as plan:
+        assert {row["decision"] for row in plan.rows()} == {"sweep", "wait"}
+        assert decided_for_acts(plan, "sweep", "wait") == {}

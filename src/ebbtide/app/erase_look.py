@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 
@@ -66,7 +66,7 @@ class ErasureLook:
     holds: tuple[Hold, ...]
     open_acts: tuple[OpenErasure, ...]
     paused: frozenset[str]
-    hot: HotLook = field(default_factory=HotLook)
+    hot: HotLook
     over: frozenset[tuple[str, str]] = frozenset()
     """Request and dataset where something was left for a reason, and no row of theirs is any more."""
 
@@ -140,18 +140,22 @@ def look_for(
     names = {one.type for person in resolved.people for one in person}
     copies = load_copies(project.root)
     places = with_clones(places_of(names, identities, labelled, inventory), copies, inventory)
-    of_everybody = Finder(session(), project.catalogs, identities, inventory).find(resolved.people, places, context)
-    context.step("ask hot tables")
-    asked_hot, hot_search = look_in_hot(
-        project, ledger.database, resolved.people, names, identities, places, inventory
-    )  # fmt: skip
-    search = hot_search.first(len(asked)).beside(of_everybody.first(len(asked)))
-    search = replace(search, not_reachable=tuple(sorted({*search.not_reachable, *resolved.not_reachable})))
     with ledger.database.reader() as state:
         open_acts, paused = tuple(rows.open_erasures(state.connection)), state.paused_acts()
         stated = rows.places_of(state.connection, [each.id for each in requests])
         standing = state.holds()
         records = {record.id: record for record in HotReader(state.connection).tables()}
+    # Where a search of all bytes found somebody, what metadata says of values may be wrong.
+    doubted = _traced([each for each in stated if each.state in OPEN], open_acts, paused)
+    finder = Finder(session(), project.catalogs, identities, inventory, all_files=doubted.keys())
+    of_lake = finder.find(resolved.people, places, context)
+    context.step("ask hot tables")
+    asked_hot, hot_of_everybody = look_in_hot(
+        project, ledger.database, resolved.people, names, identities, places, inventory
+    )  # fmt: skip
+    of_everybody = hot_of_everybody.beside(of_lake)
+    search, hot_search = of_everybody.first(len(asked)), hot_of_everybody.first(len(asked))
+    search = replace(search, not_reachable=tuple(sorted({*search.not_reachable, *resolved.not_reachable})))
     in_the_way = [each for each in open_acts if not again or each.act in paused]
     over = _over(stated, in_the_way, standing, now, _looked_through(places, search))
     traced = _traced([each for each in stated if each.state in OPEN or _key(each) in over], open_acts, paused)
@@ -169,7 +173,7 @@ def look_for(
     back = with_people_held(back, of_everybody, holds, begun_acts, schedule.window)
     gathering = Gathering(session, project.catalogs, inventory, identities, places, back, _terms(labelled, now))
     busy = {each.dataset: each.free_from for each in begun_acts}
-    hot = look_of(asked_hot, hot_search, back, gathering.terms, named.holds, holds)
+    hot = look_of(asked_hot, hot_search, back, gathering.terms, standing)
     facts = waiting(
         [
             *gathering.facts(people_asked, search, traced, busy),

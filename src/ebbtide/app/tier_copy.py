@@ -19,11 +19,13 @@ from ebbtide.errors import RefusedError
 from ebbtide.formats.iceberg.cold import ColdRange, ColdTable, outside
 from ebbtide.formats.iceberg.position import Position
 from ebbtide.hottier import setup
+from ebbtide.hottier.batch import BatchMirror
 from ebbtide.hottier.copy import rows_of, seen_by
 from ebbtide.hottier.drift import begin_with
+from ebbtide.hottier.server import Identity
 from ebbtide.hottier.statements import build
 from ebbtide.hottier.table import ServerTable, find
-from ebbtide.state.hottier import MirrorState
+from ebbtide.state.hottier import ChunkState, MirrorState
 
 
 def first_copy(hot: HotRun, table: HotTable, cold: ColdTable, slot: str, *, may_lose: bool) -> None:
@@ -55,6 +57,28 @@ def _replace_resident(
         return going, (part for parts in (kept, rows) for part in parts)
 
     cold.commit(found.columns.schema.empty_table(), position, replace, spans)
+
+
+def copy_again(hot: HotRun, table: HotTable, found: ServerTable, here: Identity, *, confirm: bool) -> None:
+    """What `mirror: batch` brought, once more, from the server that answers by now; what was proven is proven anew."""
+    mirror, book = hot.mirror(table), hot.book(table)
+    assert isinstance(mirror, BatchMirror)
+    refuse_foreign(mirror.cold, table, found, mirror.source)
+    if not confirm:
+        refuse_loss(hot.session(table), mirror.cold, table, found)
+    position = Position(here.system, here.timeline, here.flushed, mirror.source)
+    leaves = {leaf.oid: leaf for leaf in found.chunks}
+    for chunk in book.chunks():
+        leaf = leaves.get(chunk.oid)
+        if leaf is None or chunk.state not in (ChunkState.ACTIVE, ChunkState.TIERED):
+            continue
+        book.set_chunk(chunk.name, state=ChunkState.ACTIVE, sealed=None, tiered_at=None, digest=None)
+        if mirror.cold.rows(ColdRange(table.time, leaf.first, leaf.last, found.time_kind)):
+            mirror.copy(found, leaf, position, may_lose=confirm)
+    book.set_table(
+        state=MirrorState.STREAMING, because="", system=here.system, timeline=here.timeline, position=here.flushed,
+        passed=None,
+    )  # fmt: skip
 
 
 def refuse_foreign(cold: ColdTable, table: HotTable, found: ServerTable, slot: str) -> None:

@@ -13,8 +13,10 @@ from ebbtide.config import Project, yaml
 from ebbtide.config.hottier import HotTable, load_hot_tables
 from ebbtide.errors import InputError, RefusedError
 from ebbtide.formats.iceberg.cold import ColdTable
+from ebbtide.hottier.batch import AnyMirror, BatchMirror
 from ebbtide.hottier.mirror import Mirror
 from ebbtide.hottier.server import Identity, connect
+from ebbtide.hottier.setup import name_for
 from ebbtide.ledger.ledger import Ledger
 from ebbtide.model.ids import DatasetId, written
 from ebbtide.run import RunContext
@@ -97,7 +99,7 @@ class HotRun:
     context: RunContext
     stack: ExitStack
     sessions: dict[str, Connection[tuple[Any, ...]]] = field(default_factory=dict)
-    mirrors: dict[str, Mirror] = field(default_factory=dict)
+    mirrors: dict[str, AnyMirror] = field(default_factory=dict)
 
     def book(self, table: HotTable) -> StateBook:
         return StateBook(self.ledger, self.lease, table.id)
@@ -108,15 +110,20 @@ class HotRun:
             self.sessions[name] = self.stack.enter_context(connect(table.server))
         return self.sessions[name]
 
-    def mirror(self, table: HotTable) -> Mirror | None:
+    def mirror(self, table: HotTable) -> AnyMirror | None:
         """Its mirror, where it has one: it was added with a cold table."""
         name = table.id
         if name not in self.mirrors:
             book = self.book(table)
             cold = cold_of(self.project, table)
-            if cold is None or book.record().slot is None:
+            if cold is None or (table.streamed and book.record().slot is None):
                 return None
-            self.mirrors[name] = Mirror(table, self.session(table), cold, book, self.context)
+            session = self.session(table)
+            if table.streamed:
+                self.mirrors[name] = Mirror(table, session, cold, book, self.context)
+            else:
+                source = name_for(session, self.project.name, table)
+                self.mirrors[name] = BatchMirror(table, session, cold, book, self.context, source)
         return self.mirrors[name]
 
 
@@ -139,6 +146,12 @@ def refuse_another(table: HotTable, record: HotRecord, here: Identity) -> None:
     if record.cold != table.cold:
         raise RefusedError(
             f"{name} was added with {record.cold or 'no cold table'}, and its file names {table.cold or 'none'}",
+            hint=f"nothing was done; put it back, or run `ebbtide tier remove {name}` first",
+        )
+    if record.cold is not None and (record.slot is not None) != table.streamed:
+        before = "batch" if record.slot is None else "stream"
+        raise RefusedError(
+            f"{name} was added with mirror: {before}, and its file says {table.mirror}",
             hint=f"nothing was done; put it back, or run `ebbtide tier remove {name}` first",
         )
     if record.cold is None and record.system != here.system:

@@ -14,7 +14,7 @@ from ebbtide.app.results.tier import TierChange
 from ebbtide.app.round import sweeper
 from ebbtide.app.runs import recorded
 from ebbtide.app.tier_cold import refuse_outlived
-from ebbtide.app.tier_copy import first_copy, refuse_foreign, refuse_loss
+from ebbtide.app.tier_copy import copy_again, first_copy, refuse_foreign, refuse_loss
 from ebbtide.app.tier_opened import HotRun, added, cold_of, hot_run, hot_table, hot_tables, refuse_another
 from ebbtide.config import Project
 from ebbtide.config.hottier import HotTable, ServerUrl
@@ -80,7 +80,8 @@ def add(
     with connect(table.server) as connection:
         found, before, wide = _partitioned(connection, table, now) if partition else (None, [], None)
         found = found or _fit(connection, table)
-        publication = setup.name_for(connection, project.name, table) if table.cold is not None else None
+        source = setup.name_for(connection, project.name, table)
+        publication = source if table.streamed else None
         statements = _statements(table, found, publication, now=now)
         told = partitions.shown(connection, [*before, *statements])
         if dry_run:
@@ -98,7 +99,7 @@ def add(
             make_partitioned(hot.session(table), table, find(hot.session(table), table), wide)
             found = _fit(hot.session(table), table)
             statements = _statements(table, found, publication, now=now)
-        cold = _new_cold(project, table, found, publication)
+        cold = _new_cold(project, table, found, source)
         _register(hot, table, found, publication, now=now)
         try:
             with hot.session(table).transaction():
@@ -135,7 +136,7 @@ def _partitioned(
         return None, [], None
     wide = plan_wide(connection, table, plain, now=now)
     found = wide.as_chunk(plain)
-    if problems := refuse_unfit(connection, found, synced=table.cold is not None):
+    if problems := refuse_unfit(connection, found, synced=table.cold is not None, streamed=table.streamed):
         raise RefusedError(f"{table.name} cannot be tiered: {'; '.join(problems)}", hint="nothing was changed")
     return found, [*promise(table, plain, wide), *exchange(connection, table, plain, wide)], wide
 
@@ -147,7 +148,7 @@ def _fit(connection: Session, table: HotTable) -> ServerTable:
             f"{table.name} is not partitioned by time", where=table.where,
             hint=f"`ebbtide tier add {table.id} --partition` makes it so while it is in use; --dry-run shows how",
         )  # fmt: skip
-    if problems := refuse_unfit(connection, found, synced=table.cold is not None):
+    if problems := refuse_unfit(connection, found, synced=table.cold is not None, streamed=table.streamed):
         raise RefusedError(f"{table.name} cannot be tiered: {'; '.join(problems)}", hint="nothing was changed")
     return found
 
@@ -175,11 +176,11 @@ def _new_cold(project: Project, table: HotTable, found: ServerTable, slot: str |
 def _register(hot: HotRun, table: HotTable, found: ServerTable, publication: str | None, *, now: Any) -> None:
     del found
     here = identity(hot.session(table))
-    state = MirrorState.OFF if publication is None else MirrorState.STARTING
+    state = MirrorState.STARTING if table.streamed else MirrorState.OFF if table.cold is None else MirrorState.STREAMING
     record = HotRecord(
         id=table.id, cold=table.cold, system=here.system, timeline=here.timeline, slot=publication,
         publication=publication, state=state, because="" if publication is None else "its first copy is not done",
-        added_at=now,
+        added_at=now, position=here.flushed if state is MirrorState.STREAMING else None,
     )  # fmt: skip
     with hot.ledger.database.sweeper(hot.lease) as state_writer:
         HotWriter(state_writer.connection).add(record)
@@ -204,7 +205,7 @@ def resync(
     name = table.id
     ledger, _ = open_for_writing(project, context)
     record = added(ledger).get(name)
-    if record is None or record.slot is None or table.cold is None:
+    if record is None or table.cold is None or (record.slot is None and table.streamed):
         raise InputError(f"{name} has no mirror", hint=f"`ebbtide tier add {name}` makes one")
     if dry_run:
         return TierChange(table=name, state="would be copied again", statements=(), because=_RESIDENT)
@@ -217,6 +218,12 @@ def resync(
         here, record = identity(connection), hot.book(table).record()
         refuse_another(table, record, here)
         found = _fit(connection, table)
+        if not table.streamed:
+            if cold_of(project, table) is None:
+                _new_cold(project, table, found, setup.name_for(connection, project.name, table))
+            copy_again(hot, table, found, here, confirm=confirm)
+            run.ended(0, name)
+            return TierChange(table=name, state="copied again", statements=(), because=_RESIDENT)
         slot = record.slot
         assert slot is not None
         cold = cold_of(project, table)

@@ -35,6 +35,7 @@ def _status(name: str, table: HotTable, record: HotRecord | None, chunks: tuple[
         gate_open=bool(open_),
         pending=counted[ChunkState.ACTIVE],
         lateness_seconds=None if record is None else record.lateness,
+        how=table.mirror,
         chunks=tuple(
             Chunk(
                 chunk.name, chunk.first, chunk.last, str(chunk.state), chunk.waits_for, chunk.rows, chunk.tiered_at,

@@ -55,6 +55,8 @@ class HotTable:
     """The largest share of a chunk that one transaction may delete before a person confirms."""
     max_retained: int = 8 << 30
     """Bytes of the server's log that the mirror may hold back."""
+    mirror: Literal["stream", "batch"] = "stream"
+    """How its rows come into the lake: change by change from the log, or chunk by chunk once they are sealed."""
     file: str = ""
     """The file that declares it, below the project: what a plan names as the policy of its chunks."""
     compact: Duration | None = None
@@ -73,6 +75,11 @@ class HotTable:
     def id(self) -> str:
         """The one way in which its name is written: by it the state, the ledger and holds know the table."""
         return ".".join(encode_part(part) for part in self.path)
+
+    @property
+    def streamed(self) -> bool:
+        """Whether it is mirrored from the server's log."""
+        return self.cold is not None and self.mirror == "stream"
 
     @property
     def gated(self) -> bool:
@@ -110,7 +117,9 @@ class _HotTableSettings(BaseModel):
 class _HotTierFile(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True, hide_input_in_errors=True)
     server: str = Field(description="a PostgreSQL URL; takes `${NAME}`")
-    mirror: Literal["stream"] = Field("stream", description="how changes come: by logical replication")
+    mirror: Literal["stream", "batch"] = Field(
+        "stream", description="how rows come: by logical replication, or chunk by chunk once they are sealed"
+    )
     tables: tuple[_HotTableSettings, ...] = Field(min_length=1)
 
 
@@ -144,7 +153,9 @@ def load_hot_tables(root: Path, environment: Mapping[str, str] | None = os.envir
             url = from_environment(url, where=where(("server",)), environment=environment)
         for n, said in enumerate(file.tables):
             here = where(("tables", n))
-            table = _checked(said, ServerUrl(SecretStr(url), where(("server",))), here, str(path.relative_to(root)))
+            table = _checked(
+                said, ServerUrl(SecretStr(url), where(("server",))), here, file.mirror, str(path.relative_to(root))
+            )
             if table.id in found:
                 raise InputError(f"{table.name} stands twice", where=here, hint=f"see {found[table.id].where}")
             if table.cold is not None and table.cold in colds:
@@ -156,7 +167,9 @@ def load_hot_tables(root: Path, environment: Mapping[str, str] | None = os.envir
     return found
 
 
-def _checked(said: _HotTableSettings, server: ServerUrl, here: str, file: str) -> HotTable:
+def _checked(
+    said: _HotTableSettings, server: ServerUrl, here: str, mirror: Literal["stream", "batch"], file: str
+) -> HotTable:
     both = said.tier_after, said.drop_after
     if both[0] is not None and both[1] is not None and as_hours(both[0]) >= as_hours(both[1]):
         raise InputError(
@@ -172,5 +185,5 @@ def _checked(said: _HotTableSettings, server: ServerUrl, here: str, file: str) -
     chunk = Duration(int(said.chunk[:-1]), said.chunk[-1])
     return HotTable(
         said.name, said.time, chunk, server, here, said.tier_after, said.drop_after, cold, said.ahead,
-        said.delete_share, said.max_retained, file, said.compact,
+        said.delete_share, said.max_retained, mirror, file, said.compact,
     )  # fmt: skip

@@ -42,6 +42,10 @@ class PeopleBatch:
     def columns(self) -> Collection[str]:
         return tuple(self._by_path)
 
+    @property
+    def redacts(self) -> bool:
+        return bool(self._redact)
+
     def among(self, rows: DataFrame) -> DataFrame:
         return self._chosen(rows, "")
 

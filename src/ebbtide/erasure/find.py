@@ -10,13 +10,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ebbtide.config.subjects import Identities
+from ebbtide.erasure.batch import PeopleBatch
 from ebbtide.erasure.found import DatasetSearch, Hit, PartsLook, TableHits, held_by_ref, hits_of, rows_by_ref
 from ebbtide.erasure.matching import all_keys, column_keys, shown_columns
 from ebbtide.erasure.places import NotReachable, Places, retained_versions
@@ -48,7 +49,9 @@ class _SearchedTable:
 
 
 class Finder:
-    """Looks people up in all places that their identities can be in; with `with_rows` it keeps their rows, too."""
+    """Looks people up in all places that their identities can be in; with `with_rows` it keeps their rows, too. Of the
+    datasets `all_files` it reads also those files that by what metadata says of them hold nobody.
+    """
 
     def __init__(
         self,
@@ -58,15 +61,20 @@ class Finder:
         inventory: Inventory,
         *,
         with_rows: bool = False,
+        all_files: Collection[str] = (),
     ) -> None:
         self._spark, self._catalogs, self._identities = spark, catalogs, identities
         self._inventory, self._with_rows = inventory, with_rows
+        self._all_files = all_files
+        self._people: Sequence[Sequence[Identifier]] = ()
+        self._batches: dict[tuple[tuple[str, tuple[str, ...]], ...], PeopleBatch] = {}
         self._missed: set[NotReachable] = set()
 
     def find(self, people: Sequence[Sequence[Identifier]], places: Places, run: RunContext) -> DatasetSearch:
         """Count the rows of each person in every place."""
         from ebbtide.spark.people import people_frame
 
+        self._people, self._batches = people, {}
         keys = [(key, str(n)) for n, person in enumerate(people) for key in _keys_of(person)]
         needles = people_frame(self._spark, keys, ("key", "person"))
         self._missed = set(places.not_reachable)
@@ -97,7 +105,13 @@ class Finder:
                 _SearchedTable(
                     name,
                     places.columns[name],
-                    VersionLook(versions, self._catalogs[versions.found.id.catalog], self._spark, until),
+                    VersionLook(
+                        versions,
+                        self._catalogs[versions.found.id.catalog],
+                        self._spark,
+                        until,
+                        people=None if name in self._all_files else self._batch(places.columns[name]),
+                    ),
                 )
                 for name, versions in retained.items()
             ]
@@ -106,6 +120,13 @@ class Finder:
             for table in tables:
                 self._missed |= {NotReachable(f"{table.name}@{id_}", why) for id_, why in table.look.untold.items()}
             return tables
+
+    def _batch(self, columns: Mapping[str, tuple[str, ...]]) -> PeopleBatch:
+        """Tables with the same columns have one: their values are sorted once."""
+        key = tuple(sorted(columns.items()))
+        if key not in self._batches:
+            self._batches[key] = PeopleBatch(self._spark, self._people, columns, self._identities)
+        return self._batches[key]
 
     def _stored(self, table: _SearchedTable) -> tuple[VersionRows, ...]:
         try:

@@ -21,7 +21,7 @@ from ebbtide.erasure.plan import FEW_ROWS
 from ebbtide.erasure.values import bytes_of, form
 from ebbtide.errors import EbbtideError
 from ebbtide.hottier.columns import ServerColumn
-from ebbtide.hottier.people import Rows, Value, Way, can_compare, count_rows, find_rows, refuse_without
+from ebbtide.hottier.people import LeafRows, Value, Way, can_compare, count_rows, find_rows, refuse_without
 from ebbtide.hottier.recycled import LogFacts, log_facts
 from ebbtide.hottier.server import connect
 from ebbtide.hottier.table import ServerTable, find
@@ -81,8 +81,11 @@ class HotSearch:
 
     def first(self, people: int) -> HotSearch:
         """The same of so many people alone."""
-        held = {n: some for n, some in self.held.items() if n < people}
-        return replace(self, held=held, rows={n: some for n, some in self.rows.items() if n < people})
+        return replace(
+            self,
+            held={number: held for number, held in self.held.items() if number < people},
+            rows={number: rows for number, rows in self.rows.items() if number < people},
+        )
 
     def people_in(self, table: str) -> set[int]:
         return {n for n, some in self.held.items() if any(each.dataset == table for each in some)}
@@ -155,7 +158,7 @@ def find_hot(
     )  # fmt: skip
 
 
-def _has_many(hits: Iterable[Rows]) -> bool:
+def _has_many(hits: Iterable[LeafRows]) -> bool:
     """Whether somebody has so many rows that it is asked how many there are at all."""
     rows: dict[int, int] = {}
     for hit in hits:

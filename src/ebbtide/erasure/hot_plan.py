@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from ebbtide.config.tables import ErasureTerms
 from ebbtide.erasure.hot import HotPlace, HotSearch
@@ -21,7 +21,6 @@ from ebbtide.state.erasure import OPEN, ErasurePlace
 from ebbtide.state.hottier import HotRecord, MirrorState
 from ebbtide.state.values import Hold
 
-_EVERYBODY = 1 << 62
 _STOPS = (MirrorState.DEGRADED, MirrorState.STOPPED)
 
 
@@ -29,10 +28,10 @@ _STOPS = (MirrorState.DEGRADED, MirrorState.STOPPED)
 class HotLook:
     """Hot tables in one look: places, what was found there, what keeps each from an erasure, and its terms."""
 
-    places: tuple[HotPlace, ...] = ()
-    search: HotSearch = field(default_factory=HotSearch)
-    back: Mapping[str, HeldBack] = field(default_factory=dict)
-    terms: Mapping[str, ErasureTerms] = field(default_factory=dict)
+    places: tuple[HotPlace, ...]
+    search: HotSearch
+    back: Mapping[str, HeldBack]
+    terms: Mapping[str, ErasureTerms]
 
     def place(self, name: str) -> HotPlace:
         return next(each for each in self.places if each.name == name)
@@ -44,21 +43,20 @@ def look_of(
     back: Mapping[str, HeldBack],
     terms: Mapping[str, ErasureTerms],
     holds: Collection[Hold],
-    people: Mapping[int, Hold],
 ) -> HotLook:
-    """Holds and floors are those of the cold table, and of the hot one itself; so are the terms. `people` are held ones
-    that were looked for behind those of the requests: where rows of one are, nobody is taken out.
-    """
+    """Holds and floors are those of the cold table, and of the hot one itself; so are the terms."""
     kept, said = dict[str, HeldBack](), dict[str, ErasureTerms]()
     own = tuple(places)
     for place in own:
         cold = place.table.cold or ""
         named = (place.name, cold)
-        there = [people[n] for n in sorted(search.people_in(place.name) & people.keys())]
-        on_it = tuple(f"hold {hold.id}" for hold in (*(hold for hold in holds if hold.dataset in named), *there))
-        kept[place.name] = HeldBack(holds=on_it, statutes=back[cold].statutes if cold in back else ())
+        on_it = [f"hold {hold.id}" for hold in holds if hold.dataset in named]
+        # On people, who were looked up in both.
+        on_it += [text for name in named if name in back for text in back[name].holds]
+        statutes = back[cold].statutes if cold in back else ()
+        kept[place.name] = HeldBack(holds=tuple(dict.fromkeys(on_it)), statutes=statutes)
         said[place.name] = terms.get(cold, ErasureTerms())
-    return HotLook(own, search.first(min(people, default=_EVERYBODY)), kept, said)
+    return HotLook(own, search, kept, said)
 
 
 def hot_facts(look: HotLook, requests: Sequence[str], stated: Sequence[ErasurePlace]) -> list[DatasetFacts]:

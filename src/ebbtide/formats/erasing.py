@@ -72,6 +72,11 @@ class People(Protocol):
         """The columns that may hold one of them, by the path to what is inside of a nested one."""
         ...
 
+    @property
+    def redacts(self) -> bool:
+        """Whether rows of theirs stay, with columns that were replaced."""
+        ...
+
     def among(self, rows: DataFrame) -> DataFrame:
         """Those of these rows that are about one of them, all columns as they are."""
         ...

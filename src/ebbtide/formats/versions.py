@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import unquote
 
+from ebbtide.formats.erasing import People
 from ebbtide.model.dataset import Catalog, TableHandle
 from ebbtide.model.paths import normalise
 
@@ -77,7 +78,8 @@ def decoded(path: str) -> str:
 @dataclass(frozen=True, slots=True)
 class VersionLook:
     """A dataset that is looked through in a session. What is opened for a frame lives until `until` is closed; `untold`
-    is filled with why a version cannot be looked at.
+    is filled with why a version cannot be looked at. Parts that cannot hold any of `people`, as what metadata says of
+    their values tells, need not be handed out.
     """
 
     retained: Retained
@@ -85,13 +87,16 @@ class VersionLook:
     spark: SparkSession
     until: ExitStack
     untold: dict[str, str] = field(default_factory=dict)
+    people: People | None = None
 
 
 class VersionReader(Protocol):
     """A format's side."""
 
     def stored(self, look: VersionLook, /) -> tuple[VersionRows, ...]:
-        """Every part once. Rows that something beside data files hides are among those of data files."""
+        """Every part once that may hold somebody. Rows that something beside data files hides are among those of data
+        files.
+        """
         ...
 
     def visible(self, look: VersionLook, parts: Collection[str], /) -> tuple[VersionRows, ...]:

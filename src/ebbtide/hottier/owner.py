@@ -15,9 +15,9 @@ from ebbtide.acts.act import Act, ActResult, Phase, Stage
 from ebbtide.config.hottier import HotTable
 from ebbtide.errors import RefusedError
 from ebbtide.hottier import gate
+from ebbtide.hottier.batch import AnyMirror
 from ebbtide.hottier.chunks import covered
 from ebbtide.hottier.fence import another, drop, fence, unfence
-from ebbtide.hottier.mirror import Mirror
 from ebbtide.hottier.table import PartitionLeaf, ServerTable, find
 from ebbtide.ledger.ledger import Step
 from ebbtide.model.dataset import Catalog
@@ -149,7 +149,7 @@ class ChunkDropper:
     """Carries out drops. `mirror` is the one of a table that has one."""
 
     session: Callable[[HotTable], Connection[tuple[Any, ...]]]
-    mirror: Callable[[HotTable], Mirror | None]
+    mirror: Callable[[HotTable], AnyMirror | None]
     check: Callable[[], None]
 
     def commit(self, result: ActResult) -> ActResult:
@@ -188,7 +188,12 @@ class ChunkDropper:
             raise
 
     def _prove(
-        self, connection: Connection[tuple[Any, ...]], mirror: Mirror, found: ServerTable, stage: DropChunk, marker: int
+        self,
+        connection: Connection[tuple[Any, ...]],
+        mirror: AnyMirror,
+        found: ServerTable,
+        stage: DropChunk,
+        marker: int,
     ) -> None:
         """Everything once more, now that nobody writes: what was proven is what is there, here and in the lake."""
         record = mirror.book.record()

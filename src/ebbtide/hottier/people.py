@@ -71,7 +71,7 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Rows:
+class LeafRows:
     """Rows of one person in one partition, and the columns that say so; the rows themselves where somebody asks."""
 
     person: int
@@ -97,7 +97,7 @@ def refuse_without(connection: Session, found: ServerTable, rights: Sequence[Rig
 
 def find_rows(
     connection: Session, found: ServerTable, ways: Sequence[Way], values: Sequence[Value], *, with_rows: bool = False
-) -> list[Rows]:
+) -> list[LeafRows]:
     """Whose rows are in which partition: one statement, of one snapshot, that changes nothing."""
     if not ways:
         return []
@@ -114,7 +114,7 @@ def find_rows(
             for leaf, person, _, text in connection.execute(shown):
                 texts.setdefault((leaf, person), []).append(text)
     return [
-        Rows(person, leaf, rows, tuple(sorted(columns)), tuple(texts.get((leaf, person), ())))
+        LeafRows(person, leaf, rows, tuple(sorted(columns)), tuple(texts.get((leaf, person), ())))
         for leaf, person, rows, columns in counted
     ]
 

@@ -176,20 +176,25 @@ def _instants(connection: Connection[tuple[Any, ...]], texts: Collection[str]) -
     return {text: None if at is None else at.astimezone(UTC) for text, at in rows}
 
 
-def refuse_unfit(connection: Connection[tuple[Any, ...]], found: ServerTable, *, synced: bool) -> tuple[str, ...]:
+def refuse_unfit(
+    connection: Connection[tuple[Any, ...]], found: ServerTable, *, synced: bool, streamed: bool
+) -> tuple[str, ...]:
     """Every reason why it cannot be tiered. Named rights come with the statement that grants them."""
     problems = []
     if identity(connection).version < OLDEST:
         problems.append(f"the server is older than PostgreSQL {OLDEST}")
     if synced:
         problems += found.columns.problems
+    if streamed:
         level = connection.execute("SELECT current_setting('wal_level')").fetchone()
         if level is None or level[0] != "logical":
-            problems.append("the server has wal_level = replica: set it to logical and restart the server")
+            problems.append(
+                "the server has wal_level = replica: set it to logical and restart the server, or say `mirror: batch`"
+            )
     known = {"oid": found.oid, "synced": synced}
     problems += [f"{name} {why}" for name, why in connection.execute(statement("preflight"), known)]
     for right, in_mirror_alone, has, grant in connection.execute(statement("rights"), {"oid": found.oid}):
-        if not has and (synced or not in_mirror_alone):
+        if not has and (streamed or not in_mirror_alone):
             problems.append(f"the role lacks {right}: {grant}")
     installed = connection.execute(statement("watchers")).fetchone()
     if installed is None or not installed[0]:

@@ -12,7 +12,7 @@ from ebbtide.verify.listing import lies_in
 from ebbtide.verify.look import LookOrder, ObjectLook
 from ebbtide.verify.matcher import UNKNOWN_BYTES, Matcher
 from ebbtide.verify.needles import Needle
-from ebbtide.verify.read import sqlite
+from ebbtide.verify.read.pieces import Unsearched
 from ebbtide.verify.report import FoundValue, ObjectsRead, SearchPlace, SearchReport, Untold, keyed
 from ebbtide.verify.roles import standings
 
@@ -23,7 +23,6 @@ _OPAQUE = ("ebbtide:state", "ebbtide:keys")
 """Stores of our own whose bytes are known: keys, hashes, salts and what is sealed. A short value among them is chance,
 and a longer one is searched for there as anywhere.
 """
-_NO_FORMAT = "its format is not known"
 _NOT_READ = "the file that a bound describes was not read: whose bound it is cannot be told"
 
 
@@ -62,8 +61,8 @@ def report_of(
             elif answer is None and (known := people.setdefault(_NOT_READ, set())) is not None:
                 known.add(needles[suspicion.needle].person)
         if is_opaque:
-            people.pop(_NO_FORMAT, None)
-            people.pop(sqlite.GOES_ON, None)
+            people.pop(Unsearched.NO_FORMAT, None)
+            people.pop(Unsearched.GOES_ON, None)
         elif each.findings.unknown_bytes and short:
             people[UNKNOWN_BYTES] = set(short)
         doubts += [

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from ebbtide.verify.needles import Needle, binary_forms, text_forms
-from ebbtide.verify.read.pieces import Cells, Piece
+from ebbtide.verify.read.pieces import COLUMN_NAMES, Cells, Piece
 
 _COUNTED = re.compile(r"(column|key field) ([0-9]{1,5})")
 _RAISED_BY_APPENDING = "\x7f\U0010ffff\ufffd"
@@ -118,7 +118,7 @@ def explains(needle: Needle, suspicion: Suspicion, pieces: Iterator[Piece]) -> b
     own = set(_texts(needle)) if isinstance(suspicion.start, str) else set(_binaries(needle))
     was_read = False
     for piece in pieces:
-        if isinstance(piece, Cells) and piece.where == "names of columns":
+        if isinstance(piece, Cells) and piece.where == COLUMN_NAMES:
             column = _named(column, piece.values.to_pylist())
         if not isinstance(piece, Cells) or piece.how != "row" or piece.where != column:
             continue

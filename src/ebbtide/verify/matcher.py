@@ -33,7 +33,7 @@ from ebbtide.verify.needles import (
 from ebbtide.verify.neighbours import AROUND, Verdict, is_word, judge
 from ebbtide.verify.read.broken import unbroken
 from ebbtide.verify.read.packed_cells import maybe_packed, unpacked_cells
-from ebbtide.verify.read.pieces import CannotTell, Cells, Piece, Raw
+from ebbtide.verify.read.pieces import CannotTell, Cells, Piece, Raw, Unsearched
 from ebbtide.verify.read.positions import CHECKSUMS
 from ebbtide.verify.scanner import Pattern, Scanner
 
@@ -43,7 +43,6 @@ _MOST_TEXT = 1 << 20
 CHANCE = "a value as short as this may stand inside of other text by chance"
 _COUNTED = ("file info", "index or bloom filter of an HFile", "trailer of an HFile", CHECKSUMS)
 """Bytes whose structure is known: places, counts and times, hashes, and keys that stand in data blocks once more."""
-TOO_SHORT = "values of fewer than four characters are not looked for inside of other text"
 BESIDE = "a value beside what may make another one of it, or may not"
 UNKNOWN_BYTES = "bytes of no known structure, in which a value as short as this means nothing"
 BESIDE_IN_BYTES = "in bytes of no known structure, beside what would make another value of it in a text"
@@ -125,7 +124,9 @@ class Matcher:
         findings = ObjectFindings()
         values = pa.array([text.encode("utf-8", "replace").decode()])  # a name on disk need not be UTF-8
         self._search_text(Cells("", "path", values), values, findings)
-        return bool(findings.found) or any(n is not None for n, because in findings.untold if because != TOO_SHORT)
+        return bool(findings.found) or any(
+            n is not None for n, because in findings.untold if because is not Unsearched.TOO_SHORT
+        )
 
     def _search_cells(self, cells: Cells, findings: ObjectFindings) -> None:
         values = _plain(cells.values)
@@ -161,7 +162,7 @@ class Matcher:
                 else:
                     findings.found.add((n, cells.how, cells.where))
             elif pc.any(pc.greater(pc.binary_length(values), len(form.content))).as_py():
-                findings.untold.add((n, TOO_SHORT))
+                findings.untold.add((n, Unsearched.TOO_SHORT))
 
     def _search_binary(
         self, cells: Cells, values: pa.Array, findings: ObjectFindings, *, is_unpacked: bool = False

@@ -55,6 +55,8 @@ class HotTableStatus(Shown):
     pending: int
     lateness_seconds: int | None
     chunks: tuple[Chunk, ...]
+    how: str = "stream"
+    """`stream`, from the log, or `batch`, chunk by chunk."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -22,6 +22,7 @@ from ebbtide.formats.iceberg.named_since import refs_now
 from ebbtide.formats.iceberg.referenced import referenced, sizes_in
 from ebbtide.formats.iceberg.rewrite import Discard
 from ebbtide.formats.iceberg.survey import IN_PLACE, Survey, fates
+from ebbtide.formats.iceberg.tags import Tags
 from ebbtide.formats.iceberg.traces import Traces
 from ebbtide.model.dataset import Catalog
 from ebbtide.model.paths import is_inside, normalise
@@ -49,8 +50,11 @@ class _IcebergErasing(Erasing):
         known = Known(set(_looked_through(erasure, catalog) - erasure.files), set(erasure.files))
         discard = _discarding(table, erasure, catalog)
         heads = Heads(table, erasure, spark, known, intend, discard)
+        tags = Tags(table, erasure, catalog, heads)
+        tags.clear()
         for _ in range(ATTEMPTS):
             heads.rewrite()
+            tags.rewrite()
             if (found := TableVersions(table, erasure, catalog, spark, known, intend, discard).rewrite()) is not None:
                 break
         else:
@@ -212,7 +216,7 @@ def _traces_left(catalog: Catalog) -> dict[str, str]:
     type_ = catalog.type or "hadoop"
     if type_ in IN_PLACE:
         return {}
-    return {"branch:main": f"a catalog of the type {type_} keeps what manifests say of files that are gone"}
+    return {"manifests": f"a catalog of the type {type_} keeps what manifests say of files that are gone"}
 
 
 def _nobody() -> None:

@@ -19,7 +19,7 @@ from ebbtide.formats.erasing import Erasure, Intend
 from ebbtide.formats.iceberg.going import going_from, key_of
 from ebbtide.formats.iceberg.java import CONFLICTS, Base, IcebergJavaTable
 from ebbtide.formats.iceberg.rewrite import Discard, IcebergRewriter, locations
-from ebbtide.formats.iceberg.staging import Staging
+from ebbtide.formats.iceberg.staging import Staging, deletes_of
 from ebbtide.formats.iceberg.survey import Survey
 from ebbtide.formats.iceberg.traces import Traces
 
@@ -27,24 +27,40 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+Variant = tuple[str, tuple[str, ...]]
+"""A data file, and the deletes that a version has for it."""
+
+
 @dataclass(slots=True)
 class Known:
     """What was looked through: `hits` hold somebody, all others of `seen` nobody who is to leave them.
 
-    A hit that is not among `seen` was found by a search, which does not ask what is to be left of a row.
+    A hit that is not among `seen` was found by a search, which does not ask what is to be left of a row. `made` is what
+    heads have in place of their hits by now.
     """
 
     seen: set[str]
     hits: set[str]
+    made: dict[Variant, list[Any]] = field(default_factory=dict)
     rewritten: set[str] = field(default_factory=set)
     written_bytes: int = 0
 
+    def shared(self, survey: Survey) -> dict[Variant, list[Any]]:
+        """What of `made` some version has: with the same deletes the same is left of a file in every version. Only
+        for a commit that is refused where the table changed since: till then nobody ends the version that has it.
+        """
+        return {each: files for each, files in self.made.items() if survey.every.issuperset(locations(files))}
+
     def look(self, rewriter: IcebergRewriter, tasks: Mapping[str, Any]) -> None:
-        """Look through what nobody looked through yet."""
+        """Look through what nobody looked through yet; where rows are redacted, through what the search found, too."""
         fresh = {path: task for path, task in tasks.items() if path not in self.seen}
-        found = rewriter.found_in(fresh)
-        changing = rewriter.changing({path: fresh[path] for path in found})
-        self.hits = (self.hits - (found - changing)) | changing
+        found = rewriter.found_in({path: task for path, task in fresh.items() if path not in self.hits})
+        found |= fresh.keys() & self.hits
+        if rewriter.people.redacts:
+            changing = rewriter.changing({path: fresh[path] for path in found})
+            self.hits -= found - changing
+            found = changing
+        self.hits |= found
         self.seen |= fresh.keys()
 
 
@@ -60,14 +76,16 @@ class Heads:
     def rewrite(self) -> None:
         """Every branch, until none of them holds anybody."""
         for branch in sorted(self.table.refresh().branches):
-            subject = f"{self.table.found.id} on {branch}"
-            for _ in range(ATTEMPTS):
-                if not retry_on_conflict(subject, CONFLICTS, lambda branch=branch: self._rewrite(branch)):  # type: ignore[misc]
-                    break
-            else:
-                raise ConflictError(
-                    f"{subject}: rows of these people came again {ATTEMPTS} times", hint="run again when it is quieter"
-                )
+            self.rewrite_branch(branch)
+
+    def rewrite_branch(self, branch: str) -> None:
+        subject = f"{self.table.found.id} on {branch}"
+        for _ in range(ATTEMPTS):
+            if not retry_on_conflict(subject, CONFLICTS, lambda: self._rewrite(branch)):
+                return
+        raise ConflictError(
+            f"{subject}: rows of these people came again {ATTEMPTS} times", hint="run again when it is quieter"
+        )
 
     def _rewrite(self, branch: str) -> bool:
         """One commit; False where there is nothing to do."""
@@ -78,8 +96,8 @@ class Heads:
         snapshot = base.files.table.snapshot_by_id(head)
         assert snapshot is not None
         survey = Survey(base.files, Traces(self.erasure.people, base.files.table))
-        there = survey.data[head]
-        if there <= self.known.seen and not there & self.known.hits and not survey.deleting(snapshot):
+        fresh, hits = survey.beside(head, self.known.seen), survey.among(head, self.known.hits)
+        if not fresh and not hits and not survey.deleting(snapshot):
             return False
         rewriter = IcebergRewriter(self.spark, self.table.java, self.erasure.people)
         with ExitStack() as until:
@@ -89,13 +107,15 @@ class Heads:
         if not going.files and not going.deletes:
             return False
         self.intend(going.sizes)
-        new = rewriter.left_of([tasks[path] for path in going.files])
+        made = rewriter.left_of_each({path: tasks[path] for path in going.files}, self.discard)
+        new = [file for files in made.values() for file in files]
         try:
             self.table.overwrite(branch, head, [tasks[path].file() for path in going.files], going.deletes, new)
         except BaseException as error:
             self.discard(error, locations(new))
             raise
         self.known.seen |= set(locations(new))
+        self.known.made |= {(path, deletes_of(tasks[path])): files for path, files in made.items()}
         self.known.rewritten |= set(going.files)
         self.known.written_bytes += sum(int(file.fileSizeInBytes()) for file in new)
         return True

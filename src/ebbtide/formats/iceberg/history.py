@@ -20,7 +20,7 @@ from ebbtide.formats.erasing import Erasure, Fate, ForeseenVersion, Intend
 from ebbtide.formats.iceberg.cleanse import Cleanser, Described, VersionChange
 from ebbtide.formats.iceberg.edits import AvroRecords
 from ebbtide.formats.iceberg.going import DeleteKey, going_from
-from ebbtide.formats.iceberg.heads import Known
+from ebbtide.formats.iceberg.heads import Known, Variant
 from ebbtide.formats.iceberg.java import CONFLICTS, Base, IcebergJavaTable
 from ebbtide.formats.iceberg.logged import naming_people, with_log
 from ebbtide.formats.iceberg.referenced import referenced, sizes_in
@@ -34,9 +34,6 @@ from ebbtide.model.paths import normalise
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Variant = tuple[str, tuple[str, ...]]
-"""A data file, and the deletes that a version has for it."""
-
 
 @dataclass(slots=True)
 class _Wanted:
@@ -48,7 +45,9 @@ class _Wanted:
 
 @dataclass(slots=True)
 class TableVersions:
-    """The versions of one table. `made` are files that were written for it, by what they stand for."""
+    """The versions of one table. `made` are files that were written for it, by what they stand for, and `shared` those
+    that a version of now has already: every version with the same deletes for a file has the same rows of it.
+    """
 
     table: IcebergJavaTable
     erasure: Erasure
@@ -58,6 +57,7 @@ class TableVersions:
     intend: Intend
     discard: Discard
     made: dict[Variant, list[Any]] = field(default_factory=dict)
+    shared: dict[Variant, list[Any]] = field(default_factory=dict)
     _tries: int = 0
 
     def rewrite(self) -> Mapping[int, ForeseenVersion] | None:
@@ -82,6 +82,7 @@ class TableVersions:
         self._tries += 1
         base = self.table.refresh()
         survey = Survey(base.files, Traces(self.erasure.people, base.files.table))
+        self.shared = self.known.shared(survey)
         tasks = self._look(survey)
         holding = survey.holding(self.known.hits)
         if holding & set(base.branches.values()):
@@ -116,13 +117,13 @@ class TableVersions:
             staging = Staging(self.spark, self.table.java, until)
             fresh: dict[str, Any] = {}
             for snapshot in survey.table.snapshots:
-                unseen = survey.data[snapshot.snapshot_id] - self.known.seen - fresh.keys()
+                unseen = survey.beside(snapshot.snapshot_id, self.known.seen) - fresh.keys()
                 if unseen:
                     fresh |= {p: task for p, task in staging.tasks(snapshot.snapshot_id) if p in unseen}
             self.known.look(rewriter, fresh)
             hits = self.known.hits & survey.every
             for snapshot in survey.table.snapshots:
-                if (hits & survey.data[snapshot.snapshot_id]) - {path for path, _ in found}:
+                if survey.among(snapshot.snapshot_id, hits) - {path for path, _ in found}:
                     for path, task in staging.tasks(snapshot.snapshot_id):
                         if path in hits:
                             found.setdefault((path, ()), staging.bare(task))
@@ -134,7 +135,7 @@ class TableVersions:
         assert snapshot is not None
         wanted = _Wanted()
         if all(manifest.holds_data for manifest in survey.files.manifests(snapshot)):
-            wanted.variants = {path: (path, ()) for path in survey.data[id_] & self.known.hits}
+            wanted.variants = {path: (path, ()) for path in survey.among(id_, self.known.hits)}
             return wanted
         with ExitStack() as until:
             planned = dict(Staging(self.spark, self.table.java, until).tasks(id_))
@@ -148,7 +149,8 @@ class TableVersions:
     def _write(self, wanted: Mapping[int, _Wanted], tasks: Mapping[Variant, Any]) -> None:
         """The files of all versions, of each one set of deletes at a time: rows say only what file they are of."""
         layers: list[dict[str, Variant]] = []
-        missing = {each for one in wanted.values() for each in one.variants.values()} - self.made.keys()
+        missing = {each for one in wanted.values() for each in one.variants.values()}
+        missing -= {*self.made, *self.shared}
         for variant in sorted(missing):
             layer = next((layer for layer in layers if variant[0] not in layer), None)
             if layer is None:
@@ -171,10 +173,11 @@ class TableVersions:
 
     def _described(self, variants: Iterable[Variant]) -> dict[Variant, list[Described]]:
         """New files as manifests describe them."""
+        made = {**self.shared, **self.made}
         by_spec: dict[int, dict[str, Any]] = {}
         found: dict[Variant, list[Described]] = {}
         for variant in variants:
-            for file in self.made[variant]:
+            for file in made[variant]:
                 by_spec.setdefault(int(file.specId()), {})[normalise(str(file.location()))] = file
         records: dict[str, Described] = {}
         for spec_id, files in by_spec.items():
@@ -183,7 +186,7 @@ class TableVersions:
             for record in container.records:
                 records[normalise(record[names[2]][file_names[100]])] = (container, record[names[2]])
         for variant in variants:
-            found[variant] = [records[path] for path in locations(self.made[variant])]
+            found[variant] = [records[path] for path in locations(made[variant])]
         return found
 
     def _document(

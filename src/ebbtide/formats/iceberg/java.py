@@ -112,6 +112,20 @@ class IcebergJavaTable:
         builder = self._jvm.org.apache.iceberg.TableMetadata.buildFrom(base.java)
         self._table.operations().commit(base.java, builder.removeRef(name).build())
 
+    def set_branch(self, base: Base, name: str, id_: int) -> None:
+        """A branch on a version; refused when the table changed since `base`."""
+        iceberg = self._jvm.org.apache.iceberg
+        builder = iceberg.TableMetadata.buildFrom(base.java)
+        ref = iceberg.SnapshotRef.branchBuilder(id_).build()
+        self._table.operations().commit(base.java, builder.setRef(name, ref).build())
+
+    def move_tag(self, base: Base, name: str, id_: int, *, without: str) -> None:
+        """A tag on another version, and a branch gone; refused when the table changed since `base`."""
+        iceberg = self._jvm.org.apache.iceberg
+        builder = iceberg.TableMetadata.buildFrom(base.java)
+        ref = iceberg.SnapshotRef.builderFrom(base.java.ref(name), id_).build()
+        self._table.operations().commit(base.java, builder.setRef(name, ref).removeRef(without).build())
+
     def delete_files(self, base: Base, branch: str, head: int, manifests: Collection[str], paths: set[str]) -> None:
         """One commit on a branch that takes exactly these live data files out of it.
 

@@ -65,19 +65,8 @@ class IcebergRewriter:
         rows = staging.read(staging.stage([staging.bare(task) for task in tasks.values()]))
         return rows.withColumn(_FROM, F.input_file_name())
 
-    def left_of(self, tasks: Collection[Any]) -> list[Any]:
-        """New files with what is to be left of these, which deletes leave."""
-        made: list[Any] = []
-        for spec_id, some in self._by_spec(tasks).items():
-            with ExitStack() as until:
-                staging = Staging(self.spark, self.table, until)
-                name = staging.stage(some)
-                rows = staging.read(name, whole_files=True)
-                made += staging.write(self.people.without(rows), name, spec_id)
-        return made
-
     def left_of_each(self, tasks: Mapping[str, Any], discard: Discard) -> dict[str, list[Any]]:
-        """The same, by the file that each of the new ones stands for."""
+        """New files with what is to be left of these, which deletes leave, by the file that each of them stands for."""
         made: dict[str, list[Any]] = {path: [] for path in tasks}
         for spec_id, some in self._by_spec(tasks.values()).items():
             with ExitStack() as until:

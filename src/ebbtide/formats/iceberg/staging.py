@@ -41,12 +41,16 @@ class Staging:
 
     def bare(self, task: Any) -> Any:
         """The same file without its deletes."""
+        return self.bare_of(task.file(), task.spec())
+
+    def bare_of(self, file: Any, spec: Any) -> Any:
+        """A file without deletes, whatever plans it."""
         iceberg, gateway = self.jvm.org.apache.iceberg, self.spark.sparkContext._gateway
         none = gateway.new_array(iceberg.DeleteFile, 0)  # type: ignore[union-attr]
         schema = iceberg.SchemaParser.toJson(self.table.schema())
-        spec = iceberg.PartitionSpecParser.toJson(task.spec())
+        spec = iceberg.PartitionSpecParser.toJson(spec)
         always = iceberg.expressions.ResidualEvaluator.unpartitioned(iceberg.expressions.Expressions.alwaysTrue())
-        return iceberg.BaseFileScanTask(task.file(), none, schema, spec, always)
+        return iceberg.BaseFileScanTask(file, none, schema, spec, always)
 
     def stage(self, tasks: Collection[Any]) -> str:
         """Give these tasks a name that Spark reads them by."""

@@ -21,12 +21,15 @@ from ebbtide.model.paths import normalise
 IN_PLACE = ("jdbc", "hadoop")
 """Catalogs in which versions were seen to be rewritten under their ids. A REST catalog is sent changes only."""
 _PATH, _FORMAT, _CONTENT = 100, 101, 134
+_ENCRYPTED = "encryption.key-id"
 _VECTORS = "PUFFIN"
 """What has positions alone."""
 
 
 class Survey:
-    """The versions of one table as its metadata has them. Every manifest is opened once."""
+    """The versions of one table as its metadata has them. Every manifest is opened once, and its files are kept once,
+    however many versions have it: no version has a list of its own.
+    """
 
     def __init__(self, files: MetadataFiles, traces: Traces) -> None:
         self.files, self.traces = files, traces
@@ -38,13 +41,19 @@ class Survey:
         return self.files.table
 
     @cached_property
-    def data(self) -> dict[int, frozenset[str]]:
-        """The live data files of each version, by their one spelling."""
-        return {each.snapshot_id: frozenset(self._data_of(each)) for each in self.table.snapshots}
-
-    @cached_property
     def every(self) -> frozenset[str]:
-        return frozenset[str]().union(*self.data.values())
+        """The live data files of all versions, by their one spelling."""
+        return frozenset[str]().union(*(live for each in self.table.snapshots for live in self._live_of(each)))
+
+    def among(self, id_: int, paths: Collection[str]) -> set[str]:
+        """Those of these paths that are live data files of a version."""
+        wanted = frozenset(paths)
+        return set[str]().union(*(live & wanted for live in self._live_of(self._version(id_))))
+
+    def beside(self, id_: int, paths: Collection[str]) -> set[str]:
+        """The live data files of a version that are none of these."""
+        known = frozenset(paths)
+        return set[str]().union(*(live - known for live in self._live_of(self._version(id_))))
 
     @cached_property
     def outdated(self) -> frozenset[int]:
@@ -84,16 +93,21 @@ class Survey:
         return {
             each.snapshot_id
             for each in self.table.snapshots
-            if self.data[each.snapshot_id] & wanted or self.deleting(each)
+            if any(live & wanted for live in self._live_of(each)) or self.deleting(each)
         }
 
-    def _data_of(self, snapshot: Snapshot) -> Iterator[str]:
+    def _version(self, id_: int) -> Snapshot:
+        found = self.table.snapshot_by_id(id_)
+        assert found is not None
+        return found
+
+    def _live_of(self, snapshot: Snapshot) -> Iterator[frozenset[str]]:
         for manifest in self.files.manifests(snapshot):
             if manifest.holds_data:
                 if manifest.path not in self._live:
                     entries = self.files.entries(manifest)
                     self._live[manifest.path] = frozenset(e.path for e in entries if e.status is not Status.DELETED)
-                yield from self._live[manifest.path]
+                yield self._live[manifest.path]
 
     def _deleting_of(self, manifest: Manifest) -> frozenset[str]:
         if manifest.path not in self._deleting:
@@ -114,7 +128,7 @@ def fates(
     survey: Survey, holding: Collection[int], erasure: Erasure, catalog: Catalog
 ) -> Mapping[int, ForeseenVersion]:
     """What becomes of each version; the head of a branch is a version of before once the branch was rewritten."""
-    table, tags = survey.table, _tags(survey.table)
+    table, tags = survey.table, set(tags_of(survey.table).values())
     staged = staged_of(table.snapshots, refs_of(survey.files))
     found: dict[int, ForeseenVersion] = {}
     for snapshot in table.snapshots:
@@ -137,6 +151,8 @@ def _fate(snapshot: Snapshot, survey: Survey, history: VersionFate, tagged: bool
     why = _not_in_place(snapshot, survey, catalog) if wanted else None
     if wanted and why is None:
         return ForeseenVersion(Fate.REWRITTEN)
+    if tagged and wanted and _is_as_now(snapshot, survey.table):
+        return ForeseenVersion(Fate.EXPIRES, f"{why}; its tags are put on a version without them")
     if tagged:
         return ForeseenVersion(Fate.STAYS, why or "its table says that tags are not rewritten")
     return ForeseenVersion(Fate.EXPIRES, why)
@@ -148,15 +164,25 @@ def _not_in_place(snapshot: Snapshot, survey: Survey, catalog: Catalog) -> str |
     type_ = catalog.type or "hadoop"
     if type_ not in IN_PLACE:
         return f"a catalog of the type {type_} does not let a version be rewritten under its id"
-    if "encryption.key-id" in table.properties:
+    if _ENCRYPTED in table.properties:
         return "the table is encrypted"
-    of = snapshot.schema_id
-    if of != table.current_schema_id and not (of is None and len(table.schemas) == 1):
+    if not _has_schema_of_now(snapshot, table):
         return "it has another schema than the table has now"
     if any(m.holds_data and m.spec_id in survey.outdated for m in survey.files.manifests(snapshot)):
         return "it has files partitioned by a column that the table has no more"
     return None
 
 
-def _tags(table: TableMetadata) -> set[int]:
-    return {ref.snapshot_id for ref in table.refs.values() if ref.snapshot_ref_type == "tag"}
+def _is_as_now(snapshot: Snapshot, table: TableMetadata) -> bool:
+    """Whether a version that is made of this one now reads as this one did."""
+    return _ENCRYPTED not in table.properties and _has_schema_of_now(snapshot, table)
+
+
+def _has_schema_of_now(snapshot: Snapshot, table: TableMetadata) -> bool:
+    of = snapshot.schema_id
+    return of == table.current_schema_id or (of is None and len(table.schemas) == 1)
+
+
+def tags_of(table: TableMetadata) -> dict[str, int]:
+    """The versions that tags name."""
+    return {name: ref.snapshot_id for name, ref in table.refs.items() if ref.snapshot_ref_type == "tag"}

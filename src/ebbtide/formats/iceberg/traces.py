@@ -18,7 +18,7 @@ from pyiceberg.types import DecimalType, IcebergType, IntegerType, LongType, Pri
 from ebbtide.formats.erasing import People
 from ebbtide.formats.iceberg.edits import EntryRecord, Record
 
-LOWER, UPPER = 125, 128
+PATH, LOWER, UPPER = 100, 125, 128
 _PARTITION = 102
 _SIZES, _COUNTS, _EQUALITY_IDS = 108, 109, 135
 _MOST = "\U0010ffff"
@@ -41,6 +41,20 @@ class Traces:
         self._specs = {spec.spec_id: spec.fields for spec in table.partition_specs}
         self.by_partition = any(self._shows(field) for fields in self._specs.values() for field in fields)
         """Whether partitions of the table may be called by them."""
+
+    @property
+    def by_bounds(self) -> bool:
+        """Whether bounds can tell of all of their columns: those of values inside of lists and maps have none."""
+        plain = {name for id_, name in self._columns.items() if isinstance(self._types[id_], PrimitiveType)}
+        return plain == set(self._people.columns)
+
+    def may_hold(self, entry: EntryRecord) -> bool:
+        """Whether a data file may hold one of them, where `by_bounds`: without a bound it may."""
+        low, high = entry.map(LOWER), entry.map(UPPER)
+        return any(
+            self._people.may_lie(name, self._value(id_, low.get(id_)), self._value(id_, high.get(id_)))
+            for id_, name in self._columns.items()
+        )
 
     def in_bounds(self, entry: EntryRecord) -> bool:
         """Whether a file may hold one of them, by its bounds alone."""

@@ -1,7 +1,8 @@
 """Rows of every retained version of an Iceberg table, by scan tasks that are staged for Iceberg's own reader.
 
 A data file is planned by one version that holds it, and read without its deletes; only a file in which somebody was
-found is read again, once for each set of deletes that some version has for it.
+found is read again, once for each set of deletes that some version has for it. A file whose bounds say that it holds
+none of those who are looked for is not read at all.
 """
 
 from __future__ import annotations
@@ -10,9 +11,14 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from ebbtide.errors import UnreadableError
+from ebbtide.formats.iceberg.edits import AvroRecords, EntryRecord, entries_of
 from ebbtide.formats.iceberg.java import load_table
+from ebbtide.formats.iceberg.key_deletes import keys_in, may_tell
+from ebbtide.formats.iceberg.metadata import MetadataFiles
 from ebbtide.formats.iceberg.staging import Staging, deletes_of
+from ebbtide.formats.iceberg.traces import PATH, Traces
 from ebbtide.formats.versions import PART, Retained, VersionLook, VersionRows
+from ebbtide.model.paths import normalise
 
 
 class _IcebergVersionTable:
@@ -24,6 +30,7 @@ class _IcebergVersionTable:
             id_ = str(look.retained.found.id)
             raise UnreadableError(id_, "its catalog does not list it any more", hint="scan again")
         self._staging = Staging(look.spark, found, look.until)
+        self._files = MetadataFiles(look.retained.found, look.catalog)
 
     def tasks(self, snapshot: str) -> Iterator[tuple[str, Any]]:
         """The data files of a version; none where it went since: then its files went, or another version has them."""
@@ -31,6 +38,9 @@ class _IcebergVersionTable:
 
     def bare(self, task: Any) -> Any:
         return self._staging.bare(task)
+
+    def keys_in(self, deletes: dict[str, EntryRecord]) -> Iterator[VersionRows]:
+        return keys_in(self._staging, self._files, deletes)
 
     def staged(self, tasks: Collection[Any], held: dict[str, int]) -> VersionRows:
         """The rows of these tasks; of each file no more than one."""
@@ -42,17 +52,23 @@ class _IcebergVersionTable:
 
 class _IcebergVersions:
     def stored(self, look: VersionLook, /) -> tuple[VersionRows, ...]:
-        table, tasks, held = _IcebergVersionTable(look), list[Any](), dict[str, int]()
-        retained = look.retained
-        for position, wanted in retained.covering():
-            for path, task in table.tasks(retained.ids[position]):
+        tasks, held = list[Any](), dict[str, int]()
+        retained, (clear, keys) = look.retained, _told(look)
+        if retained.data and retained.data.keys() <= clear and not keys:
+            return ()
+        table = _IcebergVersionTable(look)
+        for position, mine in retained.covering():
+            wanted = mine - clear
+            for path, task in table.tasks(retained.ids[position]) if wanted else ():
                 if path in wanted and path not in held:
                     held[path] = retained.data[path]
                     tasks.append(table.bare(task))
-        lost = sum(1 for path, bits in retained.data.items() if bits & retained.readable and path not in held)
+        known = held.keys() | clear
+        lost = sum(1 for path, bits in retained.data.items() if bits & retained.readable and path not in known)
         if lost:
             raise UnreadableError(str(retained.found.id), f"{lost} data files are in no version now", hint="scan again")
-        return (table.staged(tasks, held),) if tasks else ()
+        by_key = table.keys_in(keys) if keys else ()
+        return (*((table.staged(tasks, held),) if tasks else ()), *by_key)
 
     def visible(self, look: VersionLook, parts: Collection[str], /) -> tuple[VersionRows, ...]:
         retained = look.retained
@@ -82,6 +98,31 @@ class _IcebergVersions:
             )
             for layer in layers
         )
+
+
+def _told(look: VersionLook) -> tuple[frozenset[str], dict[str, EntryRecord]]:
+    """What metadata says of those who are looked for: the data files that hold none of them, by their bounds in every
+    manifest that has them, and deletes that may be by the key of one.
+    """
+    if look.people is None:
+        return frozenset(), {}
+    files = MetadataFiles(look.retained.found, look.catalog)
+    try:
+        traces = Traces(look.people, files.table)
+        return _clear(files, traces) if traces.by_bounds else frozenset(), may_tell(files, traces)
+    except UnreadableError:  # what was retained is read, or is told of, by who reads rows
+        return frozenset(), {}
+
+
+def _clear(files: MetadataFiles, traces: Traces) -> frozenset[str]:
+    clear, others, opened = set[str](), set[str](), set[str]()
+    for snapshot in files.table.snapshots:
+        for manifest in files.manifests(snapshot):
+            if manifest.holds_data and manifest.path not in opened:
+                opened.add(manifest.path)
+                for entry in entries_of(AvroRecords.of(files.content(manifest.path))):
+                    (others if traces.may_hold(entry) else clear).add(normalise(entry.get(PATH)))
+    return frozenset(clear - others)
 
 
 def _any_of(retained: Retained, parts: Collection[str]) -> int:

@@ -19,7 +19,7 @@ from ebbtide.verify.read.documents import read_json
 from ebbtide.verify.read.gather import decoded
 from ebbtide.verify.read.orc import read_orc
 from ebbtide.verify.read.parquet import read_parquet
-from ebbtide.verify.read.pieces import CannotTell, Cells, Open, Pieces
+from ebbtide.verify.read.pieces import CannotTell, Cells, Open, Pieces, Unsearched
 from ebbtide.verify.read.stored import ObjectSource, Reader, UnknownContentError, as_bytes, failed
 
 _HEAD = 4096
@@ -80,7 +80,7 @@ def _path(name: str) -> Pieces:
 
 
 def _unknown(stored: ObjectSource) -> Pieces:
-    yield CannotTell("its format is not known")
+    yield CannotTell(Unsearched.NO_FORMAT)
     yield from as_bytes(stored)
 
 

@@ -11,7 +11,7 @@ from pyarrow import orc
 
 from ebbtide.verify.read.flat import leaves, names_in
 from ebbtide.verify.read.orc_places import gaps
-from ebbtide.verify.read.pieces import Cells, Pieces
+from ebbtide.verify.read.pieces import COLUMN_NAMES, Cells, Pieces
 from ebbtide.verify.read.stored import HELD, ObjectSource, as_bytes, failed
 
 
@@ -31,7 +31,7 @@ def _between(stored: ObjectSource) -> Pieces:
 def read_orc(stored: ObjectSource) -> Pieces:
     with stored.open() as file:
         read = orc.ORCFile(file)
-        yield Cells("names of columns", "row", pa.array(list(names_in(read.schema)), pa.string()))
+        yield Cells(COLUMN_NAMES, "row", pa.array(list(names_in(read.schema)), pa.string()))
         for key, value in (read.metadata or {}).items():
             yield Cells("key-value footer", "row", pa.array([key, value], pa.large_binary()))
         stripes = read.nstripes

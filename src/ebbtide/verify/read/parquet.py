@@ -19,7 +19,7 @@ from ebbtide.verify.read.delta import bounds_of_checkpoint
 from ebbtide.verify.read.flat import is_variant, leaves
 from ebbtide.verify.read.parquet_bounds import is_time, statistics
 from ebbtide.verify.read.parquet_footer import BOOLEAN, BYTE_ARRAY, INT32, INT64, ColumnChunk, Footer, read_footer
-from ebbtide.verify.read.pieces import CannotTell, Cells, Piece, Pieces
+from ebbtide.verify.read.pieces import COLUMN_NAMES, CannotTell, Cells, Piece, Pieces
 from ebbtide.verify.read.stored import HELD, ObjectSource, arrow_file, as_bytes, exactly, failed
 from ebbtide.verify.read.structural import is_checkpoint, is_fact_of_checkpoint, is_place
 from ebbtide.verify.read.thrift import Compact
@@ -40,7 +40,7 @@ def read_parquet(stored: ObjectSource) -> Pieces:
     for key, value in (*footer.facts, (b"created_by", footer.writer)):
         yield from _fact(key, value)
     names = pa.array([leaf.name for leaf in footer.leaves], pa.string())
-    yield Cells("names of columns", "row", names)
+    yield Cells(COLUMN_NAMES, "row", names)
     skipped = _skipped(stored, footer)
     texts = {n for n, leaf in enumerate(footer.leaves) if leaf.name in _STATS}
     yield from statistics(stored, footer, skipped | (texts if _is_checkpoint(stored, footer) else set()))

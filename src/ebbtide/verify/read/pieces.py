@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import BinaryIO, Literal
 
 import pyarrow as pa
 
 How = Literal["row", "bound", "path", "bytes"]
+COLUMN_NAMES = "names of columns"
+"""The place of cells that name the columns of the object, in order."""
 Open = Callable[[], BinaryIO]
 """Opens an object for reading from its start; what it gives can seek."""
 
@@ -53,6 +56,14 @@ class Raw:
     data: bytes
     offset: int
     """Where the chunk stands in what `where` names: the object itself, or what was unpacked from it."""
+
+
+class Unsearched(StrEnum):
+    """Why something cannot be told, where the answer hangs on why: a code of these, and its text."""
+
+    NO_FORMAT = "its format is not known"
+    GOES_ON = "records of it go on in other pages, which are searched, but not together with them"
+    TOO_SHORT = "values of fewer than four characters are not looked for inside of other text"
 
 
 @dataclass(frozen=True, slots=True)

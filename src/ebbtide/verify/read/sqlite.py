@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from ebbtide.verify.read.gather import Gathered
-from ebbtide.verify.read.pieces import CannotTell, Cells, Pieces
+from ebbtide.verify.read.pieces import CannotTell, Cells, Pieces, Unsearched
 from ebbtide.verify.read.stored import HELD, ObjectSource, UnknownContentError, exactly
 
 MAGIC = b"SQLite format 3\0"
@@ -27,7 +27,6 @@ _SIZES = tuple(1 << n for n in range(9, 17))
 _CODES = {1: "utf-8", 2: "utf-16-le", 3: "utf-16-be"}
 _WIDTHS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8, 7: 8}
 _FRAGMENT = 3
-GOES_ON = "records of it go on in other pages, which are searched, but not together with them"
 _LEFT = "left over in a database page"
 _LEFT_WIDTHS = (3, 4, 6, 8)
 Follow = Callable[[int, int], bytes]
@@ -117,7 +116,7 @@ def read_log(stored: ObjectSource) -> Pieces:
         yield from gathered.take()
         yield from _left(file.read(page + 24), [])
         if overflows:
-            yield CannotTell(GOES_ON)
+            yield CannotTell(Unsearched.GOES_ON)
 
 
 def _free_pages(base: _Database, trunk: int, pages: int) -> Iterator[tuple[int, int]]:
