@@ -32,6 +32,7 @@ MOMENT = {
     "runs cancel": "one row",
     "erase list": "reads the state",
     "erase status": "reads the state",
+    "erase extend": "one entry",
     "tier status": "reads the state",
     "ledger init": "one entry",
     "ledger key": "reads a file",
