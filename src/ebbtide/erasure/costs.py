@@ -80,10 +80,12 @@ def latest(ends: Iterable[BytesEnd]) -> BytesEnd | None:
 
 
 def files_of(hits: TableHits, people: Collection[int], shown: int | None = None) -> frozenset[str]:
-    """The data files that are replaced for these people, of the versions whose bits are in `shown`, or of all."""
+    """The data files that are replaced for these people, of the versions whose bits are in `shown`, or of all. A delete
+    by somebody's key is none of them.
+    """
     retained, found = hits.retained, set[str]()
     for part, whose in hits.parts.items():
-        if whose.isdisjoint(people):
+        if whose.isdisjoint(people) or part not in retained.data.keys() | set(retained.ids):
             continue
         if part in retained.data:
             if shown is None or retained.data[part] & shown:
