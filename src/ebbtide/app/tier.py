@@ -9,7 +9,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from ebbtide.acts.recovery import close_unfinished
@@ -19,15 +20,15 @@ from ebbtide.app.round import sweeper
 from ebbtide.app.runs import recorded
 from ebbtide.app.tier_cold import refuse_outlived
 from ebbtide.app.tier_compact import compact_if_due
-from ebbtide.app.tier_drop import drop_due, due_to_drop
+from ebbtide.app.tier_drop import drop_due, foresee, foresee_one
 from ebbtide.app.tier_opened import HotRun, added, hot_run, hot_table, hot_tables
 from ebbtide.app.tier_table import NOT_ADDED, TierOutcome, bring_up, guarded, look, mirrored, within_the_ceiling
 from ebbtide.config import Project
 from ebbtide.config.hottier import HotTable
 from ebbtide.errors import ConflictError, InputError
+from ebbtide.ledger.ledger import Ledger
 from ebbtide.run import RunContext, quiet
 from ebbtide.state.hottier import ChunkRecord, HotReader, HotRecord, HotWriter, MirrorState
-from ebbtide.state.values import Hold
 
 
 def run_tier(
@@ -47,7 +48,10 @@ def run_tier(
     if dry_run:
         with ledger.database.reader() as state:
             holds, reader = state.holds(), HotReader(state.connection)
-            would = tuple(_would(table, reader.chunks(name), holds, now) for name, table in tables.items())
+            foreseen = {name: TierOutcome(table) for name, table in tables.items()}
+            for name, each in foreseen.items():
+                foresee(each, known.get(name), reader.chunks(name), holds, now, proves=True)
+        would = tuple(_as_told(known.get(name), each) for name, each in foreseen.items())
         return would if only is not None else would + _forgotten(project, known)
     with (
         sweeper(ledger, context) as lease,
@@ -100,6 +104,7 @@ def drop_chunks(
     *,
     force: bool = False,
     as_of: datetime | None = None,
+    dry_run: bool = False,
     context: RunContext | None = None,
 ) -> TierResult:
     """Drop what is past `drop_after`: one chunk, or all of a table. `force` passes the gate, never a hold."""
@@ -107,8 +112,11 @@ def drop_chunks(
     table = hot_table(project, name)
     name = table.id
     ledger, now = open_for_writing(project, context)
-    if name not in added(ledger):
+    record = added(ledger).get(name)
+    if record is None:
         raise InputError(f"{name} was not added", hint=f"run `ebbtide tier add {name}`")
+    if dry_run:
+        return _would_drop(ledger, table, record, chunk, now, force=force)
     with (
         sweeper(ledger, context) as lease,
         recorded(context, ledger, "tier drop", lease) as run,
@@ -117,7 +125,7 @@ def drop_chunks(
         close_unfinished(ledger, lease)
         told = TierOutcome(table)
         if chunk is not None:
-            _refuse_unknown(hot, table, chunk)
+            _refuse_unknown(hot.book(table).chunks(), table, chunk)
             hot.book(table).set_chunk(chunk, pinned=0)
         guarded(told, lambda: look(hot, told, now, ahead=False))
         if table.cold is not None and not force:
@@ -130,20 +138,27 @@ def drop_chunks(
         return result
 
 
-def _refuse_unknown(hot: HotRun, table: HotTable, chunk: str) -> None:
-    names = [each.name for each in hot.book(table).chunks()]
+def _refuse_unknown(chunks: Sequence[ChunkRecord], table: HotTable, chunk: str) -> None:
+    names = [each.name for each in chunks]
     if chunk not in names:
         from ebbtide.config.yaml import nearest
 
         raise InputError(f"no chunk {chunk!r} of {table.name}", hint=nearest(chunk, names))
 
 
-def _would(table: HotTable, chunks: Sequence[ChunkRecord], holds: Collection[Hold], now: datetime) -> TierResult:
-    going, kept = due_to_drop(table, chunks, holds, now)
-    return TierResult(
-        table.id, str(MirrorState.OFF), would_drop=tuple(chunk.name for chunk in going),
-        notices=tuple(f"{name} stays: {why}" for name, why in kept.items()),
-    )  # fmt: skip
+def _would_drop(
+    ledger: Ledger, table: HotTable, record: HotRecord, only: str | None, now: datetime, *, force: bool
+) -> TierResult:
+    with ledger.database.reader() as state:
+        chunks, holds = HotReader(state.connection).chunks(table.id), state.holds()
+    told = TierOutcome(table)
+    if only is not None:
+        _refuse_unknown(chunks, table, only)
+        chunks = tuple(replace(each, pinned=0) if each.name == only else each for each in chunks)
+    kept = foresee(told, record, chunks, holds, now, force=force)
+    if only is not None:
+        foresee_one(told, kept, only)
+    return _as_told(record, told)
 
 
 def _forgotten(project: Project, known: Mapping[str, HotRecord]) -> tuple[TierResult, ...]:
@@ -164,9 +179,12 @@ def _forgotten(project: Project, known: Mapping[str, HotRecord]) -> tuple[TierRe
 
 def _result(hot: HotRun, name: str, told: TierOutcome) -> TierResult:
     with hot.ledger.database.reader() as state:
-        record = HotReader(state.connection).table(name)
+        return _as_told(HotReader(state.connection).table(name), told)
+
+
+def _as_told(record: HotRecord | None, told: TierOutcome) -> TierResult:
     mirror = str(record.state if record else MirrorState.OFF)
     return TierResult(
-        name, mirror, tuple(told.tiered), tuple(told.dropped), tuple(told.would_drop), tuple(told.missing),
+        told.table.id, mirror, tuple(told.tiered), tuple(told.dropped), tuple(told.would_drop), tuple(told.missing),
         tuple(told.errors), tuple(told.notices), told.refused,
     )  # fmt: skip

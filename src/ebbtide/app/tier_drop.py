@@ -7,8 +7,9 @@ from datetime import datetime
 
 from ebbtide.acts.act import Act
 from ebbtide.acts.engine import Engine, Lake
-from ebbtide.app.tier_opened import HotRun
-from ebbtide.app.tier_table import TierOutcome, tell
+from ebbtide.app.hot_chunks import _NOT_PROVEN as NOT_PROVEN
+from ebbtide.app.tier_opened import HotRun, refuse_otherwise
+from ebbtide.app.tier_table import NOT_ADDED, TierOutcome, guarded, tell
 from ebbtide.config.hottier import HotTable
 from ebbtide.errors import LeaseError, keep_trace
 from ebbtide.hottier.owner import KIND, ChunkDropper, ChunkOwner, act_of, why_kept
@@ -16,7 +17,7 @@ from ebbtide.hottier.table import find
 from ebbtide.inventory.current import Current
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.model.durations import is_older
-from ebbtide.state.hottier import ChunkRecord, ChunkState
+from ebbtide.state.hottier import ChunkRecord, ChunkState, HotRecord, MirrorState
 from ebbtide.state.values import Hold
 from ebbtide.state.writer import new_id
 
@@ -38,10 +39,60 @@ def due_to_drop(
         elif chunk.pinned:
             kept[chunk.name] = "a person brought it back: `ebbtide tier drop` with its name drops it"
         elif gated and chunk.state is not ChunkState.TIERED:
-            kept[chunk.name] = next(iter(chunk.waits_for), "it is not proven durable in the lake")
+            kept[chunk.name] = next((why for why in chunk.waits_for if not why.startswith("hold ")), NOT_PROVEN)
         else:
             going.append(chunk)
     return going, kept
+
+
+def foresee(
+    told: TierOutcome, record: HotRecord | None, chunks: Sequence[ChunkRecord], holds: Collection[Hold], now: datetime,
+    *, force: bool = False, proves: bool = False,
+) -> dict[str, str]:  # fmt: skip
+    """What a drop would take, into `told`, and why it would not take the others; no server is asked.
+
+    `proves`: it comes after a proof of what is past `tier_after`.
+    """
+    table = told.table
+    if record is None:
+        told.notices.append(NOT_ADDED)
+        return {}
+    guarded(told, lambda: refuse_otherwise(table, record))
+    if told.errors:
+        return {}
+    going, kept = due_to_drop(table, chunks, holds, now, force=force)
+    gated = table.gated and not force
+    if gated and record.state is not MirrorState.STREAMING:
+        shut = f"the mirror is {record.state}{f': {record.because}' if record.because else ''}"
+        unproven = {name for name, why in kept.items() if why == NOT_PROVEN}
+        kept |= dict.fromkeys([*(chunk.name for chunk in going), *sorted(unproven)], shut)
+        going = []
+    told.would_drop += [chunk.name for chunk in going]
+    for chunk in chunks:
+        if (why := kept.get(chunk.name)) is None:
+            continue
+        if why == NOT_PROVEN and proves and table.tier_after is not None:
+            told.notices.append(f"{chunk.name} is due: a run drops it once it has proven that it is in the lake")
+        else:
+            told.notices.append(f"{chunk.name} stays: {why.removeprefix(f'chunk {chunk.name} stays: ')}")
+    return kept
+
+
+def foresee_one(told: TierOutcome, kept: dict[str, str], only: str) -> None:
+    """Of what a drop would take only the chunk that was named."""
+    going, told.would_drop = told.would_drop, [name for name in told.would_drop if name == only]
+    told.notices = []
+    if not told.errors:
+        _tell_named(told, only, going, kept)
+
+
+def _tell_named(told: TierOutcome, only: str, going: Collection[str], kept: dict[str, str]) -> None:
+    """A chunk that somebody named and that stays is a refusal."""
+    if only in going:
+        return
+    stays = f"chunk {only} stays: "
+    told.errors.append(stays + kept.get(only, "it is not past drop_after, or it is gone already").removeprefix(stays))
+    told.refused = True
 
 
 def drop_due(
@@ -57,19 +108,14 @@ def drop_due(
         for chunk in chunks:
             if chunk.name in kept:
                 book.waits(chunk, kept[chunk.name])
-        if only is not None and only in kept:
-            stays = f"chunk {only} stays: "
-            each.errors.append(stays + kept[only].removeprefix(stays))
-            each.refused = True
+        if only is not None:
+            _tell_named(each, only, [chunk.name for chunk in going], kept)
         forced_by = hot.context.actor if force and table.gated else None
         acts += [
             act_of(table, chunk, new_id(), gated=table.gated and not force, forced_by=forced_by)
             for chunk in going
             if only in (None, chunk.name)
         ]
-        if only is not None and only not in kept and not any(act.object == only for act in acts):
-            each.errors.append(f"chunk {only} stays: it is not past drop_after, or it is gone already")
-            each.refused = True
     by_server: dict[str, list[Act]] = {}
     for act in acts:
         by_server.setdefault(told[act.dataset].table.server.secret.get_secret_value(), []).append(act)

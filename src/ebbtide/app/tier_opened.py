@@ -9,6 +9,7 @@ from typing import Any
 
 from psycopg import Connection
 
+from ebbtide.app.state import open_state
 from ebbtide.config import Project, yaml
 from ebbtide.config.hottier import HotTable, load_hot_tables
 from ebbtide.errors import InputError, RefusedError
@@ -142,6 +143,15 @@ def added(ledger: Ledger) -> Mapping[str, HotRecord]:
 
 def refuse_another(table: HotTable, record: HotRecord, here: Identity) -> None:
     """A table that is synced stays gated, whatever its file says by now; and a name is a table of one server only."""
+    refuse_otherwise(table, record)
+    if record.cold is None and record.system != here.system:
+        raise RefusedError(
+            f"{table.id} was added on another server", hint=f"run `ebbtide tier remove {table.id}` first"
+        )
+
+
+def refuse_otherwise(table: HotTable, record: HotRecord) -> None:
+    """Of these what can be told without a server: its file has another cold table or mirror than it was added with."""
     name = table.id
     if record.cold != table.cold:
         raise RefusedError(
@@ -154,5 +164,12 @@ def refuse_another(table: HotTable, record: HotRecord, here: Identity) -> None:
             f"{name} was added with mirror: {before}, and its file says {table.mirror}",
             hint=f"nothing was done; put it back, or run `ebbtide tier remove {name}` first",
         )
-    if record.cold is None and record.system != here.system:
-        raise RefusedError(f"{name} was added on another server", hint=f"run `ebbtide tier remove {name}` first")
+
+
+def refuse_not_as_added(project: Project, name: str) -> None:
+    """As `refuse_otherwise`, of a table by its name: what a dry run asks, which opens no server."""
+    table = hot_table(project, name)
+    with open_state(project).reader() as state:
+        record = HotReader(state.connection).table(table.id)
+    if record is not None:
+        refuse_otherwise(table, record)

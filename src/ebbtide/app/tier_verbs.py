@@ -43,7 +43,12 @@ class TierVerbs:
         """Copy what is in the hot tier again; rows that are in the lake only stay. `confirm`: what went is meant."""
         from ebbtide.app.tier_setup import resync
 
-        return resync(self.project, table, confirm=confirm, dry_run=dry_run, context=context)
+        found = resync(self.project, table, confirm=confirm, dry_run=dry_run, context=context)
+        if dry_run:
+            from ebbtide.app.tier_opened import refuse_not_as_added
+
+            refuse_not_as_added(self.project, table)
+        return found
 
     def remove(self, table: str, *, dry_run: bool = False, context: RunContext | None = None) -> TierChange:
         """End the mirror of a table and forget its chunks. No row goes."""
@@ -85,12 +90,13 @@ class TierVerbs:
         *,
         force: bool = False,
         as_of: datetime | None = None,
+        dry_run: bool = False,
         context: RunContext | None = None,
     ) -> TierResult:
         """Drop chunks past `drop_after`. `force` passes the gate, never a hold, and is in the ledger."""
         from ebbtide.app.tier import drop_chunks
 
-        return drop_chunks(self.project, table, chunk, force=force, as_of=as_of, context=context)
+        return drop_chunks(self.project, table, chunk, force=force, as_of=as_of, dry_run=dry_run, context=context)
 
     def untier(self, table: str, chunk: str, *, dry_run: bool = False, context: RunContext | None = None) -> TierChange:
         """Bring a dropped chunk back from the lake, equal by digest."""

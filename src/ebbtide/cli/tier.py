@@ -126,7 +126,7 @@ def run(
 ) -> None:
     """Mirror, prove and drop what is due. Exit 3 where a mirror stopped, 4 where something failed or is missing."""
     tide, at = open_project(ctx, project), time_of(as_of)
-    sure(yes, dry_run=dry_run)
+    sure(yes, dry_run)
     with running.shown("mirroring", as_of=at) as context:
         found = tide.tier.run(table, as_of=at, dry_run=dry_run, context=context)
     _results(found, json=json)
@@ -143,13 +143,14 @@ def drop(
     yes: Yes = False,
     as_of: AsOf = None,
     project: ProjectOption = None,
+    dry_run: DryRunOption = False,
     json: JsonOption = False,
 ) -> None:
     """Drop chunks past drop_after. Exit 3 where one stays that was named."""
     tide, at = open_project(ctx, project), time_of(as_of)
-    sure(yes, dry_run=False)
+    sure(yes, dry_run)
     with running.shown("dropping", as_of=at) as context:
-        found = tide.tier.drop(table, chunk, force=force, as_of=at, context=context)
+        found = tide.tier.drop(table, chunk, force=force, as_of=at, dry_run=dry_run, context=context)
     _results((found,), json=json)
 
 
