@@ -146,3 +146,24 @@ def test_who_says_no_when_asked_removes_nothing(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("typer.confirm", lambda *_, **__: False)
     with pytest.raises(RefusedError, match="nothing was removed"):
         sure(yes=False, dry_run=False)
+
+
+@pytest.mark.parametrize(
+    ("verb", "question"),
+    [
+        (["tier", "run"], "Drop chunks that are proven and past drop_after?"),
+        (["tier", "drop", "public.m"], "Drop chunks that are proven and past drop_after?"),
+        (["tier", "drop", "public.m", "--force"], "Drop chunks without any proof: rows may be lost?"),
+        (["sweep"], "Remove what is marked and past its grace?"),
+    ],
+)
+def test_what_is_asked_is_what_is_done(
+    project: Path, monkeypatch: pytest.MonkeyPatch, verb: list[str], question: str
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("typer.confirm", lambda text, **_: bool(asked.append(text)))
+    monkeypatch.setattr("sys.argv", ["ebbtide", "--project", str(project / "ebbtide.yml"), *verb])
+    with pytest.raises(SystemExit) as ended:
+        main.run()
+    assert (asked, ended.value.code) == ([question], 3)

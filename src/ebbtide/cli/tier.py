@@ -46,7 +46,7 @@ def add(
     dry_run: DryRunOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Adopt a table's chunks, and mirror it into the lake. Exit 3 where it cannot be; nothing is changed then."""
+    """Adopt a table's chunks, and mirror it into the lake. Exit 2 or 3 where it cannot be; nothing is changed then."""
     with running.shown("looking at the table") as context:
         found = open_project(ctx, project).tier.add(table, partition=partition, dry_run=dry_run, context=context)
     _changed(found, json=json, shows=dry_run)
@@ -126,7 +126,7 @@ def run(
 ) -> None:
     """Mirror, prove and drop what is due. Exit 3 where a mirror stopped, 4 where something failed or is missing."""
     tide, at = open_project(ctx, project), time_of(as_of)
-    sure(yes, dry_run)
+    sure(yes, dry_run, _DROPS)
     with running.shown("mirroring", as_of=at) as context:
         found = tide.tier.run(table, as_of=at, dry_run=dry_run, context=context)
     _results(found, json=json)
@@ -148,7 +148,7 @@ def drop(
 ) -> None:
     """Drop chunks past drop_after. Exit 3 where one stays that was named."""
     tide, at = open_project(ctx, project), time_of(as_of)
-    sure(yes, dry_run)
+    sure(yes, dry_run, _DROPS_UNPROVEN if force else _DROPS)
     with running.shown("dropping", as_of=at) as context:
         found = tide.tier.drop(table, chunk, force=force, as_of=at, dry_run=dry_run, context=context)
     _results((found,), json=json)
@@ -167,6 +167,8 @@ def status(ctx: typer.Context, table: AnyTable = None, project: ProjectOption = 
         render.note(_NO_TABLE)
 
 
+_DROPS = "Drop chunks that are proven and past drop_after?"
+_DROPS_UNPROVEN = "Drop chunks without any proof: rows may be lost?"
 _NO_TABLE = "none: hottier/*.yml names no table"
 
 
