@@ -50,6 +50,7 @@ def test_a_project_without_the_file_has_no_identities(tmp_path: Path) -> None:
         ("gives:", "given:", 5, "unknown key 'identities.0.given'", "did you mean 'gives'?"),
         ("{email: mail}", "{}", 5, "identities.0.gives", ""),
         ("table: lake.app.users", "table: users", 5, "not a column", "catalog.namespace.table.column"),
+        ("[lake.app.mail.to", "[users", 3, "not a column", "or schema.table.column of a table of hottier/*.yml"),
         ("normalised-email", "loose", 3, "subjects.email.match", "write 'exact', 'casefold' or 'normalised-email'"),
     ],
 )

@@ -150,7 +150,7 @@ def _subjects(
         columns, hot, mirrored = list[IdentityColumn](), list[IdentityColumn](), list[IdentityColumn]()
         for n, text in enumerate(said.columns):
             if (place := _hot_place(text, colds, where((*here, "columns", n)))) is None:
-                columns.append(_place(text, where((*here, "columns", n))))
+                columns.append(_place(text, where((*here, "columns", n)), hint=_COLUMN_OR_HOT))
                 continue
             hot.append(place)
             if (cold := colds[place.table_id]) is not None:
@@ -186,14 +186,18 @@ def _identity_table(said: _IdentityTable, subjects: Mapping[str, Subject], where
     return IdentityTable(table_id, where(), said.key, keys, gives)
 
 
-def _place(text: str, where: str) -> IdentityColumn:
+_COLUMN = "write catalog.namespace.table.column"
+_COLUMN_OR_HOT = f"{_COLUMN}, or schema.table.column of a table of hottier/*.yml"
+
+
+def _place(text: str, where: str, *, hint: str = _COLUMN) -> IdentityColumn:
     table, _, column = text.rpartition(".")
     try:
         table_id = str(DatasetId.parse(table))
     except InputError:
         table_id = ""
     if not table_id or not column:
-        raise InputError(f"not a column: {text!r}", where=where, hint="write catalog.namespace.table.column")
+        raise InputError(f"not a column: {text!r}", where=where, hint=hint)
     return IdentityColumn(table_id, unquote(column))
 
 
@@ -203,11 +207,7 @@ def _hot_place(text: str, colds: Mapping[str, str | None], where: str) -> Identi
     if not column or table.count(".") != 1:
         return None
     if (table_id := written(table)) not in colds:
-        raise InputError(
-            f"not a column: {text!r}",
-            where=where,
-            hint="write catalog.namespace.table.column, or schema.table.column of a table of hottier/*.yml",
-        )
+        raise InputError(f"not a column: {text!r}", where=where, hint=_COLUMN_OR_HOT)
     return IdentityColumn(table_id, unquote(column))
 
 
