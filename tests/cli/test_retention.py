@@ -47,6 +47,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["hold", "add", "lake.db.paymens", "--owner", "o", "--reason", "r"], 2, "did you mean lake.db.payments"),
         (["hold", "add", "lake.db.payments", "--owner", " ", "--reason", "r"], 2, "owner and a reason"),
         (["hold", "add", "lake.db.payments", "--owner", "o", "--reason", "r", "--from", "soon"], 2, "2026-11-15"),
+        (["hold", "add", "--subject", "@", "--owner", "o", "--reason", "r"], 2, "names no file"),
+        (["erase", "find", "--subject", "@"], 2, "names no file"),
         (["hold", "release", "nobody"], 2, "there is no hold nobody"),
         (["sweep"], 3, "--yes"),
         (["run"], 3, "--yes"),
@@ -101,7 +103,7 @@ def test_a_hold_is_placed_listed_and_released(project: Path) -> None:
     dry = ebbtide(
         "hold", "add", "lake.db.payments", "--owner", "counsel", "--reason", "case 7", "--dry-run", cwd=project
     )
-    assert dry.returncode == 0
+    assert (dry.returncode, dry.stdout) == (0, "")
     assert json.loads(ebbtide("hold", "list", "--json", cwd=project).stdout) == []
     args = (
         "hold",

@@ -213,8 +213,8 @@ def add(
     )  # fmt: skip
     if json:
         render.write_json(found.to_dict())
-    else:
-        render.out().print(found.id or "")
+    elif found.id is not None:
+        render.out().print(found.id)
     render.note("would be held" if dry_run else "held until somebody releases it")
 
 

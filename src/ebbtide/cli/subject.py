@@ -29,6 +29,8 @@ def subject_of(said: Sequence[str]) -> dict[str, list[str]]:
 
 def _lines(text: str) -> list[str]:
     name = "standard input" if text == "-" else text[1:]
+    if not name:
+        raise InputError("--subject @ names no file", hint="write --subject @FILE")
     try:
         # Bytes, because a text of Python's is read by the locale, and would take a mark of the encoding for a letter.
         said = sys.stdin.buffer.read() if text == "-" else Path(name).read_bytes()
