@@ -176,6 +176,7 @@ def test_setup_says_what_it_would_fetch_and_fetches_nothing(tmp_path: Path, monk
     [
         (["--profile", "spark36"], "unknown profile 'spark36'"),
         (["--from", "nowhere"], "no such folder: nowhere"),
+        (["--from", ""], "--from names no folder"),
     ],
 )
 def test_a_setup_that_cannot_be_says_why(
@@ -185,6 +186,19 @@ def test_a_setup_that_cannot_be_says_why(
     done = ebbtide("setup", *arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert message in done.stderr
+
+
+def test_a_dry_run_refuses_the_folder_that_a_setup_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EBBTIDE_CACHE", str(tmp_path / "cache"))
+    folder = tmp_path / "usb"
+    folder.mkdir()
+    command = ("setup", "--from", "usb", "--no-archive")
+    for message in ("usb lacks", "expected"):
+        dry, done = ebbtide(*command, "--dry-run", cwd=tmp_path), ebbtide(*command, cwd=tmp_path)
+        assert (dry.returncode, dry.stderr.splitlines()) == (done.returncode, done.stderr.splitlines())
+        assert message in dry.stderr
+        (folder / JARS[0].file_name).write_bytes(b"another file")
+    assert not list((tmp_path / "cache").rglob("*.jar"))
 
 
 def test_a_folder_that_is_not_there_is_said_where_every_jar_is_here_too(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Literal
 from ebbtide.errors import InputError
 from ebbtide.run import RunContext, quiet
 from ebbtide.spark.class_archive import is_current, make_archive
-from ebbtide.spark.fetch import fetch, missing_of
+from ebbtide.spark.fetch import fetch, missing_of, refuse_source
 from ebbtide.spark.jars import jar_folder, locked
 from ebbtide.spark.java import find_java
 from ebbtide.spark.profiles import installed_version, profile_of
@@ -48,6 +48,8 @@ def run_setup(
     find_java()  # without one nothing can be fetched or run, and it says what to do
     wanted = locked(name)
     came = missing_of(wanted) if dry_run else fetch(wanted, source=source, context=context)
+    if dry_run and source is not None:
+        refuse_source(came, source)
     passed_over = None if name == installed else "another PySpark is installed"
     if not with_archive:
         passed_over = "left out"

@@ -25,7 +25,7 @@ def register(app: typer.Typer) -> None:
 
 def setup(
     source: Annotated[
-        Path | None, typer.Option("--from", metavar="FOLDER", help="Take jars from a folder: needs no network.")
+        str | None, typer.Option("--from", metavar="FOLDER", help="Take jars from a folder: needs no network.")
     ] = None,
     profile: Annotated[
         str | None,
@@ -47,8 +47,11 @@ def setup(
 
     if profile not in (None, *_PROFILES):
         raise InputError(f"unknown profile {profile!r}", hint=f"one of {', '.join(_PROFILES)}")
+    if source == "":  # as a path it would be the folder that one is in
+        raise InputError("--from names no folder", hint="name the folder that holds the jars")
+    folder = None if source is None else Path(source)
     with running.shown("looking at the jars") as context:
-        done = run_setup(source=source, profile=profile, with_archive=not no_archive, dry_run=dry_run, context=context)
+        done = run_setup(source=folder, profile=profile, with_archive=not no_archive, dry_run=dry_run, context=context)
     if json:
         render.write_json(as_json(done))
     _tell(done, dry_run)

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -99,8 +99,16 @@ def write_lock(profile: str) -> None:
         lock_file(profile).write_text("".join(lines))
 
 
+def refuse_source(missing: Sequence[LockedJar], source: Path) -> None:
+    """What a copy from this folder would refuse, by reading alone."""
+    copies = _copies(missing, source)
+    for jar, path in copies.items():
+        _check(jar, path)
+    _refuse_absent(missing, copies, source)
+
+
 def _copy(missing: Sequence[LockedJar], source: Path, context: RunContext) -> None:
-    copies = {jar: path for jar in missing for path in _names(source, jar) if path.is_file()}
+    copies = _copies(missing, source)
     context.step(f"copying {len(copies)} jars", len(copies), unit="jars")
     for jar, path in copies.items():
         _check(jar, path)
@@ -109,6 +117,14 @@ def _copy(missing: Sequence[LockedJar], source: Path, context: RunContext) -> No
         _check(jar, partial)
         partial.replace(jar.path)
         context.advance()
+    _refuse_absent(missing, copies, source)
+
+
+def _copies(missing: Sequence[LockedJar], source: Path) -> dict[LockedJar, Path]:
+    return {jar: path for jar in missing for path in _names(source, jar) if path.is_file()}
+
+
+def _refuse_absent(missing: Sequence[LockedJar], copies: Collection[LockedJar], source: Path) -> None:
     if absent := [jar.file_name for jar in missing if jar not in copies]:
         raise SetupError(
             f"{source} lacks {', '.join(absent)}",
