@@ -15,6 +15,7 @@ from ebbtide.app.ledger import open_ledger
 from ebbtide.config import load_project
 from ebbtide.erasure.found import DatasetSearch, Held, TableHits
 from ebbtide.erasure.held_people import held_people, with_people_held
+from ebbtide.erasure.places import NotReachable
 from ebbtide.errors import InputError
 from ebbtide.formats.versions import Retained
 from ebbtide.model.dataset import TableHandle
@@ -164,6 +165,15 @@ def test_files_that_were_replaced_before_a_hold_may_be_theirs(free_from: timedel
     act = OpenErasure(act="a", dataset="lake.db.t", requests=frozenset(), free_from=NOW + free_from, files={})
     after = with_people_held({}, DatasetSearch({}, ()), {1: HOLD}, [act], timedelta(hours=1))
     assert after == ({"lake.db.t": HeldBack(holds=("hold:counsel",))} if held else {})
+
+
+def test_rows_that_deletes_hide_and_versions_that_nobody_could_look_through_hold_a_table_too() -> None:
+    hidden = TableHits(Retained(TABLE, ["1"], 1, {}, {"a": 1}, 0), {"a": frozenset({1}), "key": frozenset({1})})
+    missed = (NotReachable("lake.db.u@7", "the log has a gap after it"), NotReachable("lake.db.v", "no column"))
+    found = DatasetSearch({}, missed, tables={"lake.db.t": hidden})
+    kept = HeldBack(holds=("hold:counsel",))
+    assert with_people_held({}, found, {1: HOLD}, [], timedelta(hours=1)) == {"lake.db.t": kept, "lake.db.u": kept}
+    assert with_people_held({}, found, {}, [], timedelta(hours=1)) == {}
 
 
 def test_a_search_of_the_first_few_knows_of_nobody_else() -> None:

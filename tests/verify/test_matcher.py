@@ -395,3 +395,11 @@ def test_lines_of_a_text_file_are_read_across_their_breaks() -> None:
     assert Matcher([needle(LONG)]).search(iter(pieces)).found
     lines = (piece for piece in pieces if isinstance(piece, Cells) and len(piece.values) > 1)
     assert not Matcher([needle(LONG)]).search(lines).found
+
+
+def test_neighbouring_cells_are_two_values_beside_a_broken_line_of_base64_too() -> None:
+    mime = base64.encodebytes(bytes(range(200))).decode()
+    for cells in ([mime + " ", "anna", "@x.de"], ["anna", "@x.de", " " + mime], ["x", mime + " anna", "@x.de"]):
+        assert is_found(EMAIL, pa.array(cells)) is not True, cells
+    across = base64.encodebytes(b"x" * 50 + b" " + EMAIL.value.encode() + b" " + b"y" * 50).decode()
+    assert is_found(EMAIL, pa.array(["z", across, "z"])) is True

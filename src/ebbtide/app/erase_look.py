@@ -31,7 +31,7 @@ from ebbtide.erasure.leavers import pending_until
 from ebbtide.erasure.owner import DATASET, HOT
 from ebbtide.erasure.places import Places, places_of
 from ebbtide.erasure.plan import Asking, Decision, ErasurePlan, KeptFrom, kept_from, plan_erasure
-from ebbtide.errors import RefusedError
+from ebbtide.errors import RefusedError, UnreadableError
 from ebbtide.inventory.information_schema import Inventory
 from ebbtide.ledger.commitment import Identifier
 from ebbtide.ledger.ledger import Ledger
@@ -136,6 +136,12 @@ def look_for(
     held = held_people(ledger.home, snapshot.holds)
     everybody = [*(who for _, who in asked), *(each.identifiers for each in held)]
     resolved = resolve(session(), project.catalogs, identities, inventory, everybody, context)
+    if held and resolved.not_reachable:
+        missed = resolved.not_reachable[0]
+        raise UnreadableError(
+            missed.place, f"{missed.because}, and it may know who else a hold on a person is about",
+            hint="`ebbtide scan` says more; nobody is erased until it is read",
+        )  # fmt: skip
     labelled, people_asked = label_inventory(project, inventory), resolved.people[: len(asked)]
     names = {one.type for person in resolved.people for one in person}
     copies = load_copies(project.root)
@@ -170,7 +176,7 @@ def look_for(
     schedule = _schedule(project)
     holds = {len(asked) + n: each.hold for n, each in enumerate(held)}
     begun_acts = [each for each in open_acts if each.act in paused]
-    back = with_people_held(back, of_everybody, holds, begun_acts, schedule.window)
+    back = with_people_held(back, of_everybody, holds, open_acts, schedule.window)
     gathering = Gathering(session, project.catalogs, inventory, identities, places, back, _terms(labelled, now))
     busy = {each.dataset: each.free_from for each in begun_acts}
     hot = look_of(asked_hot, hot_search, back, gathering.terms, standing)

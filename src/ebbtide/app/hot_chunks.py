@@ -127,7 +127,7 @@ def _row(table: HotTable | None, record: HotRecord, chunk: ChunkRecord, people: 
         "fingerprint": hashlib.sha256(seen.encode()).hexdigest(),
         "first_us": _micros(chunk.first), "last_us": _micros(chunk.last),
         "first_day": days and days[0], "last_day": days and days[1], "pinned": bool(chunk.pinned),
-        "shut": [f"gate:{why}" for why in _shut(record, chunk)] if gated else [], "people": [] if gated else people,
+        "shut": [f"gate:{why}" for why in _shut(record, chunk)] if gated else [], "people": people,
         **_age("tier", None if table is None else table.tier_after),
         **_age("drop", None if table is None else table.drop_after),
     }  # fmt: skip

@@ -34,7 +34,7 @@ def due_to_drop(
             continue
         if not is_older(chunk.last, table.drop_after, now):
             continue
-        if held := why_kept(table, chunk, holds, gated=gated):
+        if held := why_kept(table, chunk, holds):
             kept[chunk.name] = held
         elif chunk.pinned:
             kept[chunk.name] = "a person brought it back: `ebbtide tier drop` with its name drops it"

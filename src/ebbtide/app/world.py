@@ -204,12 +204,15 @@ def _by_dataset(project: Project, holds: Sequence[Hold], inventory: Inventory) -
     yield from (hold for hold in holds if hold.dataset is not None)
     if of_people:
         from ebbtide.app.ledger import open_ledger
+        from ebbtide.app.state import open_state
         from ebbtide.config.copies import load_copies
         from ebbtide.config.subjects import load_identities
         from ebbtide.erasure.held_people import datasets_of_people
 
+        with open_state(project).reader() as state:
+            condemned = [each.dataset for each in state.condemned()]
         known = load_identities(project.root), label_inventory(project, inventory), inventory, load_copies(project.root)
-        for dataset in datasets_of_people(open_ledger(project).home, of_people, *known):
+        for dataset in datasets_of_people(open_ledger(project).home, of_people, *known, condemned):
             yield from (replace(hold, dataset=dataset) for hold in of_people)
 
 

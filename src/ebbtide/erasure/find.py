@@ -110,7 +110,8 @@ class Finder:
                         self._catalogs[versions.found.id.catalog],
                         self._spark,
                         until,
-                        people=None if name in self._all_files else self._batch(places.columns[name]),
+                        people=self._batch(places.columns[name]),
+                        all_parts=name in self._all_files,
                     ),
                 )
                 for name, versions in retained.items()

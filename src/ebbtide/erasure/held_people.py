@@ -103,23 +103,32 @@ def datasets_of_people(
     labelled: Labelled,
     inventory: Inventory,
     copies: Iterable[Copy],
+    condemned: Iterable[str],
 ) -> Collection[str]:
-    """The datasets in which a column could show one of them, or leads to one: all, where nobody can tell."""
+    """The datasets in which a column could show one of them, or leads to one: all, where nobody can tell. What is left
+    of a table that was dropped or condemned is among them: its columns are known to nobody any more.
+    """
     everything = inventory.current.entries
+    gone = tuple({*inventory.former_names, *condemned} - everything.keys())
     try:
         types = {one.type for held in held_people(home, holds) for one in held.identifiers}
     except EbbtideError:
-        return tuple(everything)
+        return (*everything, *gone)
     if not types or types - identities.subjects.keys():
-        return tuple(everything)
+        return (*everything, *gone)
     # Any identity may lead to a person by tables of identities, whichever of theirs was given.
     places = with_clones(places_of(identities.subjects, identities, labelled, inventory), copies, inventory)
     unseen = {each.place for each in places.not_reachable}
-    return tuple(
+    # A column of its hot table that a mirror has not made, or that nobody spells so: nobody can tell who is there.
+    mirrored = {each.table_id for one in identities.subjects.values() for each in one.mirrored}
+    shown = (
         name
         for name in everything
-        if name in places.columns or any(place == name or place.startswith(f"{name}.") for place in unseen)
+        if name in places.columns
+        or name in mirrored
+        or any(place == name or place.startswith(f"{name}.") for place in unseen)
     )
+    return (*shown, *gone)
 
 
 def with_people_held(
@@ -129,13 +138,21 @@ def with_people_held(
     acts: Iterable[OpenErasure],
     window: timedelta,
 ) -> dict[str, HeldBack]:
-    """The same with datasets held in which these people were found, by their numbers in the search, and with those
-    where files wait that an erasure replaced before one of them was held.
+    """The same with datasets held in which these people were found, by their numbers in the search, also in rows that
+    deletes hide; with those of which a version could not be looked through; and with those where files wait that an
+    erasure replaced before one of them was held.
     """
     by_dataset: dict[str, set[str]] = {}
     for number, hold in held.items():
         for place in found.held.get(number, ()):
             by_dataset.setdefault(place.dataset, set()).add(_text(hold))
+        for dataset, hits in found.tables.items():
+            if number in hits.people:
+                by_dataset.setdefault(dataset, set()).add(_text(hold))
+    for missed in found.not_reachable:
+        dataset, at, _ = missed.place.partition("@")
+        if at:
+            by_dataset.setdefault(dataset, set()).update(map(_text, held.values()))
     for act in acts:
         began = act.free_from - window - _MARGIN
         by_dataset.setdefault(act.dataset, set()).update(_text(h) for h in held.values() if h.created_at >= began)

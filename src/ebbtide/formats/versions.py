@@ -88,6 +88,8 @@ class VersionLook:
     until: ExitStack
     untold: dict[str, str] = field(default_factory=dict)
     people: People | None = None
+    all_parts: bool = False
+    """Read also those that by what metadata says of their values hold nobody."""
 
 
 class VersionReader(Protocol):

@@ -57,13 +57,13 @@ def act_of(table: HotTable, chunk: ChunkRecord, act_id: str, *, gated: bool, for
     )  # fmt: skip
 
 
-def why_kept(table: HotTable, chunk: ChunkRecord, holds: Collection[Hold], *, gated: bool) -> str | None:
-    """The hold that keeps a chunk: one on the hot table or its cold one, and where rows would be gone for good any one
-    on a person, whose rows nobody has traced here.
+def why_kept(table: HotTable, chunk: ChunkRecord, holds: Collection[Hold]) -> str | None:
+    """The hold that keeps a chunk: one on the hot table or its cold one, and any one on a person, whose rows nobody has
+    traced here.
     """
     names = {table.id, table.cold}
     for hold in holds:
-        if hold.scope is HoldScope.SUBJECT and not gated:
+        if hold.scope is HoldScope.SUBJECT:
             return f"hold {hold.id}"
         if any(name is not None and hold.covers(name, chunk.days) for name in names):
             return f"hold {hold.id}"
@@ -90,7 +90,7 @@ class ChunkOwner:
             return None
         if table.drop_after is None or chunk.last is None or not is_older(chunk.last, table.drop_after, at):
             return None
-        if held := why_kept(table, chunk, step.state.holds(), gated=stage.gated):
+        if held := why_kept(table, chunk, step.state.holds()):
             writer.set_chunk(act.dataset, chunk.name, waits_for=(held,))
             return None
         forced_by = step.state.actor(act.forced_by) if act.forced_by is not None else None

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
@@ -192,7 +193,7 @@ class Matcher:
             n, form = self._raw.forms[number]
             if begin < start + len(form.content) <= until:
                 seen.hit(n, form, memoryview(data), start, (0, len(data)), is_cell=False)
-        self._search_broken(self._raw, data, lambda: seen)
+        self._search_broken(self._raw, data, lambda: seen, None)
 
     def _scan(self, known: _Known, values: pa.Array, seen: Callable[[], _PieceHits]) -> None:
         """Look through the buffer that all values of the array stand in, one after the other."""
@@ -210,12 +211,14 @@ class Matcher:
             # Across the border of two cells nothing stands.
             if start + len(form.content) <= end and values[cell].is_valid:
                 look.hit(n, form, data, start, (int(offsets[cell]), end))
-        self._search_broken(known, data, seen)
+        self._search_broken(known, data, seen, offsets)
 
     @staticmethod
-    def _search_broken(known: _Known, data: bytes | memoryview, seen: Callable[[], _PieceHits]) -> None:
+    def _search_broken(
+        known: _Known, data: bytes | memoryview, seen: Callable[[], _PieceHits], borders: npt.ArrayLike | None
+    ) -> None:
         """What stands across the lines of base64, hex or a mail: in pieces it is found nowhere else."""
-        for run in unbroken(data):
+        for run in unbroken(data, borders):
             for number, start in known.scanner.hits(run):
                 seen().hit(*known.forms[number], memoryview(run), start, (0, len(run)), is_cell=False)
 

@@ -43,8 +43,10 @@ def keys_in(staging: Staging, files: MetadataFiles, deletes: dict[str, EntryReco
     by_columns: dict[tuple[str, ...], dict[str, EntryRecord]] = {}
     for path, entry in sorted(deletes.items()):
         ids = set(entry.get(_EQUALITY_IDS) or ())
-        names = {str(files.table.schema().find_column_name(id_) or "").partition(".")[0] for id_ in ids}
-        by_columns.setdefault(tuple(sorted(names - {""})), {})[path] = entry
+        found = {str(files.table.schema().find_column_name(id_) or "") for id_ in ids}
+        tops = [field.name for field in files.table.schema().fields]
+        names = {top for top in tops if any(name == top or name.startswith(f"{top}.") for name in found)}
+        by_columns.setdefault(tuple(sorted(names)), {})[path] = entry
     for columns, some in by_columns.items():
         if columns:
             name = staging.stage([_task(staging, entry) for entry in some.values()])

@@ -109,7 +109,8 @@ def _told(look: VersionLook) -> tuple[frozenset[str], dict[str, EntryRecord]]:
     files = MetadataFiles(look.retained.found, look.catalog)
     try:
         traces = Traces(look.people, files.table)
-        return _clear(files, traces) if traces.by_bounds else frozenset(), may_tell(files, traces)
+        clear = _clear(files, traces) if traces.by_bounds and not look.all_parts else frozenset[str]()
+        return clear, may_tell(files, traces)
     except UnreadableError:  # what was retained is read, or is told of, by who reads rows
         return frozenset(), {}
 

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import hyperscan
+import numpy as np
+import numpy.typing as npt
 
 _NEAR = 512
 """More than a line is long: breaks that are closer belong together, and so does what is before and behind them."""
@@ -25,22 +27,27 @@ _BREAK = re.compile(rb"=?(?:" + b"|".join(_BREAKS) + rb")")
 _own = threading.local()
 
 
-def unbroken(data: bytes | bytearray | memoryview) -> Iterator[bytes]:
-    """What stands around such breaks, without them. It may hold more of what is beside."""
+def unbroken(data: bytes | bytearray | memoryview, borders: npt.ArrayLike | None = None) -> Iterator[bytes]:
+    """What stands around such breaks, without them. It may hold more of what is beside, but nothing across one of the
+    borders: what stands on both sides of one are two values.
+    """
     view, breaks = memoryview(data), list[int]()
     _database().scan(view, match_event_handler=lambda *hit: breaks.append(hit[2]))
-    first = last = -1
+    edges = np.asarray((0, len(view)) if borders is None else borders)
+    first = last = cell = -1
     for end in breaks:
-        if first >= 0 and end - last > _NEAR:
-            yield _joined(view, first, last)
+        at = int(np.searchsorted(edges, end - 1, side="right")) - 1
+        if first >= 0 and (end - last > _NEAR or at != cell):
+            yield _joined(view, first, last, edges, cell)
             first = end
-        first, last = first if first >= 0 else end, end
+        first, last, cell = first if first >= 0 else end, end, at
     if first >= 0:
-        yield _joined(view, first, last)
+        yield _joined(view, first, last, edges, cell)
 
 
-def _joined(view: memoryview, first: int, last: int) -> bytes:
-    return _BREAK.sub(b"", bytes(view[max(0, first - _NEAR) : last + _NEAR]))
+def _joined(view: memoryview, first: int, last: int, edges: npt.NDArray[Any], cell: int) -> bytes:
+    low, high = int(edges[cell]), int(edges[cell + 1])
+    return _BREAK.sub(b"", bytes(view[max(low, first - _NEAR) : min(high, last + _NEAR)]))
 
 
 def _database() -> Any:

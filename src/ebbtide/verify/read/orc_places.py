@@ -88,14 +88,15 @@ def _varint(content: bytes, at: int) -> tuple[int, int]:
 
 def _unpacked(content: bytes, post: Message) -> bytes:
     """What blocks unpack to, each behind three bytes that say how long it is, and whether it is packed."""
-    kind, parts, at = _one(post, 2), list[bytes](), 0
+    kind, parts, at, size = _one(post, 2), list[bytes](), 0, 0
     if kind == _NONE:
         return content
     while at < len(content):
         head = int.from_bytes(content[at : at + 3], "little")
         block, at = content[at + 3 : at + 3 + (head >> 1)], at + 3 + (head >> 1)
         parts.append(block if head & 1 else _block(block, kind, _one(post, 3) or _BLOCK))
-        if sum(map(len, parts)) > HELD:
+        size += len(parts[-1])
+        if size > HELD:
             raise UnknownContentError("its footer is too large")
     return b"".join(parts)
 
