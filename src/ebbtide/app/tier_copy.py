@@ -24,6 +24,7 @@ from ebbtide.hottier.copy import rows_of, seen_by
 from ebbtide.hottier.drift import begin_with
 from ebbtide.hottier.server import Identity
 from ebbtide.hottier.statements import build
+from ebbtide.hottier.stops import rows_lost
 from ebbtide.hottier.table import ServerTable, find
 from ebbtide.state.hottier import ChunkState, MirrorState
 
@@ -99,7 +100,7 @@ def refuse_loss(connection: Connection[tuple[Any, ...]], cold: ColdTable, table:
         here = 0 if row is None else int(row[0])
         there = cold.rows(ColdRange(table.time, leaf.first, leaf.last, found.time_kind))
         if there - here > there * table.delete_share:
-            told.append(f"chunk {leaf.name} has {here:,} rows here and {there:,} in the lake")
+            told.append(rows_lost(leaf.name, here, there))
     if told:
         raise RefusedError(
             f"{table.id}: {'; '.join(told)}",

@@ -30,7 +30,7 @@ from ebbtide.hottier.changes import Effect, effect_of, fill_from, rows_with_keys
 from ebbtide.hottier.pgoutput import ChangeBatch
 from ebbtide.hottier.server import Identity, identity
 from ebbtide.hottier.setup import altered, slot_state, unnamed
-from ebbtide.hottier.stops import Limit, Stop, first_stop
+from ebbtide.hottier.stops import Limit, Stop, first_stop, is_of_lost_rows
 from ebbtide.hottier.table import PartitionLeaf, ServerTable, find
 from ebbtide.hottier.values import CannotFollowError
 from ebbtide.run import RunContext
@@ -62,7 +62,12 @@ class StoppedError(RefusedError):
 
     def __init__(self, table: str, because: str, state: MirrorState, *, confirm: int | None = None) -> None:
         self.because, self.state, self.confirm = because, state, confirm
-        again = f"`ebbtide tier sync {table} --confirm`" if confirm is not None else f"`ebbtide tier resync {table}`"
+        if confirm is not None:
+            again = f"`ebbtide tier sync {table} --confirm`"
+        elif is_of_lost_rows(because):
+            again = f"`ebbtide tier resync {table} --confirm`, which takes these rows from the lake, too"
+        else:
+            again = f"`ebbtide tier resync {table}`"
         super().__init__(f"{table}: {because}", hint=f"its gate is shut; look at it, then run {again}")
 
 

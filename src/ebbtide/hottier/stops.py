@@ -7,6 +7,7 @@ reason names all that this transaction would take away.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -16,6 +17,19 @@ from ebbtide.hottier.pgoutput import ChangeBatch
 
 ERASED = "ebbtide.erase"
 """The message in the log of a transaction in which people left who had asked for it."""
+
+
+_LOST = re.compile(r"chunk .* has [\d,]+ rows here and [\d,]+ in the lake")
+
+
+def rows_lost(chunk: str, here: int, there: int) -> str:
+    """What is said of a chunk that has lost rows which the lake still has. The state keeps a stop's words alone."""
+    return f"chunk {chunk} has {here:,} rows here and {there:,} in the lake"
+
+
+def is_of_lost_rows(because: str) -> bool:
+    """Whether a stop says what `rows_lost` does: to copy again takes these rows from the lake, too."""
+    return _LOST.fullmatch(because) is not None
 
 
 @dataclass(frozen=True, slots=True)
