@@ -1,7 +1,8 @@
 """Marks on partitions that an erasure rewrites (spec §1): they are of what is there now, with an entry that says so.
 
 Without this an erasure every week would send every mark back, and retention would never end. A mark is bound anew only
-where nobody else changed the partition: what left it was named by the act, what came into it is of its commit.
+where nobody else changed the partition: what left it was named by the act, what came into it is of its commit, or a new
+file of a version that was there before, which nobody but the act can have written anew.
 """
 
 from __future__ import annotations
@@ -28,10 +29,14 @@ _CLOSED = (MarkState.SWEEPING,)
 
 @dataclass(frozen=True, slots=True)
 class MarkedPartitions:
-    """Partitions with an open mark that is still of what is there, with their live data files."""
+    """Partitions with an open mark that is still of what is there, with their live data files; and by dataset all paths
+    and transactions that were known.
+    """
 
     marks: Mapping[ObjectKey, Mark] = field(default_factory=dict)
     files: Mapping[ObjectKey, frozenset[str]] = field(default_factory=dict)
+    paths: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    transactions: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 def marked_partitions(
@@ -48,7 +53,16 @@ def marked_partitions(
         return MarkedPartitions()
     seen = _fingerprints(project, ledger, inventory, marks)
     marks = {key: mark for key, mark in marks.items() if seen.get(key) == mark.fingerprint}
-    return MarkedPartitions(marks, {key: frozenset(_live(inventory, key)) for key in marks})
+    names = {key.dataset for key in marks}
+    return MarkedPartitions(
+        marks, {key: frozenset(_live(inventory, key)) for key in marks},
+        {name: _column(inventory, name, "files", "path") for name in names},
+        {name: _column(inventory, name, "transactions", "transaction_id") for name in names},
+    )  # fmt: skip
+
+
+def _column(inventory: Inventory, dataset: str, section: str, column: str) -> frozenset[str]:
+    return frozenset(inventory.table(section, table_id=dataset)[column].to_pylist())
 
 
 def rebind(
@@ -64,7 +78,7 @@ def rebind(
     changed = {
         key: seen[key]
         for key, mark in keys.items()
-        if key in seen and seen[key] != mark.fingerprint and _is_ours(inventory, key, before.files[key], acts)
+        if key in seen and seen[key] != mark.fingerprint and _is_ours(inventory, key, before, acts)
     }
     if not changed:
         return 0
@@ -108,9 +122,11 @@ def _live(inventory: Inventory, key: ObjectKey) -> dict[str, str | None]:
     return {row["path"]: row["first_transaction"] for row in chosen.to_pylist()}
 
 
-def _is_ours(inventory: Inventory, key: ObjectKey, before: frozenset[str], acts: Mapping[str, ActResult]) -> bool:
+def _is_ours(inventory: Inventory, key: ObjectKey, before: MarkedPartitions, acts: Mapping[str, ActResult]) -> bool:
     """Whether all that changed in a partition was changed by the act on its dataset."""
-    result, after = acts[key.dataset], _live(inventory, key)
-    came = {path: first for path, first in after.items() if path not in before}
-    went = before - after.keys()
-    return went <= result.act.paths.keys() and all(first == result.committed.version for first in came.values())
+    result, after, there = acts[key.dataset], _live(inventory, key), before.files[key]
+    came = {path: first for path, first in after.items() if path not in there}
+    known, versions = before.paths[key.dataset], before.transactions[key.dataset]
+    return there - after.keys() <= result.act.paths.keys() and all(
+        first == result.committed.version or (path not in known and first in versions) for path, first in came.items()
+    )
