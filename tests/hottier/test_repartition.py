@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ebbtide.errors import ConflictError, RefusedError
+from ebbtide.app import tier_copy
+from ebbtide.errors import ConflictError, InputError, RefusedError, UnreadableError
 from ebbtide.hottier import repartition
 from tests.hottier.tier import COLUMNS, TABLE, Hot
 
@@ -112,4 +113,35 @@ def test_a_table_that_is_in_use_stays_as_it_is_and_a_promise_that_is_left_is_tol
         tide.tier.add(TABLE, partition=True)  # begins anew
     assert plain.sql.execute("SELECT relkind::text FROM pg_class WHERE oid = 'm'::regclass").fetchone() == ("p",)
     assert plain.sql.execute("SELECT count(*) FROM pg_constraint WHERE conname = 'ebbtide_range'").fetchone() == (0,)
+    assert plain.here() == plain.in_lake()
+
+
+def _kind(hot: Hot) -> str:
+    row = hot.sql.execute("SELECT relkind::text FROM pg_class WHERE oid = 'm'::regclass").fetchone()
+    assert row is not None
+    return str(row[0])
+
+
+def test_a_cold_table_that_cannot_be_refuses_before_the_exchange_and_what_fails_after_it_says_so(
+    plain: Hot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failed(*_: object, **__: object) -> None:
+        raise UnreadableError("the lake", "no room")
+
+    plain.write(plain.policy.replace("lake.hot.m", "leak.hot.m"))
+    with plain.tide as tide:
+        tide.tier.init()
+        with pytest.raises(InputError, match="no catalog 'leak'"):
+            tide.tier.add(TABLE, partition=True)
+    assert _kind(plain) == "r"
+    plain.write(plain.policy)
+    with plain.tide as tide:
+        with monkeypatch.context() as patch:
+            patch.setattr(tier_copy, "rows_of", failed)
+            with pytest.raises(UnreadableError) as told:
+                tide.tier.add(TABLE, partition=True)
+        assert "is partitioned by now, and takes rows of before" in str(told.value.hint)
+        assert f"`ebbtide tier add {TABLE}` again" in str(told.value.hint)
+        assert _kind(plain) == "p"
+        tide.tier.add(TABLE)
     assert plain.here() == plain.in_lake()
