@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from ebbtide.app.tier_opened import hot_tables
 from ebbtide.config.hottier import HotTable, ServerUrl
 from ebbtide.config.subjects import Identities, Subject
-from ebbtide.erasure.hot import HotPlace, HotSearch, find_hot, values_of
+from ebbtide.erasure.hot import NO_COLUMN, HotPlace, HotSearch, find_hot, values_of
 from ebbtide.errors import UnreadableError
 from ebbtide.hottier.people import take_out
 from ebbtide.hottier.server import connect
@@ -96,6 +96,16 @@ def test_values_of_every_type_are_compared_as_the_lake_compares_their_text(peopl
     assert found("v", "ada@example.org", "mail") == {"chunk:m_2": 2}
     assert found("v", "strasse", "mail") == {"chunk:m_1": 1}
     assert found("v", "strasse", "name") == {}  # a space is a part of it
+
+
+def test_an_array_is_told_as_a_column_in_which_nobody_can_be_found(people: Hot) -> None:
+    people.sql.execute("ALTER TABLE m ADD tags text[], ADD numbers bigint[]")
+    people.sql.execute("UPDATE m SET tags = '{x,7300}', numbers = '{7300}' WHERE id = 7001")
+    found = _seek(people, {"tags": ("id",), "numbers": ("id",), "id": ("id",)}, ("id", "7300"))
+    assert {(each.place, each.because) for each in found.missed} == {
+        (f"{TABLE}.tags", NO_COLUMN), (f"{TABLE}.numbers", NO_COLUMN),
+    }  # fmt: skip
+    assert [each.ref for each in found.held[0]] == ["chunk:m_3"]
 
 
 def test_a_row_counts_once_however_many_columns_tell_of_it(people: Hot) -> None:

@@ -82,8 +82,8 @@ class PersonRows:
 
 
 def can_compare(column: ServerColumn) -> bool:
-    """Whether values of its type tell people apart."""
-    return column.kind in _TEXTS or column.kind in _OWN
+    """Whether values of its type tell people apart. An array's elements are not looked at one by one."""
+    return not column.array and (column.kind in _TEXTS or column.kind in _OWN)
 
 
 def refuse_without(connection: Session, found: ServerTable, rights: Sequence[Right]) -> None:
