@@ -178,6 +178,10 @@ def test_what_keeps_the_cold_table_keeps_the_hot_one(asked: Hot) -> None:
     terms = {COLD: ErasureTerms(method="redact", redact={"v": None})}
     (step,) = _look(asked, ledger, requests, terms=terms).plan.places
     assert (step.decision, "leaves 'id'" in step.because) == ("cannot", True)
+    asked.sql.execute("ALTER TABLE m ALTER v SET NOT NULL")
+    terms = {COLD: ErasureTerms(method="redact", redact={"id": "0", "v": None})}
+    (step,) = _look(asked, ledger, requests, terms=terms).plan.places
+    assert (step.decision, "empties 'v', which may not be empty" in step.because) == ("cannot", True)
     with asked.tide as tide:
         tide.hold(TABLE, owner="legal", reason="case 1", as_of=NOW)
     (step,) = _look(asked, ledger, requests).plan.places

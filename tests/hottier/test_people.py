@@ -193,6 +193,15 @@ def test_no_value_of_a_person_reaches_the_servers_log() -> None:
                 with pytest.raises(UnreadableError), connect(table.server) as broken:
                     take_out(broken, there, ways, values_of(who), act="a1")
                 sql.execute("DROP RULE m_stays ON m")
+                for refused in ("CHECK (v <> 'gone')", "EXCLUDE (v WITH =) DEFERRABLE INITIALLY DEFERRED"):
+                    sql.execute("ALTER TABLE m ADD u text DEFAULT 'x'; UPDATE m SET u = v")
+                    sql.execute(f"ALTER TABLE m ADD CONSTRAINT never {refused}")
+                    sql.execute("INSERT INTO m VALUES ('2024-01-02 00:00+00', 'away', 'x')")
+                    put = {"v": "gone"} if "gone" in refused else {"v": "away"}
+                    with pytest.raises(psycopg.IntegrityError, match="refused by never"):
+                        take_out(connection, there, ways, values_of(who), act="a1", redact=put)
+                    sql.execute("DELETE FROM m WHERE v = 'away'")
+                    sql.execute("ALTER TABLE m DROP CONSTRAINT never, DROP u")
                 take_out(connection, there, ways, values_of(who), act="a1")
             assert sql.execute("SELECT count(*) FROM m").fetchone() == (0,)
         told = "".join(path.read_text() for path in (server.folder / "data" / "told").iterdir())

@@ -92,8 +92,8 @@ def _no_redaction(place: HotPlace, terms: ErasureTerms, columns: Sequence[Server
         return f"its redaction names {', '.join(map(repr, unknown))}, and it has no such column"
     if left := sorted(place.columns.keys() - terms.redact.keys()):
         return f"its redaction leaves {', '.join(map(repr, left))}, which tells people apart: replace it too"
-    if keys := sorted(name for name, put in terms.redact.items() if put is None and known[name].key):
-        return f"its redaction empties {', '.join(map(repr, keys))}, a part of its key"
+    if kept := sorted(n for n, put in terms.redact.items() if put is None and (known[n].key or known[n].required)):
+        return f"its redaction empties {', '.join(map(repr, kept))}, which may not be empty"
     return None
 
 

@@ -14,12 +14,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any
+from typing import Literal as OneOf
 from uuid import UUID
 
 import psycopg
 from psycopg import Connection
-from psycopg.sql import SQL, Composable, Composed, Identifier
+from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 
 from ebbtide.errors import UnreadableError
 from ebbtide.hottier.columns import ServerColumn
@@ -29,8 +30,8 @@ from ebbtide.hottier.stops import ERASED
 from ebbtide.hottier.table import ServerTable
 
 Session = Connection[tuple[Any, ...]]
-Match = Literal["exact", "casefold", "normalised-email"]
-Right = Literal["SELECT", "DELETE", "UPDATE"]
+Match = OneOf["exact", "casefold", "normalised-email"]
+Right = OneOf["SELECT", "DELETE", "UPDATE"]
 _LONGEST = "15min"
 _AT_ONCE = 10_000
 _TABLE = """
@@ -172,10 +173,29 @@ def take_out(
             copy(_spelled(connection, found, ways, values))
             connection.execute("SELECT pg_logical_emit_message(true, %s, %s)", [ERASED, act])
             for way in ways:
-                change = _change(found, _same(way), redact)
-                for leaf, rows in connection.execute(change, list((redact or {}).values()) or None):
+                body = build(_BODY, change=_change(found, _same(way), redact)).as_string(connection)
+                connection.execute(build(_FUNCTION, body=body))
+                for leaf, rows in connection.execute("SELECT leaf, many FROM pg_temp.ebbtide_take_out()"):
                     taken[leaf] = taken.get(leaf, 0) + rows
         return Taken(taken, flushed(connection))
+
+
+_FUNCTION = """
+CREATE OR REPLACE FUNCTION pg_temp.ebbtide_take_out() RETURNS TABLE (leaf int8, many int8) LANGUAGE plpgsql AS {body}
+"""
+_BODY = """
+#variable_conflict use_column
+DECLARE
+    broken text;
+BEGIN
+    RETURN QUERY {change};
+    SET CONSTRAINTS ALL IMMEDIATE;
+EXCEPTION WHEN OTHERS THEN -- its own words, which the server would log, have the row or its key
+    GET STACKED DIAGNOSTICS broken = CONSTRAINT_NAME;
+    RAISE EXCEPTION USING ERRCODE = SQLSTATE, MESSAGE = 'ebbtide: rows of people stay, refused by ' || coalesce(
+        nullif(quote_ident(broken), '""'), 'the table');
+END
+"""
 
 
 def _change(found: ServerTable, same: Composable, redact: Mapping[str, str | None] | None) -> Composed:
@@ -183,7 +203,7 @@ def _change(found: ServerTable, same: Composable, redact: Mapping[str, str | Non
     if redact is None:
         what = build("DELETE FROM {table} r USING pg_temp.ebbtide_people p WHERE {same}", table=found.path, same=same)
     else:
-        put = SQL(", ").join(build("{c} = %s", c=Identifier(name)) for name in redact)
+        put = SQL(", ").join(build("{c} = {v}", c=Identifier(name), v=Literal(value)) for name, value in redact.items())
         what = build(
             "UPDATE {table} r SET {put} FROM pg_temp.ebbtide_people p WHERE {same}",
             table=found.path, put=put, same=same,
