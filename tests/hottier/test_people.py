@@ -13,7 +13,7 @@ from ebbtide.config.hottier import HotTable, ServerUrl
 from ebbtide.config.subjects import Identities, Subject
 from ebbtide.erasure.hot import NO_COLUMN, HotPlace, HotSearch, find_hot, values_of
 from ebbtide.errors import UnreadableError
-from ebbtide.hottier.people import take_out
+from ebbtide.hottier.people import clean_up, take_out
 from ebbtide.hottier.server import connect
 from ebbtide.hottier.table import find
 from ebbtide.ledger.commitment import Identifier
@@ -132,6 +132,23 @@ def test_whoever_is_taken_out_is_out_once_and_nobody_else(people: Hot) -> None:
         assert (again.rows, again.position > taken.position) == ({}, True)
     gone = before - Counter(people.sql.execute("SELECT id FROM m").fetchall())
     assert set(gone) == {(7003,), (7004,), (7300,)}
+
+
+def test_room_is_free_only_where_the_server_gave_it_free(people: Hot) -> None:
+    """A session that still sees the rows keeps them, and a role that may not is only warned."""
+    table = hot_tables(people.tide.project)[TABLE]
+    reader = people.another()
+    reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    reader.execute("SELECT count(*) FROM m")
+    people.sql.execute("DELETE FROM m WHERE id = 7300")
+    with connect(table.server) as connection:
+        found = find(connection, table)
+        leaves = [leaf.oid for leaf in found.leaves]
+        assert not clean_up(connection, found, leaves)
+        reader.rollback()
+        assert clean_up(connection, found, leaves)
+        connection.execute("SET ROLE pg_monitor")
+        assert not clean_up(connection, found, leaves)
 
 
 def test_columns_are_replaced_where_the_row_stays(people: Hot) -> None:

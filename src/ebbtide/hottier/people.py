@@ -9,6 +9,7 @@ is never analysed: statistics hold values, and are logged.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -214,21 +215,41 @@ def _change(found: ServerTable, same: Composable, redact: Mapping[str, str | Non
     )
 
 
+_DEAD = re.compile(
+    "([0-9]+) (?:are dead but not yet removable|dead from [0-9]+ pages not removed"
+    "|dead row versions cannot be removed yet|pages? due to buffer pins)"
+)
+"""What VACUUM says of rows that it had to leave, of the table and of what is stored beside it."""
+
+
 def clean_up(connection: Session, found: ServerTable, leaves: Sequence[int]) -> bool:
     """Let the server reuse the room of rows that went, in these partitions and their indexes, and forget its statistics
-    of them; whether it could now. What a page held stays in it until it is written over: only a rewrite of the table
-    (VACUUM FULL, pg_repack) ends that, and none is done here.
+    of them; whether it could now, by its own words: one that warns a role that may not, or leaves what an old snapshot
+    sees, ends without an error. Words that are not understood mean no. What a page held stays in it until it is written
+    over: only a rewrite of the table (VACUUM FULL, pg_repack) ends that, and none is done here.
     """
     paths = [leaf.path for leaf in found.leaves if leaf.oid in leaves]
     if found.oid in leaves:
         paths.append(found.path)
+    said: list[str] = []
+
+    def hear(told: psycopg.errors.Diagnostic) -> None:
+        said.append(f"{told.message_primary} {told.message_detail}")
+
+    connection.add_notice_handler(hear)
     try:
         for path in paths:
-            connection.execute(build("VACUUM (INDEX_CLEANUP ON, ANALYZE) {path}", path=path))
+            said.clear()
+            connection.execute(build("VACUUM (VERBOSE, INDEX_CLEANUP ON, ANALYZE) {path}", path=path))
+            left = [int(number) for each in said for number in _DEAD.findall(each)]
+            if not left or any(left):
+                return False
         if found.partitioned and paths:
             connection.execute(build("ANALYZE {path}", path=found.path))
     except psycopg.Error:
         return False
+    finally:
+        connection.remove_notice_handler(hear)
     return True
 
 
