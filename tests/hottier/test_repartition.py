@@ -156,6 +156,10 @@ def test_a_cold_table_that_cannot_be_refuses_before_the_exchange_and_what_fails_
     def failed(*_: object, **__: object) -> None:
         raise UnreadableError("the lake", "no room")
 
+    plain.sql.execute("INSERT INTO m VALUES (1, 'infinity')")
+    with plain.tide as tide, pytest.raises(InputError, match="a row at the end of time"):
+        tide.tier.add(TABLE, partition=True)
+    plain.sql.execute("DELETE FROM m WHERE id = 1")
     plain.write(plain.policy.replace("lake.hot.m", "leak.hot.m"))
     with plain.tide as tide:
         tide.tier.init()

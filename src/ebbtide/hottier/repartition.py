@@ -194,7 +194,8 @@ def _before(name: str) -> str:
 def _end(connection: Session, table: HotTable, found: ServerTable, now: datetime) -> datetime:
     row = connection.execute(
         build(
-            "SELECT newest, isfinite(newest) FROM (SELECT max({time})::timestamptz FROM ONLY {table}) m (newest)",
+            "SELECT CASE WHEN isfinite(newest) THEN newest END, isfinite(newest)"
+            " FROM (SELECT max({time})::timestamptz FROM ONLY {table}) m (newest)",
             time=(table.time,), table=found.path,
         )
     ).fetchone()  # fmt: skip
