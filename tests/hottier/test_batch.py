@@ -148,3 +148,34 @@ def test_a_file_that_says_otherwise_than_the_table_was_added_is_refused(batch: B
         tide.tier.remove(TABLE)
         with pytest.raises(RefusedError, match="wal_level"):
             tide.tier.add(TABLE)
+
+
+def test_a_table_that_moved_to_another_server_is_copied_on_after_a_resync(batch: Batch) -> None:
+    """The new server's log is shorter than the old one's was, and no chunk was copied from it yet."""
+    batch.fill(1)
+    for _ in range(3):
+        batch.sql.execute("SELECT pg_logical_emit_message(true, 'x', 'x'), pg_switch_wal()")
+    batch.added()
+    assert batch.run(_PROVEN).tiered == ("m_1", "m_2")
+    rows = batch.here()
+    server = start_server("wal_level=replica", "autovacuum=off")
+    try:
+        name = batch.sql.info.dbname
+        at = f"host={server.folder} user=postgres dbname="
+        with psycopg.connect(f"{at}postgres", autocommit=True) as admin:
+            admin.execute(f"CREATE DATABASE {name}")
+        dsn = at + name
+        moved = Batch(batch.root, psycopg.connect(dsn, autocommit=True), dsn)
+        moved.make()
+        for leaf in ("m_1", "m_2"):  # what is in the lake stays there
+            moved.sql.execute(f"DROP TABLE {leaf}")
+        rows += moved.fill(3).here()
+        assert moved.run(_PROVEN).mirror == "DEGRADED"
+        with moved.tide as tide:
+            tide.tier.init()
+            tide.tier.resync(TABLE)
+        told = moved.run()
+        assert (told.mirror, told.errors, moved.in_lake()) == ("STREAMING", (), rows)
+        moved.close()
+    finally:
+        server.stop()

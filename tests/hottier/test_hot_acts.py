@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -80,7 +81,7 @@ def _look(
     with ledger.database.reader() as state:
         holds, records = state.holds(), {each.id: each for each in HotReader(state.connection).tables()}
     there = look_of(found, search, back or {}, terms or {}, holds)
-    facts = waiting(hot_facts(there, requests, stated), behind(found, search, records, mirrors or {}), there, stated)
+    facts = waiting(hot_facts(there, requests, stated), behind(search, records, mirrors or {}), there, stated)
     due = NOW + timedelta(days=30)
     asking = [Asking(id=each, number=n, due_at=due, ready_from=NOW) for n, each in enumerate(requests)]
     plan = plan_erasure(asking, search.held, facts, search.missed, now=NOW)
@@ -178,6 +179,10 @@ def test_what_keeps_the_cold_table_keeps_the_hot_one(asked: Hot) -> None:
     terms = {COLD: ErasureTerms(method="redact", redact={"v": None})}
     (step,) = _look(asked, ledger, requests, terms=terms).plan.places
     assert (step.decision, "leaves 'id'" in step.because) == ("cannot", True)
+    asked.sql.execute("ALTER TABLE m ALTER v SET NOT NULL")
+    terms = {COLD: ErasureTerms(method="redact", redact={"id": "0", "v": None})}
+    (step,) = _look(asked, ledger, requests, terms=terms).plan.places
+    assert (step.decision, "empties 'v', which may not be empty" in step.because) == ("cannot", True)
     with asked.tide as tide:
         tide.hold(TABLE, owner="legal", reason="case 1", as_of=NOW)
     (step,) = _look(asked, ledger, requests).plan.places
@@ -211,3 +216,27 @@ def test_the_cold_table_waits_for_a_mirror_that_stopped(asked: Hot) -> None:
     plan = _look(asked, ledger, requests, mirrors=failed).plan
     (cold,) = [step for step in plan.places if step.dataset == COLD]
     assert (cold.decision, cold.left, "may bring people back" in cold.because) == ("wait", True, True)
+
+
+@pytest.mark.parametrize("copied", [False, True])
+def test_the_cold_table_waits_for_a_hot_one_that_cannot_be_asked(
+    asked: Hot, monkeypatch: pytest.MonkeyPatch, copied: bool
+) -> None:
+    """Its server is down, or the file has no address by now; it is followed, or copied whole."""
+    requests = _request(asked, 1003)
+    ledger, _ = open_for_writing(asked.tide.project, quiet(None, as_of=NOW))
+    with ledger.database.reader() as state:
+        records = {each.id: each for each in HotReader(state.connection).tables()}
+    if copied:
+        records = {name: replace(each, slot=None, publication=None) for name, each in records.items()}
+    people = [tuple(opening_of(ledger, each).everything) for each in requests]
+    for address in ("host=/nowhere user=postgres dbname=x", None):
+        if address is not None:
+            asked.dsn = address
+            asked.write(asked.policy)
+        else:
+            monkeypatch.delenv("EBBTIDE_HOT_URL")
+        project = asked.tide.project
+        identities, inventory = load_identities(project.root), Inventory.open(project.inventory)
+        _, search = look_in_hot(project, ledger.database, people, ["user_id"], identities, Places({}, ()), inventory)
+        assert "may bring people back" in behind(search, records, {})[COLD]

@@ -11,9 +11,9 @@ from pydantic import SecretStr
 from ebbtide.app.tier_opened import hot_tables
 from ebbtide.config.hottier import HotTable, ServerUrl
 from ebbtide.config.subjects import Identities, Subject
-from ebbtide.erasure.hot import HotPlace, HotSearch, find_hot, values_of
+from ebbtide.erasure.hot import NO_COLUMN, HotPlace, HotSearch, find_hot, values_of
 from ebbtide.errors import UnreadableError
-from ebbtide.hottier.people import take_out
+from ebbtide.hottier.people import clean_up, take_out
 from ebbtide.hottier.server import connect
 from ebbtide.hottier.table import find
 from ebbtide.ledger.commitment import Identifier
@@ -98,6 +98,16 @@ def test_values_of_every_type_are_compared_as_the_lake_compares_their_text(peopl
     assert found("v", "strasse", "name") == {}  # a space is a part of it
 
 
+def test_an_array_is_told_as_a_column_in_which_nobody_can_be_found(people: Hot) -> None:
+    people.sql.execute("ALTER TABLE m ADD tags text[], ADD numbers bigint[]")
+    people.sql.execute("UPDATE m SET tags = '{x,7300}', numbers = '{7300}' WHERE id = 7001")
+    found = _seek(people, {"tags": ("id",), "numbers": ("id",), "id": ("id",)}, ("id", "7300"))
+    assert {(each.place, each.because) for each in found.missed} == {
+        (f"{TABLE}.tags", NO_COLUMN), (f"{TABLE}.numbers", NO_COLUMN),
+    }  # fmt: skip
+    assert [each.ref for each in found.held[0]] == ["chunk:m_3"]
+
+
 def test_a_row_counts_once_however_many_columns_tell_of_it(people: Hot) -> None:
     columns = {"id": ("id",), "v": ("id", "exact"), "n": ("id",), "at": ("id",)}
     found = _seek(people, columns, ("id", "7300"), ("exact", "7300"), with_rows=True)
@@ -122,6 +132,23 @@ def test_whoever_is_taken_out_is_out_once_and_nobody_else(people: Hot) -> None:
         assert (again.rows, again.position > taken.position) == ({}, True)
     gone = before - Counter(people.sql.execute("SELECT id FROM m").fetchall())
     assert set(gone) == {(7003,), (7004,), (7300,)}
+
+
+def test_room_is_free_only_where_the_server_gave_it_free(people: Hot) -> None:
+    """A session that still sees the rows keeps them, and a role that may not is only warned."""
+    table = hot_tables(people.tide.project)[TABLE]
+    reader = people.another()
+    reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+    reader.execute("SELECT count(*) FROM m")
+    people.sql.execute("DELETE FROM m WHERE id = 7300")
+    with connect(table.server) as connection:
+        found = find(connection, table)
+        leaves = [leaf.oid for leaf in found.leaves]
+        assert not clean_up(connection, found, leaves)
+        reader.rollback()
+        assert clean_up(connection, found, leaves)
+        connection.execute("SET ROLE pg_monitor")
+        assert not clean_up(connection, found, leaves)
 
 
 def test_columns_are_replaced_where_the_row_stays(people: Hot) -> None:
@@ -183,6 +210,15 @@ def test_no_value_of_a_person_reaches_the_servers_log() -> None:
                 with pytest.raises(UnreadableError), connect(table.server) as broken:
                     take_out(broken, there, ways, values_of(who), act="a1")
                 sql.execute("DROP RULE m_stays ON m")
+                for refused in ("CHECK (v <> 'gone')", "EXCLUDE (v WITH =) DEFERRABLE INITIALLY DEFERRED"):
+                    sql.execute("ALTER TABLE m ADD u text DEFAULT 'x'; UPDATE m SET u = v")
+                    sql.execute(f"ALTER TABLE m ADD CONSTRAINT never {refused}")
+                    sql.execute("INSERT INTO m VALUES ('2024-01-02 00:00+00', 'away', 'x')")
+                    put = {"v": "gone"} if "gone" in refused else {"v": "away"}
+                    with pytest.raises(psycopg.IntegrityError, match="refused by never"):
+                        take_out(connection, there, ways, values_of(who), act="a1", redact=put)
+                    sql.execute("DELETE FROM m WHERE v = 'away'")
+                    sql.execute("ALTER TABLE m DROP CONSTRAINT never, DROP u")
                 take_out(connection, there, ways, values_of(who), act="a1")
             assert sql.execute("SELECT count(*) FROM m").fetchone() == (0,)
         told = "".join(path.read_text() for path in (server.folder / "data" / "told").iterdir())

@@ -42,6 +42,25 @@ def test_what_the_planner_keeps_of_a_person_is_found(hot: Hot) -> None:
     assert found.found == {(0, "bound", "statistics of column v")}
 
 
+@pytest.mark.parametrize(
+    ("made", "what"),
+    [
+        ("CREATE INDEX i ON m ((upper(v)))", "column upper"), ("CREATE STATISTICS s (mcv) ON v, n FROM m", "s"),
+        ("CREATE STATISTICS s ON (upper(v)) FROM m", "s"),
+    ],
+)  # fmt: skip
+def test_what_the_planner_keeps_of_expressions_and_of_columns_together_is_found(hot: Hot, made: str, what: str) -> None:
+    hot.fill(1)
+    hot.sql.execute("UPDATE m SET v = 'ADA@EXAMPLE.ORG', n = 1")
+    hot.sql.execute(made)
+    hot.sql.execute("ANALYZE m")
+    hot.sql.execute("UPDATE m SET v = 'x'")
+    hot.sql.execute("DELETE FROM pg_statistic WHERE starelid = 'm_1'::regclass")
+    hot.sql.execute("DELETE FROM pg_statistic WHERE starelid = 'm'::regclass")
+    found = search_table(hot.sql, ("public", "m"), Matcher([Needle("ada", "i", "ADA@EXAMPLE.ORG", _ANY)]))
+    assert found.found == {(0, "bound", f"statistics of {what}")}
+
+
 def test_nobody_is_graded_a_beside_a_hot_table_and_whoever_is_there_is_found(hot: Hot) -> None:
     hot.fill(1)
     needles = [Needle("ada", "i", "1003", _ANY), Needle("bob", "i", "777003", _ANY)]

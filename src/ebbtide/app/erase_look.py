@@ -185,7 +185,7 @@ def look_for(
             *gathering.facts(people_asked, search, traced, busy),
             *hot_facts(hot, [each.id for each in requests], stated),
         ],
-        behind(asked_hot, hot_search, records, mirrors or {}),
+        behind(hot_search, records, mirrors or {}),
         hot,
         stated,
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any
 
@@ -90,16 +91,18 @@ def add(
         if publication is not None:
             setup.refuse_taken(connection, publication)
     with (
+        _partitioned_by_now(table) as exchanged,
         sweeper(ledger, context) as lease,
         recorded(context, ledger, "tier add", lease) as run,
         hot_run(project, ledger, lease, run.context) as hot,
     ):
+        cold = _new_cold(project, table, found, source)  # refuses before anything of the server is changed
         if wide is not None:
             run.context.step(f"partitioning {table.name}")
             make_partitioned(hot.session(table), table, find(hot.session(table), table), wide)
+            exchanged.append(wide)
             found = _fit(hot.session(table), table)
             statements = _statements(table, found, publication, now=now)
-        cold = _new_cold(project, table, found, source)
         _register(hot, table, found, publication, now=now)
         try:
             with hot.session(table).transaction():
@@ -114,6 +117,22 @@ def add(
             raise
         run.ended(0, name)
     return TierChange(table=name, state="added", statements=told)
+
+
+@contextmanager
+def _partitioned_by_now(table: HotTable) -> Iterator[list[Wide]]:
+    """What fails behind the exchange says that the table is another one by now, and until when it takes rows."""
+    exchanged: list[Wide] = []
+    try:
+        yield exchanged
+    except EbbtideError as error:
+        for wide in exchanged:
+            by_now = (
+                f"{table.name} is partitioned by now, and takes rows of before {wide.end:%Y-%m-%d %H:%M} only:"
+                f" run `ebbtide tier add {table.id}` again"
+            )
+            error.hint = by_now if error.hint is None else f"{error.hint}; {by_now}"
+        raise
 
 
 def _undo(hot: HotRun, table: HotTable, publication: str | None) -> None:

@@ -92,28 +92,26 @@ def _no_redaction(place: HotPlace, terms: ErasureTerms, columns: Sequence[Server
         return f"its redaction names {', '.join(map(repr, unknown))}, and it has no such column"
     if left := sorted(place.columns.keys() - terms.redact.keys()):
         return f"its redaction leaves {', '.join(map(repr, left))}, which tells people apart: replace it too"
-    if keys := sorted(name for name, put in terms.redact.items() if put is None and known[name].key):
-        return f"its redaction empties {', '.join(map(repr, keys))}, a part of its key"
+    if kept := sorted(n for n, put in terms.redact.items() if put is None and (known[n].key or known[n].required)):
+        return f"its redaction empties {', '.join(map(repr, kept))}, which may not be empty"
     return None
 
 
-def behind(
-    places: Iterable[HotPlace], search: HotSearch, records: Mapping[str, HotRecord], said: Mapping[str, str]
-) -> dict[str, str]:
+def behind(search: HotSearch, records: Mapping[str, HotRecord], said: Mapping[str, str]) -> dict[str, str]:
     """By cold table, why what its mirror has not applied yet could bring people back: nothing is erased there before.
-    `said` are hot tables whose mirror could not be brought up in this run, each with why.
+    `said` are hot tables whose mirror could not be brought up in this run, each with why. It goes by what was added, of
+    either kind of mirror: where a file or a server cannot be read, the search has no place for its table.
     """
     failed = {each.place: each.because for each in search.missed if each.failed}
     found: dict[str, str] = {}
-    for place in places:
-        record = records.get(place.name)
-        if place.table.cold is None or record is None or record.slot is None:
+    for name, record in records.items():
+        if record.cold is None:
             continue
-        because = said.get(place.name) or failed.get(place.name)
+        because = said.get(name) or failed.get(name)
         if because is None and record.state in _STOPS:
             because = f"it is {record.state}: {record.because}"
         if because is not None:
-            found[place.table.cold] = f"the mirror of {place.name}, which may bring people back: {because}"
+            found[record.cold] = f"the mirror of {name}, which may bring people back: {because}"
     return found
 
 

@@ -107,7 +107,11 @@ class BatchMirror:
         if self.cold.source not in (None, self.source):
             return "the cold table is the copy of another table"
         position = self.cold.position()
-        if max(0 if position is None else position.at, record.reached or 0) > now.flushed:
+        # Of another server, which a resync has left: its log has other positions.
+        there = 0
+        if position is not None and (position.system, position.timeline) == (now.system, now.timeline):
+            there = position.at
+        if max(there, record.reached or 0) > now.flushed:
             return "the server's log ends before what the cold table has: it was restored from a copy"
         return None
 

@@ -5,7 +5,7 @@ A type that is not here has no canonical form: a table with one is refused when 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -41,6 +41,8 @@ class ServerColumn:
     """Whether rows have a value of it that nobody wrote: it was added with a default."""
     array: bool = False
     """Whether its values are arrays of that type: of one dimension, counted from 1."""
+    required: bool = field(default=False, compare=False)
+    """Whether it may not be empty. The lake does not ask for that."""
 
     @property
     def element(self) -> ServerColumn:
@@ -117,7 +119,7 @@ class Columns:
 def read_columns(connection: Connection[tuple[Any, ...]], oid: int) -> Columns:
     """The columns of a table, in the order of its attributes."""
     found, problems = [], []
-    for name, number, key, generated, type_, category, array, modifier, shown, filled in connection.execute(
+    for name, number, key, generated, type_, category, array, modifier, shown, filled, required in connection.execute(
         statement("columns"), {"oid": oid}
     ):
         made = None if generated else _column(name, type_, category, modifier, key=key)
@@ -128,7 +130,7 @@ def read_columns(connection: Connection[tuple[Any, ...]], oid: int) -> Columns:
         elif key and (array or made.kind in _NO_KEYS):
             problems.append(f"column {name} of type {shown} cannot be part of a key that is followed")
         else:
-            found.append(replace(made, number=number, filled=filled, array=array))
+            found.append(replace(made, number=number, filled=filled, array=array, required=required))
     return Columns(tuple(found), tuple(problems))
 
 

@@ -9,17 +9,19 @@ is never analysed: statistics hold values, and are logged.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any
+from typing import Literal as OneOf
 from uuid import UUID
 
 import psycopg
 from psycopg import Connection
-from psycopg.sql import SQL, Composable, Composed, Identifier
+from psycopg.sql import SQL, Composable, Composed, Identifier, Literal
 
 from ebbtide.errors import UnreadableError
 from ebbtide.hottier.columns import ServerColumn
@@ -29,8 +31,8 @@ from ebbtide.hottier.stops import ERASED
 from ebbtide.hottier.table import ServerTable
 
 Session = Connection[tuple[Any, ...]]
-Match = Literal["exact", "casefold", "normalised-email"]
-Right = Literal["SELECT", "DELETE", "UPDATE"]
+Match = OneOf["exact", "casefold", "normalised-email"]
+Right = OneOf["SELECT", "DELETE", "UPDATE"]
 _LONGEST = "15min"
 _AT_ONCE = 10_000
 _TABLE = """
@@ -82,8 +84,8 @@ class PersonRows:
 
 
 def can_compare(column: ServerColumn) -> bool:
-    """Whether values of its type tell people apart."""
-    return column.kind in _TEXTS or column.kind in _OWN
+    """Whether values of its type tell people apart. An array's elements are not looked at one by one."""
+    return not column.array and (column.kind in _TEXTS or column.kind in _OWN)
 
 
 def refuse_without(connection: Session, found: ServerTable, rights: Sequence[Right]) -> None:
@@ -172,10 +174,29 @@ def take_out(
             copy(_spelled(connection, found, ways, values))
             connection.execute("SELECT pg_logical_emit_message(true, %s, %s)", [ERASED, act])
             for way in ways:
-                change = _change(found, _same(way), redact)
-                for leaf, rows in connection.execute(change, list((redact or {}).values()) or None):
+                body = build(_BODY, change=_change(found, _same(way), redact)).as_string(connection)
+                connection.execute(build(_FUNCTION, body=body))
+                for leaf, rows in connection.execute("SELECT leaf, many FROM pg_temp.ebbtide_take_out()"):
                     taken[leaf] = taken.get(leaf, 0) + rows
         return Taken(taken, flushed(connection))
+
+
+_FUNCTION = """
+CREATE OR REPLACE FUNCTION pg_temp.ebbtide_take_out() RETURNS TABLE (leaf int8, many int8) LANGUAGE plpgsql AS {body}
+"""
+_BODY = """
+#variable_conflict use_column
+DECLARE
+    broken text;
+BEGIN
+    RETURN QUERY {change};
+    SET CONSTRAINTS ALL IMMEDIATE;
+EXCEPTION WHEN OTHERS THEN -- its own words, which the server would log, have the row or its key
+    GET STACKED DIAGNOSTICS broken = CONSTRAINT_NAME;
+    RAISE EXCEPTION USING ERRCODE = SQLSTATE, MESSAGE = 'ebbtide: rows of people stay, refused by ' || coalesce(
+        nullif(quote_ident(broken), '""'), 'the table');
+END
+"""
 
 
 def _change(found: ServerTable, same: Composable, redact: Mapping[str, str | None] | None) -> Composed:
@@ -183,7 +204,7 @@ def _change(found: ServerTable, same: Composable, redact: Mapping[str, str | Non
     if redact is None:
         what = build("DELETE FROM {table} r USING pg_temp.ebbtide_people p WHERE {same}", table=found.path, same=same)
     else:
-        put = SQL(", ").join(build("{c} = %s", c=Identifier(name)) for name in redact)
+        put = SQL(", ").join(build("{c} = {v}", c=Identifier(name), v=Literal(value)) for name, value in redact.items())
         what = build(
             "UPDATE {table} r SET {put} FROM pg_temp.ebbtide_people p WHERE {same}",
             table=found.path, put=put, same=same,
@@ -194,21 +215,41 @@ def _change(found: ServerTable, same: Composable, redact: Mapping[str, str | Non
     )
 
 
+_DEAD = re.compile(
+    "([0-9]+) (?:are dead but not yet removable|dead from [0-9]+ pages not removed"
+    "|dead row versions cannot be removed yet|pages? due to buffer pins)"
+)
+"""What VACUUM says of rows that it had to leave, of the table and of what is stored beside it."""
+
+
 def clean_up(connection: Session, found: ServerTable, leaves: Sequence[int]) -> bool:
     """Let the server reuse the room of rows that went, in these partitions and their indexes, and forget its statistics
-    of them; whether it could now. What a page held stays in it until it is written over: only a rewrite of the table
-    (VACUUM FULL, pg_repack) ends that, and none is done here.
+    of them; whether it could now, by its own words: one that warns a role that may not, or leaves what an old snapshot
+    sees, ends without an error. Words that are not understood mean no. What a page held stays in it until it is written
+    over: only a rewrite of the table (VACUUM FULL, pg_repack) ends that, and none is done here.
     """
     paths = [leaf.path for leaf in found.leaves if leaf.oid in leaves]
     if found.oid in leaves:
         paths.append(found.path)
+    said: list[str] = []
+
+    def hear(told: psycopg.errors.Diagnostic) -> None:
+        said.append(f"{told.message_primary} {told.message_detail}")
+
+    connection.add_notice_handler(hear)
     try:
         for path in paths:
-            connection.execute(build("VACUUM (INDEX_CLEANUP ON, ANALYZE) {path}", path=path))
+            said.clear()
+            connection.execute(build("VACUUM (VERBOSE, INDEX_CLEANUP ON, ANALYZE) {path}", path=path))
+            left = [int(number) for each in said for number in _DEAD.findall(each)]
+            if not left or any(left):
+                return False
         if found.partitioned and paths:
             connection.execute(build("ANALYZE {path}", path=found.path))
     except psycopg.Error:
         return False
+    finally:
+        connection.remove_notice_handler(hear)
     return True
 
 

@@ -92,7 +92,26 @@ def exchange(connection: Session, table: HotTable, found: ServerTable, wide: Wid
         ),
         build("ALTER TABLE {before} DROP CONSTRAINT {promise}", before=before, promise=(_PROMISE,)),
         *carried[3],
+        *_counted(connection, found),
     ]  # fmt: skip
+
+
+def _counted(connection: Session, found: ServerTable) -> list[Composed]:
+    """Identities go on where they are: one that was set and not used yet has that in its sequence only."""
+    said = []
+    table = build("{table}", table=found.path).as_string(connection)
+    for column, *sequence in connection.execute(statement("identities"), {"oid": found.oid}).fetchall():
+        row = connection.execute(
+            build("SELECT last_value::text, is_called::text FROM {s}", s=tuple(sequence))
+        ).fetchone()
+        assert row is not None
+        said.append(
+            build(
+                "SELECT setval(pg_get_serial_sequence({table}, {column}), {last}, {called})",
+                table=table, column=column, last=row[0], called=row[1],
+            )
+        )  # fmt: skip
+    return said
 
 
 def make_partitioned(connection: Session, table: HotTable, found: ServerTable, wide: Wide) -> None:
@@ -175,7 +194,8 @@ def _before(name: str) -> str:
 def _end(connection: Session, table: HotTable, found: ServerTable, now: datetime) -> datetime:
     row = connection.execute(
         build(
-            "SELECT newest, isfinite(newest) FROM (SELECT max({time})::timestamptz FROM ONLY {table}) m (newest)",
+            "SELECT CASE WHEN isfinite(newest) THEN newest END, isfinite(newest)"
+            " FROM (SELECT max({time})::timestamptz FROM ONLY {table}) m (newest)",
             time=(table.time,), table=found.path,
         )
     ).fetchone()  # fmt: skip

@@ -1,7 +1,8 @@
 """A table of a PostgreSQL server, read to its last row and searched like an object of storage.
 
-Every column of every row that a reader sees comes here, and so does what the planner keeps of them (`pg_stats`): values
-of people are told to no server. What lies in pages, dead rows, indexes and the log of the server is not read.
+Every column of every row that a reader sees comes here, and so does what the planner keeps of them (`pg_stats`,
+`pg_stats_ext`): values of people are told to no server. What lies in pages, dead rows, indexes and the log
+of the server is not read.
 """
 
 from __future__ import annotations
@@ -34,9 +35,25 @@ WITH RECURSIVE tables AS (
     WHERE n.nspname = %s AND c.relname = %s
     UNION ALL
     SELECT i.inhrelid FROM pg_catalog.pg_inherits i JOIN tables t ON t.oid = i.inhparent
+), kept AS (
+    SELECT oid FROM tables
+    UNION ALL -- those of an expression are its index's
+    SELECT x.indexrelid FROM pg_catalog.pg_index x JOIN tables t ON t.oid = x.indrelid
 )
-SELECT s.attname::text, s.most_common_vals::text, s.histogram_bounds::text, s.most_common_elems::text
+SELECT 'column ' || s.attname, s.most_common_vals::text, s.histogram_bounds::text, s.most_common_elems::text
 FROM pg_catalog.pg_stats s
+JOIN pg_catalog.pg_namespace n ON n.nspname = s.schemaname
+JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = s.tablename
+JOIN kept k ON k.oid = c.oid
+UNION ALL
+SELECT s.statistics_name::text, s.most_common_vals::text, NULL, NULL
+FROM pg_catalog.pg_stats_ext s
+JOIN pg_catalog.pg_namespace n ON n.nspname = s.schemaname
+JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = s.tablename
+JOIN tables t ON t.oid = c.oid
+UNION ALL
+SELECT s.statistics_name::text, s.most_common_vals::text, s.histogram_bounds::text, s.most_common_elems::text
+FROM pg_catalog.pg_stats_ext_exprs s
 JOIN pg_catalog.pg_namespace n ON n.nspname = s.schemaname
 JOIN pg_catalog.pg_class c ON c.relnamespace = n.oid AND c.relname = s.tablename
 JOIN tables t ON t.oid = c.oid
@@ -56,7 +73,7 @@ def _pieces(connection: Connection[tuple[Any, ...]], path: tuple[str, str]) -> I
     columns = connection.execute(_COLUMNS, path).fetchall()
     for name, *texts in connection.execute(_STATISTICS, path).fetchall():
         values = pa.array([text for text in texts if text is not None], pa.string())
-        yield Cells(f"statistics of column {name}", "bound", values)
+        yield Cells(f"statistics of {name}", "bound", values)
     if not columns:
         return
     chosen = SQL(", ").join(_told(Identifier(name), type_) for name, type_ in columns)

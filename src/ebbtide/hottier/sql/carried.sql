@@ -9,7 +9,7 @@ WITH t AS (
     LEFT JOIN pg_constraint k ON k.conindid = x.indexrelid AND k.conrelid = x.indrelid AND k.contype IN ('p', 'u')
     WHERE x.indrelid = %(oid)s
 ), identity AS (
-    SELECT a.attname, a.attidentity, s.*, pg_sequence_last_value(s.seqrelid) AS last
+    SELECT a.attname, a.attidentity, s.*
     FROM pg_attribute a
     JOIN pg_depend d ON d.refobjid = a.attrelid AND d.refobjsubid = a.attnum AND d.deptype = 'i'
         AND d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
@@ -20,7 +20,13 @@ WITH t AS (
 ), grants AS (
     SELECT NULL::name AS attname, (aclexplode(relacl)).* FROM t
     UNION ALL
-    SELECT attname, (aclexplode(attacl)).* FROM pg_attribute WHERE attrelid = %(oid)s AND attacl IS NOT NULL
+    SELECT attname, (aclexplode(attacl)).* FROM pg_attribute
+    WHERE attrelid = %(oid)s AND attacl IS NOT NULL AND NOT attisdropped
+), defaults AS (
+    -- Whoever makes the new table gives it what its default privileges say, which the old one may refuse.
+    SELECT DISTINCT (aclexplode(defaclacl)).grantee
+    FROM t JOIN pg_default_acl d ON d.defaclnamespace IN (0, t.relnamespace)
+    WHERE d.defaclobjtype = 'r' AND d.defaclrole = (SELECT oid FROM pg_roles WHERE rolname = current_user)
 )
 SELECT 1, 1, relname, format('ALTER INDEX %%I.%%I RENAME TO %%I', nspname, index.relname, left(index.relname, 56) || '_before')
 FROM index CROSS JOIN (SELECT nspname FROM t) n
@@ -47,7 +53,7 @@ SELECT 3, 1, attname, format(
     'ALTER TABLE %%I.%%I ALTER COLUMN %%I ADD GENERATED %%s AS IDENTITY (START WITH %%s INCREMENT BY %%s MINVALUE %%s'
     ' MAXVALUE %%s CACHE %%s%%s)',
     nspname, relname, attname, CASE attidentity WHEN 'a' THEN 'ALWAYS' ELSE 'BY DEFAULT' END,
-    coalesce(last + seqincrement, seqstart), seqincrement, seqmin, seqmax, seqcache, CASE WHEN seqcycle THEN ' CYCLE' ELSE '' END)
+    seqstart, seqincrement, seqmin, seqmax, seqcache, CASE WHEN seqcycle THEN ' CYCLE' ELSE '' END)
 FROM identity CROSS JOIN t
 UNION ALL
 SELECT 3, 2, tgname, pg_get_triggerdef(oid) FROM triggers
@@ -56,15 +62,19 @@ SELECT 3, 3, tgname, format('ALTER TABLE %%I.%%I %%s TRIGGER %%I', nspname, reln
                             CASE tgenabled WHEN 'D' THEN 'DISABLE' WHEN 'A' THEN 'ENABLE ALWAYS' ELSE 'ENABLE REPLICA' END, tgname)
 FROM triggers CROSS JOIN t WHERE tgenabled <> 'O'
 UNION ALL
-SELECT 3, 4, grantee::text || privilege_type, format('GRANT %%s%%s ON %%I.%%I TO %%s%%s', privilege_type,
+SELECT 3, 4, grantee::text, format('REVOKE ALL ON %%I.%%I FROM %%s', nspname, relname,
+              CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END)
+FROM defaults CROSS JOIN t WHERE grantee <> relowner
+UNION ALL
+SELECT 3, 5, grantee::text || privilege_type, format('GRANT %%s%%s ON %%I.%%I TO %%s%%s', privilege_type,
               CASE WHEN g.attname IS NULL THEN '' ELSE format(' (%%I)', g.attname) END, nspname, t.relname,
               CASE grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(grantee)) END,
               CASE WHEN is_grantable THEN ' WITH GRANT OPTION' ELSE '' END)
 FROM grants g CROSS JOIN t WHERE grantee <> t.relowner
 UNION ALL
-SELECT 3, 5, p.pubname, format('ALTER PUBLICATION %%I ADD TABLE %%I.%%I', p.pubname, nspname, relname)
+SELECT 3, 6, p.pubname, format('ALTER PUBLICATION %%I ADD TABLE %%I.%%I', p.pubname, nspname, relname)
 FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid JOIN t ON t.oid = r.prrelid
 UNION ALL
-SELECT 3, 6, '', format('COMMENT ON TABLE %%I.%%I IS %%L', nspname, relname, obj_description(t.oid, 'pg_class'))
+SELECT 3, 7, '', format('COMMENT ON TABLE %%I.%%I IS %%L', nspname, relname, obj_description(t.oid, 'pg_class'))
 FROM t WHERE obj_description(t.oid, 'pg_class') IS NOT NULL
 ORDER BY 1, 2, 3, 4

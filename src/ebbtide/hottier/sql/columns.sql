@@ -1,5 +1,6 @@
 -- One row a column of a table, in the order of its attributes: its base type behind domains, or that of its elements
--- where it is an array, its place in the key, and whether rows of a partition have a value of it that nobody wrote (ADD COLUMN with a default rewrites none of them).
+-- where it is an array, its place in the key, whether rows of a partition have a value of it that nobody wrote (ADD COLUMN
+-- with a default rewrites none of them), and whether it may not be empty, there or in a partition.
 WITH RECURSIVE attribute AS (
     SELECT a.attname, a.attnum, a.attnotnull, a.attgenerated, a.atttypid AS type, a.atttypmod AS modifier
     FROM pg_attribute a
@@ -18,6 +19,12 @@ SELECT a.attname::text, a.attnum::int, a.attnum IN (SELECT attnum FROM key), a.a
        EXISTS (
            SELECT FROM pg_inherits i JOIN pg_attribute l ON l.attrelid = i.inhrelid
            WHERE i.inhparent = %(oid)s AND l.attname = a.attname AND l.atthasmissing
+       ),
+       a.attnotnull OR EXISTS (
+           SELECT FROM base d JOIN pg_type n ON n.oid = d.type WHERE d.attnum = a.attnum AND n.typnotnull
+       ) OR EXISTS (
+           SELECT FROM pg_inherits i JOIN pg_attribute l ON l.attrelid = i.inhrelid
+           WHERE i.inhparent = %(oid)s AND l.attname = a.attname AND l.attnotnull
        )
 FROM attribute a
 JOIN base b ON b.attnum = a.attnum

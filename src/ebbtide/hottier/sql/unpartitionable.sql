@@ -44,6 +44,14 @@ SELECT format('the publication %%I has only some rows or columns of it', p.pubna
 FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid
 WHERE r.prrelid = %(oid)s AND coalesce(to_jsonb(r) ->> 'prqual', to_jsonb(r) ->> 'prattrs') IS NOT NULL
 UNION ALL
+SELECT format('the publication %%I would have its partitions under their own names: run ALTER PUBLICATION %%I'
+              ' SET (publish_via_partition_root = true) first', p.pubname, p.pubname)
+FROM pg_publication p
+JOIN pg_publication_tables e ON e.pubname = p.pubname
+JOIN pg_namespace n ON n.nspname = e.schemaname
+JOIN t ON t.relnamespace = n.oid AND t.relname = e.tablename
+WHERE NOT p.pubviaroot
+UNION ALL
 SELECT format('there is a table %%I already', %(before)s::text)
 FROM t WHERE EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = t.relnamespace AND c.relname = %(before)s)
 ORDER BY 1
