@@ -23,9 +23,10 @@ from ebbtide.state.writer import new_id
 
 
 def due_to_drop(
-    table: HotTable, chunks: Sequence[ChunkRecord], holds: Collection[Hold], now: datetime, *, force: bool = False
-) -> tuple[list[ChunkRecord], dict[str, str]]:
-    """The chunks that go now, and why others that are past `drop_after` do not."""
+    table: HotTable, chunks: Sequence[ChunkRecord], holds: Collection[Hold], now: datetime, *, force: bool = False,
+    shut: str | None = None,
+) -> tuple[list[ChunkRecord], dict[str, str]]:  # fmt: skip
+    """The chunks that go now, and why others that are past `drop_after` do not. `shut`: why the table's gate is."""
     going: list[ChunkRecord] = []
     kept: dict[str, str] = {}
     gated = table.gated and not force
@@ -38,6 +39,8 @@ def due_to_drop(
             kept[chunk.name] = held
         elif chunk.pinned:
             kept[chunk.name] = "a person brought it back: `ebbtide tier drop` with its name drops it"
+        elif gated and shut is not None:
+            kept[chunk.name] = shut
         elif gated and chunk.state is not ChunkState.TIERED:
             kept[chunk.name] = next((why for why in chunk.waits_for if not why.startswith("hold ")), NOT_PROVEN)
         else:
@@ -60,13 +63,10 @@ def foresee(
     guarded(told, lambda: refuse_otherwise(table, record))
     if told.errors:
         return {}
-    going, kept = due_to_drop(table, chunks, holds, now, force=force)
-    gated = table.gated and not force
-    if gated and record.state is not MirrorState.STREAMING:
+    shut = None
+    if record.state is not MirrorState.STREAMING:
         shut = f"the mirror is {record.state}{f': {record.because}' if record.because else ''}"
-        unproven = {name for name, why in kept.items() if why == NOT_PROVEN}
-        kept |= dict.fromkeys([*(chunk.name for chunk in going), *sorted(unproven)], shut)
-        going = []
+    going, kept = due_to_drop(table, chunks, holds, now, force=force, shut=shut)
     told.would_drop += [chunk.name for chunk in going]
     for chunk in chunks:
         if (why := kept.get(chunk.name)) is None:
