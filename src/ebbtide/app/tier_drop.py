@@ -8,8 +8,10 @@ from datetime import datetime
 from ebbtide.acts.act import Act
 from ebbtide.acts.engine import Engine, Lake
 from ebbtide.app.hot_chunks import _NOT_PROVEN as NOT_PROVEN
+from ebbtide.app.tier_cold import refuse_outlived
 from ebbtide.app.tier_opened import HotRun, refuse_otherwise
 from ebbtide.app.tier_table import NOT_ADDED, TierOutcome, guarded, tell
+from ebbtide.config import Project
 from ebbtide.config.hottier import HotTable
 from ebbtide.errors import LeaseError, keep_trace
 from ebbtide.hottier.owner import KIND, ChunkDropper, ChunkOwner, act_of, why_kept
@@ -49,8 +51,8 @@ def due_to_drop(
 
 
 def foresee(
-    told: TierOutcome, record: HotRecord | None, chunks: Sequence[ChunkRecord], holds: Collection[Hold], now: datetime,
-    *, force: bool = False, proves: bool = False,
+    project: Project, told: TierOutcome, record: HotRecord | None, chunks: Sequence[ChunkRecord],
+    holds: Collection[Hold], now: datetime, *, force: bool = False, proves: bool = False,
 ) -> dict[str, str]:  # fmt: skip
     """What a drop would take, into `told`, and why it would not take the others; no server is asked.
 
@@ -61,6 +63,8 @@ def foresee(
         told.notices.append(NOT_ADDED)
         return {}
     guarded(told, lambda: refuse_otherwise(table, record))
+    if not force:
+        guarded(told, lambda: refuse_outlived(project, table))
     if told.errors:
         return {}
     shut = None
