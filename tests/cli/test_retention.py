@@ -163,8 +163,13 @@ def test_what_is_asked_is_what_is_done(
     project: Path, monkeypatch: pytest.MonkeyPatch, verb: list[str], question: str
 ) -> None:
     asked: list[str] = []
+
+    def no(text: str, **_: object) -> bool:
+        asked.append(text)
+        return False
+
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
-    monkeypatch.setattr("typer.confirm", lambda text, **_: bool(asked.append(text)))
+    monkeypatch.setattr("typer.confirm", no)
     monkeypatch.setattr("sys.argv", ["ebbtide", "--project", str(project / "ebbtide.yml"), *verb])
     with pytest.raises(SystemExit) as ended:
         main.run()

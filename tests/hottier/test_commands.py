@@ -83,6 +83,18 @@ def test_a_dry_run_refuses_a_table_that_was_added_otherwise(hot: Hot) -> None:
         assert (told.returncode, "was added with mirror: stream, and its file says batch" in told.stderr) == (3, True)
 
 
+def test_a_dry_run_refuses_what_the_lake_lets_go_of_before(hot: Hot) -> None:
+    hot.fill(1).added()
+    (hot.root / "policies").mkdir()
+    policy = 'policies: [{name: short, select: {tables: ["lake.hot.**"]}, partitions: {older_than: 5d}}]'
+    (hot.root / "policies" / "p.yml").write_text(policy, encoding="utf-8")
+    for verb in (["run", "public.m"], ["drop", "public.m"]):
+        dry = ebbtide("tier", *verb, "--dry-run", "--as-of", _NOW, cwd=hot.root)
+        done = ebbtide("tier", *verb, "--yes", "--as-of", _NOW, cwd=hot.root)
+        assert dry.returncode == done.returncode == 4
+        assert ["'short' removes partitions" in told.stderr for told in (dry, done)] == [True, True]
+
+
 def _dry(hot: Hot, *verb: str) -> dict[str, Any]:
     told = ebbtide("tier", *verb, "--dry-run", "--json", "--as-of", _NOW, cwd=hot.root)
     assert told.returncode == 0, told.stderr

@@ -50,7 +50,7 @@ def run_tier(
             holds, reader = state.holds(), HotReader(state.connection)
             foreseen = {name: TierOutcome(table) for name, table in tables.items()}
             for name, each in foreseen.items():
-                foresee(each, known.get(name), reader.chunks(name), holds, now, proves=True)
+                foresee(project, each, known.get(name), reader.chunks(name), holds, now, proves=True)
         would = tuple(_as_told(known.get(name), each) for name, each in foreseen.items())
         return would if only is not None else would + _forgotten(project, known)
     with (
@@ -116,7 +116,7 @@ def drop_chunks(
     if record is None:
         raise InputError(f"{name} was not added", hint=f"run `ebbtide tier add {name}`")
     if dry_run:
-        return _would_drop(ledger, table, record, chunk, now, force=force)
+        return _would_drop(project, ledger, table, record, chunk, now, force=force)
     with (
         sweeper(ledger, context) as lease,
         recorded(context, ledger, "tier drop", lease) as run,
@@ -147,7 +147,14 @@ def _refuse_unknown(chunks: Sequence[ChunkRecord], table: HotTable, chunk: str) 
 
 
 def _would_drop(
-    ledger: Ledger, table: HotTable, record: HotRecord, only: str | None, now: datetime, *, force: bool
+    project: Project,
+    ledger: Ledger,
+    table: HotTable,
+    record: HotRecord,
+    only: str | None,
+    now: datetime,
+    *,
+    force: bool,
 ) -> TierResult:
     with ledger.database.reader() as state:
         chunks, holds = HotReader(state.connection).chunks(table.id), state.holds()
@@ -155,7 +162,7 @@ def _would_drop(
     if only is not None:
         _refuse_unknown(chunks, table, only)
         chunks = tuple(replace(each, pinned=0) if each.name == only else each for each in chunks)
-    kept = foresee(told, record, chunks, holds, now, force=force)
+    kept = foresee(project, told, record, chunks, holds, now, force=force)
     if only is not None:
         foresee_one(told, kept, only)
     return _as_told(record, told)

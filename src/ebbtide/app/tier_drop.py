@@ -8,8 +8,10 @@ from datetime import datetime
 from ebbtide.acts.act import Act
 from ebbtide.acts.engine import Engine, Lake
 from ebbtide.app.hot_chunks import _NOT_PROVEN as NOT_PROVEN
+from ebbtide.app.tier_cold import refuse_outlived
 from ebbtide.app.tier_opened import HotRun, refuse_otherwise
 from ebbtide.app.tier_table import NOT_ADDED, TierOutcome, guarded, tell
+from ebbtide.config import Project
 from ebbtide.config.hottier import HotTable
 from ebbtide.errors import LeaseError, keep_trace
 from ebbtide.hottier.owner import KIND, ChunkDropper, ChunkOwner, act_of, why_kept
@@ -23,9 +25,10 @@ from ebbtide.state.writer import new_id
 
 
 def due_to_drop(
-    table: HotTable, chunks: Sequence[ChunkRecord], holds: Collection[Hold], now: datetime, *, force: bool = False
-) -> tuple[list[ChunkRecord], dict[str, str]]:
-    """The chunks that go now, and why others that are past `drop_after` do not."""
+    table: HotTable, chunks: Sequence[ChunkRecord], holds: Collection[Hold], now: datetime, *, force: bool = False,
+    shut: str | None = None,
+) -> tuple[list[ChunkRecord], dict[str, str]]:  # fmt: skip
+    """The chunks that go now, and why others that are past `drop_after` do not. `shut`: why the table's gate is."""
     going: list[ChunkRecord] = []
     kept: dict[str, str] = {}
     gated = table.gated and not force
@@ -38,6 +41,8 @@ def due_to_drop(
             kept[chunk.name] = held
         elif chunk.pinned:
             kept[chunk.name] = "a person brought it back: `ebbtide tier drop` with its name drops it"
+        elif gated and shut is not None:
+            kept[chunk.name] = shut
         elif gated and chunk.state is not ChunkState.TIERED:
             kept[chunk.name] = next((why for why in chunk.waits_for if not why.startswith("hold ")), NOT_PROVEN)
         else:
@@ -46,8 +51,8 @@ def due_to_drop(
 
 
 def foresee(
-    told: TierOutcome, record: HotRecord | None, chunks: Sequence[ChunkRecord], holds: Collection[Hold], now: datetime,
-    *, force: bool = False, proves: bool = False,
+    project: Project, told: TierOutcome, record: HotRecord | None, chunks: Sequence[ChunkRecord],
+    holds: Collection[Hold], now: datetime, *, force: bool = False, proves: bool = False,
 ) -> dict[str, str]:  # fmt: skip
     """What a drop would take, into `told`, and why it would not take the others; no server is asked.
 
@@ -58,15 +63,14 @@ def foresee(
         told.notices.append(NOT_ADDED)
         return {}
     guarded(told, lambda: refuse_otherwise(table, record))
+    if not force:
+        guarded(told, lambda: refuse_outlived(project, table))
     if told.errors:
         return {}
-    going, kept = due_to_drop(table, chunks, holds, now, force=force)
-    gated = table.gated and not force
-    if gated and record.state is not MirrorState.STREAMING:
+    shut = None
+    if record.state is not MirrorState.STREAMING:
         shut = f"the mirror is {record.state}{f': {record.because}' if record.because else ''}"
-        unproven = {name for name, why in kept.items() if why == NOT_PROVEN}
-        kept |= dict.fromkeys([*(chunk.name for chunk in going), *sorted(unproven)], shut)
-        going = []
+    going, kept = due_to_drop(table, chunks, holds, now, force=force, shut=shut)
     told.would_drop += [chunk.name for chunk in going]
     for chunk in chunks:
         if (why := kept.get(chunk.name)) is None:
