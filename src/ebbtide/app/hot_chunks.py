@@ -25,7 +25,7 @@ from ebbtide.state.values import Hold, HoldScope
 if TYPE_CHECKING:
     from ebbtide.plan.plan import Plan
 
-_NOT_PROVEN = "it is not proven durable in the lake"
+NOT_PROVEN = "it is not proven durable in the lake"
 _DUE = "WHERE target = 'chunks' AND decision = 'sweep'"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -138,7 +138,7 @@ def _shut(record: HotRecord, chunk: ChunkRecord) -> list[str]:
         return [f"the mirror is {record.state}{f' ({record.because})' if record.because else ''}"]
     if chunk.state is ChunkState.TIERED:
         return []
-    return [why for why in chunk.waits_for if not why.startswith("hold ")] or [_NOT_PROVEN]
+    return [why for why in chunk.waits_for if not why.startswith("hold ")] or [NOT_PROVEN]
 
 
 def _age(name: str, length: Duration | None) -> dict[str, Any]:

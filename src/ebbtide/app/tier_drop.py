@@ -7,7 +7,7 @@ from datetime import datetime
 
 from ebbtide.acts.act import Act
 from ebbtide.acts.engine import Engine, Lake
-from ebbtide.app.hot_chunks import _NOT_PROVEN as NOT_PROVEN
+from ebbtide.app.hot_chunks import NOT_PROVEN
 from ebbtide.app.tier_cold import refuse_outlived
 from ebbtide.app.tier_opened import HotRun, refuse_otherwise
 from ebbtide.app.tier_table import NOT_ADDED, TierOutcome, guarded, tell

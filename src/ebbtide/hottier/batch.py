@@ -28,6 +28,7 @@ from ebbtide.hottier.drift import begin_with
 from ebbtide.hottier.mirror import Book, Mirror, StoppedError
 from ebbtide.hottier.server import Identity, identity
 from ebbtide.hottier.statements import build
+from ebbtide.hottier.stops import rows_lost
 from ebbtide.hottier.table import PartitionLeaf, ServerTable, find
 from ebbtide.hottier.values import CannotFollowError
 from ebbtide.run import RunContext
@@ -119,7 +120,7 @@ class BatchMirror:
         row = self.connection.execute(build("SELECT count(*) FROM ONLY {leaf}", leaf=leaf.path)).fetchone()
         here, there = 0 if row is None else int(row[0]), self.cold.rows(span)
         if there - here > there * self.table.delete_share:
-            because = f"chunk {leaf.name} has {here:,} rows here and {there:,} in the lake"
+            because = rows_lost(leaf.name, here, there)
             raise StoppedError(self.table.id, because, MirrorState.DEGRADED)
 
 
