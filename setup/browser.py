@@ -13,6 +13,7 @@ import shutil
 import tarfile
 import tempfile
 from pathlib import Path
+from xml.sax.saxutils import escape
 
 from bootstrap import cache_dir, run, say
 
@@ -20,7 +21,7 @@ VERSION = "153.0.0"
 PACKAGE = f"@sparticuz/chromium@{VERSION}"  # MIT; Chromium's own licence is BSD
 SHA512 = "jiGWqSvPMdu4+P9TilYqAR7yEGPEHINx+lCvE/NqNO/EHYzF/x1hUiI5T6ioVIt7dEy7n88byyT0vk+dnsgQwA=="
 PARTS = ("chromium", "al2023.tar", "fonts.tar")
-FONTS = '<fontconfig><dir prefix="relative">fonts</dir><cachedir prefix="relative">cache</cachedir></fontconfig>\n'
+FONTS = "<fontconfig><dir>{home}/fonts</dir><cachedir>{home}/cache</cachedir></fontconfig>\n"
 UNPACK = """
 const fs = require("fs"), { brotliDecompressSync } = require("zlib")
 for (const part of process.argv.slice(1)) fs.writeFileSync(part, brotliDecompressSync(fs.readFileSync(part + ".br")))
@@ -46,6 +47,8 @@ def main() -> None:
         with tarfile.open(archive) as files:
             files.extractall(packed, filter="data")
         unpack(packed / "package" / "bin", unpacked)
+        # Theirs looks in folders of another machine.
+        (unpacked / "fonts.conf").write_text(FONTS.format(home=escape(str(home))))
         unpacked.rename(home)
 
 
@@ -55,7 +58,6 @@ def unpack(packed: Path, home: Path) -> None:
     for part in PARTS[1:]:
         with tarfile.open(packed / part) as files:
             files.extractall(home, filter="data")
-    (home / "fonts.conf").write_text(FONTS)  # theirs looks in folders of another machine
     shutil.move(packed / PARTS[0], home / PARTS[0])
     (home / PARTS[0]).chmod(0o755)
 
