@@ -12,7 +12,7 @@ import pytest
 
 from ebbtide.acts import intents
 from ebbtide.acts.recovery import close_unfinished
-from ebbtide.app.erase_hot import hot_side
+from ebbtide.app.erase_hot import hot_side, hot_unacted
 from ebbtide.app.erase_look import ErasureLook
 from ebbtide.app.hot_places import look_in_hot
 from ebbtide.app.ledger import open_for_writing
@@ -22,16 +22,20 @@ from ebbtide.config.subjects import load_identities
 from ebbtide.config.tables import ErasureTerms
 from ebbtide.erasure import hot_act
 from ebbtide.erasure.filing import opening_of
+from ebbtide.erasure.found import DatasetSearch
 from ebbtide.erasure.gather import Gathering
+from ebbtide.erasure.held_people import with_people_held
 from ebbtide.erasure.hot_plan import behind, hot_facts, look_of, waiting
+from ebbtide.erasure.owner import HOT
 from ebbtide.erasure.places import Places
 from ebbtide.erasure.plan import Asking, plan_erasure
 from ebbtide.inventory.information_schema import Inventory
+from ebbtide.ledger.commitment import Identifier
 from ebbtide.ledger.ledger import Ledger
 from ebbtide.plan.held_back import HeldBack, Statute
 from ebbtide.run import RunContext, quiet
 from ebbtide.state import erasure as rows
-from ebbtide.state.erasure import ErasurePlace
+from ebbtide.state.erasure import ErasurePlace, PlaceState
 from ebbtide.state.hottier import HotReader
 from tests.hottier.kills import KilledError
 from tests.hottier.tier import NOW, TABLE, Hot
@@ -189,6 +193,37 @@ def test_what_keeps_the_cold_table_keeps_the_hot_one(asked: Hot) -> None:
     assert step.decision == "held"
     _carry_out(asked, lambda ledger: _look(asked, ledger, requests))
     assert asked.here() == before
+
+
+def test_rows_that_come_again_are_told_once_whatever_keeps_them(asked: Hot) -> None:
+    requests = _request(asked, 1003)
+    ledger, _ = open_for_writing(asked.tide.project, quiet(None, as_of=NOW))
+    gone = ErasurePlace(
+        request=requests[0], place=TABLE, kind=HOT, state=PlaceState.REMOVED, because="", updated_at=NOW
+    )  # fmt: skip
+    (again,) = hot_unacted(_look(asked, ledger, requests), [gone], NOW)
+    assert (again.place, again.state) == (TABLE, PlaceState.WAITING)
+    with asked.tide as tide:
+        tide.hold(TABLE, owner="legal", reason="case 1", as_of=NOW)
+    look = _look(asked, ledger, requests)
+    assert [step.decision for step in look.plan.places] == ["held"]
+    assert hot_unacted(look, [gone], NOW) == []
+
+
+def test_a_table_in_which_somebody_is_held_is_kept_whoever_asks(asked: Hot) -> None:
+    ledger, _ = open_for_writing(asked.tide.project, quiet(None, as_of=NOW))
+    with asked.tide as tide:
+        tide.hold(COLD, owner="legal", reason="case 1", as_of=NOW)
+    with ledger.database.reader() as state:
+        (hold,) = state.holds()
+    project, who = asked.tide.project, [[Identifier("user_id", "1003")], [Identifier("user_id", "2004")]]
+    identities, inventory = load_identities(project.root), Inventory.open(project.inventory)
+    found, both = look_in_hot(project, ledger.database, who, ["user_id"], identities, Places({}, ()), inventory)
+    for number, kept in ((1, True), (2, False)):
+        in_both = both.beside(DatasetSearch({}, ()))
+        back = with_people_held({}, in_both, {number: hold}, [], timedelta(hours=1))
+        there = look_of(found, both.first(1), back, {}, ())
+        assert (bool(there.back[TABLE].holds), there.search.people_in(TABLE)) == (kept, {0})
 
 
 def test_a_hold_that_comes_after_the_plan_keeps_the_rows(asked: Hot) -> None:

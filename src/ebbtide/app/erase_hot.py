@@ -105,15 +105,20 @@ def hot_asked(look: ErasureLook) -> dict[str, HotAsked]:
 def hot_unacted(look: ErasureLook, stated: Sequence[ErasurePlace], at: datetime) -> list[ErasurePlace]:
     """Hot tables in which something was kept, and nobody is any more; and those in which somebody is again."""
     now_there = {
-        (request, step.dataset) for step in look.plan.places if step.kind == HOT for request in step.requests
-    }  # fmt: skip
+        (request, step.dataset): step.decision
+        for step in look.plan.places
+        if step.kind == HOT
+        for request in step.requests
+    }
     found = []
     for place in stated:
         if place.kind != HOT or place.place not in look.hot.search.columns or place.request not in look.people:
             continue
-        if place.state in EXCEPTIONS and (place.request, place.place) not in now_there:
+        decided = now_there.get((place.request, place.place))
+        if place.state in EXCEPTIONS and decided is None:
             state, because = PlaceState.REMOVED, "no row of theirs is left there"
-        elif place.state in (PlaceState.REMOVED, PlaceState.REDACTED) and (place.request, place.place) in now_there:
+        # What keeps a table from this run is told of it as a place already.
+        elif place.state in (PlaceState.REMOVED, PlaceState.REDACTED) and decided is Decision.ERASE:
             state, because = PlaceState.WAITING, "rows of theirs came since: the next run takes them out"
         else:
             continue
