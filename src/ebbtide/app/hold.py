@@ -38,9 +38,7 @@ def add_hold(
     ledger, now = open_for_writing(project, quiet(context, as_of=as_of))
     if dry_run:
         scope = HoldScope.DATASET if first_day is None and last_day is None else HoldScope.PARTITIONS
-        return {"id": None, "scope": str(scope), "dataset": table_id, "first_day": first_day and str(first_day),
-                "last_day": last_day and str(last_day), "owner": owner, "reason": reason, "created_at": None,
-                "released_at": None}  # fmt: skip
+        return _row(scope, owner, reason, dataset=table_id, first_day=first_day, last_day=last_day)
     with ledger.writing() as step:
         who = step.state.actor(owner)
         if first_day is None and last_day is None:
@@ -76,8 +74,7 @@ def hold_subject(
     _check_said(owner, reason)
     ledger, now = open_for_writing(project, quiet(context, as_of=as_of))
     if dry_run:
-        return {"id": None, "scope": str(HoldScope.SUBJECT), "dataset": None, "first_day": None, "last_day": None,
-                "owner": owner, "reason": reason, "created_at": None, "released_at": None}  # fmt: skip
+        return _row(HoldScope.SUBJECT, owner, reason)
     return _told(hold_person(ledger, person, owner=owner, reason=reason, now=now), owner)
 
 
@@ -133,14 +130,31 @@ def list_holds(project: Project) -> list[dict[str, Any]]:
 
 
 def _told(hold: Hold, owner: str) -> dict[str, Any]:
+    placed = _row(
+        hold.scope, owner, hold.reason, dataset=hold.dataset, first_day=hold.first_day, last_day=hold.last_day
+    )  # fmt: skip
+    released = None if hold.released_at is None else as_text(hold.released_at)
+    return placed | {"id": hold.id, "created_at": as_text(hold.created_at), "released_at": released}
+
+
+def _row(
+    scope: HoldScope,
+    owner: str,
+    reason: str,
+    *,
+    dataset: str | None = None,
+    first_day: date | None = None,
+    last_day: date | None = None,
+) -> dict[str, Any]:
+    """A hold as it is shown before it is placed."""
     return {
-        "id": hold.id,
-        "scope": str(hold.scope),
-        "dataset": hold.dataset,
-        "first_day": None if hold.first_day is None else str(hold.first_day),
-        "last_day": None if hold.last_day is None else str(hold.last_day),
+        "id": None,
+        "scope": str(scope),
+        "dataset": dataset,
+        "first_day": None if first_day is None else str(first_day),
+        "last_day": None if last_day is None else str(last_day),
         "owner": owner,
-        "reason": hold.reason,
-        "created_at": as_text(hold.created_at),
-        "released_at": None if hold.released_at is None else as_text(hold.released_at),
+        "reason": reason,
+        "created_at": None,
+        "released_at": None,
     }

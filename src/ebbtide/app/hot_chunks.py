@@ -138,6 +138,11 @@ def _shut(record: HotRecord, chunk: ChunkRecord) -> list[str]:
         return [f"the mirror is {record.state}{f' ({record.because})' if record.because else ''}"]
     if chunk.state is ChunkState.TIERED:
         return []
+    return why_not_proven(chunk)
+
+
+def why_not_proven(chunk: ChunkRecord) -> list[str]:
+    """What the last run said, but for holds, which are asked anew."""
     return [why for why in chunk.waits_for if not why.startswith("hold ")] or [NOT_PROVEN]
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from ebbtide.acts.act import Act
 from ebbtide.acts.engine import Engine, Lake
-from ebbtide.app.hot_chunks import NOT_PROVEN
+from ebbtide.app.hot_chunks import NOT_PROVEN, why_not_proven
 from ebbtide.app.tier_cold import refuse_outlived
 from ebbtide.app.tier_opened import HotRun, refuse_otherwise
 from ebbtide.app.tier_table import NOT_ADDED, TierOutcome, guarded, tell
@@ -44,7 +44,7 @@ def due_to_drop(
         elif gated and shut is not None:
             kept[chunk.name] = shut
         elif gated and chunk.state is not ChunkState.TIERED:
-            kept[chunk.name] = next((why for why in chunk.waits_for if not why.startswith("hold ")), NOT_PROVEN)
+            kept[chunk.name] = why_not_proven(chunk)[0]
         else:
             going.append(chunk)
     return going, kept

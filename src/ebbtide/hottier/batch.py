@@ -61,14 +61,11 @@ class BatchMirror:
                 if isinstance(gate.compare(self.connection, self.cold, found, leaf, self.table.time), str):
                     self.copy(found, leaf, Position(record.system, record.timeline, now.flushed, self.source))
                 self.context.cancellation.check()
-        except CannotFollowError as error:
-            _logger.info("copies of %s: degraded, %s", self.table.id, error.message)
-            self.book.set_table(state=MirrorState.DEGRADED, because=error.message)
-            raise StoppedError(self.table.id, error.message, MirrorState.DEGRADED) from None
-        except StoppedError as stopped:
+        except (CannotFollowError, StoppedError) as error:
+            stopped = error if isinstance(error, StoppedError) else self._degraded(error.message)
             _logger.info("copies of %s: %s, %s", self.table.id, stopped.state, stopped.because)
             self.book.set_table(state=stopped.state, because=stopped.because)
-            raise
+            raise stopped from None
         self.book.set_table(state=MirrorState.STREAMING, because="", passed=now.flushed)
         return found
 
@@ -95,11 +92,14 @@ class BatchMirror:
         record, now = self.book.record(), identity(self.connection)
         self.cold.refresh()
         if record.state is MirrorState.DEGRADED:
-            raise StoppedError(self.table.id, record.because, MirrorState.DEGRADED)
+            raise self._degraded(record.because)
         because = "; ".join(found.columns.problems) or self._why_not(record, now)
         if because:
-            raise StoppedError(self.table.id, because, MirrorState.DEGRADED)
+            raise self._degraded(because)
         return record, now
+
+    def _degraded(self, because: str) -> StoppedError:
+        return StoppedError(self.table.id, because, MirrorState.DEGRADED)
 
     def _why_not(self, record: HotRecord, now: Identity) -> str | None:
         """A copy of a server's disk may be older than the lake: what it has is not written over what is there."""
@@ -120,8 +120,7 @@ class BatchMirror:
         row = self.connection.execute(build("SELECT count(*) FROM ONLY {leaf}", leaf=leaf.path)).fetchone()
         here, there = 0 if row is None else int(row[0]), self.cold.rows(span)
         if there - here > there * self.table.delete_share:
-            because = rows_lost(leaf.name, here, there)
-            raise StoppedError(self.table.id, because, MirrorState.DEGRADED)
+            raise self._degraded(rows_lost(leaf.name, here, there))
 
 
 AnyMirror: TypeAlias = Mirror | BatchMirror
