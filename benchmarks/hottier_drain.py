@@ -29,7 +29,6 @@ from ebbtide.app.tier_opened import cold_of, hot_tables
 from ebbtide.config.hottier import HotTable
 from ebbtide.formats.iceberg.cold import ColdRange
 from ebbtide.hottier.digest import cold_digest, hot_digest
-from ebbtide.hottier.partitions import leaf_at
 from ebbtide.hottier.server import connect
 from ebbtide.hottier.table import find
 
@@ -127,9 +126,8 @@ def _synced(tide: Ebbtide) -> float:
 
 def _digests(tide: Ebbtide, table: HotTable, session: psycopg.Connection[Any]) -> Iterator[Result]:
     found, cold = find(session, table), cold_of(tide.project, table)
-    leaf = leaf_at(found, "m_1")
+    leaf = next(leaf for leaf in found.chunks if leaf.name == "m_1")
     assert cold is not None
-    assert leaf is not None
     hashed = "SELECT count(*), sum(hashtext(m_1::text)) FROM public.m_1"
     here, ours = _timed(lambda: hot_digest(session, leaf, found.columns))
     _, theirs = _timed(lambda: session.execute(hashed).fetchone())

@@ -14,7 +14,7 @@ from psycopg.sql import SQL, Composable, Composed, Literal
 
 from ebbtide.config.hottier import HotTable
 from ebbtide.hottier.statements import build
-from ebbtide.hottier.table import PartitionLeaf, ServerTable
+from ebbtide.hottier.table import ServerTable
 
 _MONDAY = datetime(1970, 1, 5, tzinfo=UTC)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -161,7 +161,3 @@ def execute(connection: Connection[tuple[Any, ...]], statements: Sequence[Compos
 def shown(connection: Connection[tuple[Any, ...]], statements: Sequence[Composed]) -> tuple[str, ...]:
     """The statements as a person would write them."""
     return tuple(each.as_string(connection) for each in statements)
-
-
-def leaf_at(found: ServerTable, name: str) -> PartitionLeaf | None:
-    return next((leaf for leaf in found.chunks if leaf.name == name), None)
